@@ -49,6 +49,12 @@ def render(
     return [found for found in yaml.safe_load_all(text) if found]
 
 
+def notes(helm: pathlib.Path, values: Mapping[str, object]) -> str:
+    """What an installation prints."""
+    argv = [str(helm), "install", RELEASE, str(CHART), "--dry-run=client", *flags(values)]
+    return commands.run(argv, timeout=_TIMEOUT).stdout.partition("\nNOTES:\n")[2]
+
+
 def refusal(helm: pathlib.Path, values: Mapping[str, object]) -> str:
     """Why the chart does not take these values."""
     argv = [str(helm), "template", RELEASE, str(CHART), *flags(values)]

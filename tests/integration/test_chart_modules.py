@@ -5,16 +5,14 @@ import io
 import json
 import os
 import pathlib
-import secrets
 import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
 
 import pytest
 
-from addon_operator.devcluster import cluster, handle, layout, locations, reporters
-from addon_operator.devcluster.binaries import binaries, components
-from tests.integration import charts
+from addon_operator.devcluster import handle
+from tests.integration import charts, operator_process
 
 pytestmark = pytest.mark.integration
 
@@ -31,27 +29,28 @@ GIT: dict[str, object] = {
     "modules.git.credentialsSecret": "git",
 }
 SSH: dict[str, object] = GIT | {"modules.git.repo": "git@git.example:modules.git"}
+TRUSTED: dict[str, object] = {"modules.git.repo": "https://git.example/x", "modules.git.ca.secretName": "ca"}
 CONFIG_MAP: dict[str, object] = {"modules.configMap.name": "modules"}
 CACHE: dict[str, object] = {
     "chartCache.existingClaim": "charts",
     "chartCredentialsSecret": "registry",
     "releaseNamespaces": ["edge", "default"],
 }
-SOURCES = pytest.mark.parametrize(
-    "values",
-    [IMAGE, GIT, SSH, CONFIG_MAP, CACHE, GIT | {"admission.separate": True}, {"releaseNamespaces": ["*"]}],
-    ids=["image", "git", "ssh", "configmap", "cache", "apart", "everywhere"],
-)
+SOURCES: Mapping[str, dict[str, object]] = {
+    "image": IMAGE,
+    "git": GIT,
+    "ssh": SSH,
+    "trusted": TRUSTED,
+    "configmap": CONFIG_MAP,
+    "cache": CACHE | {"releaseNamespaces": ["default"]},
+    "apart": GIT | {"admission.separate": True},
+    "everywhere": {"releaseNamespaces": ["*"]},
+}
 
 
 @pytest.fixture(scope="module")
-def helms() -> Mapping[str, pathlib.Path]:
-    return charts.helm_binaries()
-
-
-@pytest.fixture
-def helm(helms: Mapping[str, pathlib.Path]) -> pathlib.Path:
-    return helms["helm4"]
+def helm() -> pathlib.Path:
+    return charts.helm_binaries()["helm4"]
 
 
 def pod_of(helm: pathlib.Path, values: dict[str, object]) -> charts.Object:
@@ -70,23 +69,15 @@ def variables(container: charts.Object) -> dict[str, str]:
     return {each["name"]: each.get("value", "") for each in container["env"]}
 
 
-@SOURCES
-def test_both_helms_render_what_the_api_server_takes_under_the_restricted_standard(
-    devcluster: handle.DevCluster,
-    helms: Mapping[str, pathlib.Path],
-    namespace: str,
-    values: dict[str, object],
+def test_the_api_server_takes_each_way_under_the_restricted_standard(
+    devcluster: handle.DevCluster, helm: pathlib.Path, namespace: str
 ) -> None:
-    values = dict(values)
-    if values.get("releaseNamespaces") == ["edge", "default"]:
-        values["releaseNamespaces"] = ["default"]
-    rendered = [charts.render(helm, values, namespace) for helm in helms.values()]
-    assert sorted(map(json.dumps, rendered[0])) == sorted(map(json.dumps, rendered[1]))
     level = "pod-security.kubernetes.io/{}=restricted"
     devcluster.run_kubectl("label", "namespace", namespace, level.format("warn"), level.format("enforce"))
-    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered[0]})
+    rendered = [each for values in SOURCES.values() for each in charts.render(helm, values, namespace)]
+    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered})
     done = devcluster.run_kubectl("apply", "--dry-run=server", "-f", "-", stdin=bundle)
-    assert done.stdout.count("(server dry run)") == len(rendered[0])
+    assert done.stdout.count("(server dry run)") == len(rendered)
     assert "Warning" not in done.stderr
 
 
@@ -135,6 +126,52 @@ def test_git_is_checked_out_before_the_operator_starts_and_followed_afterwards(h
     assert "GITSYNC_USERNAME" not in ssh
 
 
+def test_a_private_authority_is_mounted_for_git_alone(helm: pathlib.Path) -> None:
+    pod = pod_of(helm, TRUSTED)
+    operator, beside = pod["containers"]
+    for container in (pod["initContainers"][0], beside):
+        assert variables(container)["GIT_SSL_CAINFO"] == "/etc/git-ca/ca.crt"
+        assert "/etc/git-ca" in [each["mountPath"] for each in container["volumeMounts"]]
+    assert volume(pod, "git-ca")["secret"] == {"secretName": "ca"}
+    assert "git-ca" not in [each["name"] for each in operator["volumeMounts"]]
+
+
+def test_containers_beside_the_operator_are_as_restricted_as_it_is(helm: pathlib.Path) -> None:
+    for values in (IMAGE, GIT, CONFIG_MAP):
+        pod = pod_of(helm, values | {"modules.resources": {"limits": {"memory": "99Mi"}}})
+        for container in (*pod["initContainers"], *pod["containers"][1:]):
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert container["resources"]["limits"] == {"memory": "99Mi"}
+            assert "envFrom" not in container
+        assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+def test_the_chart_takes_the_values_that_an_older_one_kept(helm: pathlib.Path) -> None:
+    """``helm upgrade --reuse-values`` gives it the defaults of the chart before, which had no such keys."""
+    newer = ("modules", "chartCache", "chartCredentialsSecret", "releaseNamespaces", "valuesSecret")
+    assert charts.render(helm, dict.fromkeys(newer)) == charts.render(helm)
+    assert pod_of(helm, GIT) == pod_of(helm, GIT | {"modules.git.ca": None})
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, None),
+        (IMAGE, ["modules.image", "-c modules\n", "A new version of the modules is a new"]),
+        (GIT, ["modules.git", "-c modules-git-first\n", "-c modules-git\n"]),
+        (CONFIG_MAP, ["modules.configMap", "-c modules\n", "-c modules-configmap\n"]),
+    ],
+    ids=["none", "image", "git", "configmap"],
+)
+def test_the_notes_say_where_modules_come_from_and_where_to_look(
+    helm: pathlib.Path, values: dict[str, object], words: list[str] | None
+) -> None:
+    notes = charts.notes(helm, values)
+    assert "Modules come from" in notes if words else "Modules come from" not in notes
+    assert all(word in notes for word in words or ()), notes
+
+
 def test_settings_win_over_what_a_source_of_modules_sets(helm: pathlib.Path) -> None:
     pod = pod_of(helm, GIT | {"settings": {"WATCH_MODULES": "no"}})
     assert variables(pod["containers"][0])["WATCH_MODULES"] == "no"
@@ -160,7 +197,18 @@ def test_charts_are_kept_in_a_volume_and_their_credentials_are_mounted(helm: pat
     ("values", "words"),
     [
         (IMAGE | GIT, ["modules.image, modules.git are all set"]),
-        ({"modules.git.repo": "https://me:secret@git.example/x"}, ["/modules/git/repo"]),
+        (
+            {"modules.git.repo": "https://me:secret@git.example/x"},
+            ["a user or a password", "credentialsSecret"],
+        ),
+        ({"modules.git.repo": "git@git.example:x"}, ["needs a key", "ssh-privatekey and known_hosts"]),
+        ({"modules.git.subPath": "modules"}, ["modules.git.subPath is set and modules.git.repo is not"]),
+        ({"modules.image.globalHooksSubPath": "x"}, ["and modules.image.reference is not"]),
+        (SSH | {"modules.git.ca.secretName": "ca"}, ["modules.git.ca is set", "known_hosts"]),
+        (TRUSTED | {"modules.git.ca.configMapName": "ca"}, ["are both set: name the one"]),
+        (IMAGE | CONFIG_MAP, ["modules.image, modules.configMap are all set"]),
+        ({"modules.git.repos": "x"}, ["/modules/git", "repos"]),
+        (GIT | {"modules.git.period": "30"}, ["/modules/git/period"]),
         ({"modules.git.repo": "/tmp/repo"}, ["/modules/git/repo"]),
         (GIT | {"modules.git.ref": "--upload-pack=x"}, ["/modules/git/ref"]),
         (GIT | {"modules.git.subPath": "../etc"}, ["/modules/git/subPath"]),
@@ -171,12 +219,9 @@ def test_charts_are_kept_in_a_volume_and_their_credentials_are_mounted(helm: pat
     ],
     ids=str,
 )
-def test_wrong_values_are_refused(
-    helms: Mapping[str, pathlib.Path], values: dict[str, object], words: list[str]
-) -> None:
-    for helm in helms.values():
-        said = charts.refusal(helm, values)
-        assert all(word in said for word in words), said
+def test_wrong_values_are_refused(helm: pathlib.Path, values: dict[str, object], words: list[str]) -> None:
+    said = charts.refusal(helm, values)
+    assert all(word in said for word in words), said
 
 
 def test_the_chart_says_which_kubernetes_has_image_volumes(helm: pathlib.Path) -> None:
@@ -196,7 +241,8 @@ class Fetching:
     """The container that brings modules, run on this machine in other directories."""
 
     def __init__(self, helm: pathlib.Path, values: dict[str, object], root: pathlib.Path) -> None:
-        (self._container,) = pod_of(helm, values)["initContainers"]
+        self._pod = pod_of(helm, values)
+        (self._container,) = self._pod["initContainers"]
         self.source, self.target = root / "source", root / "target"
         self.target.mkdir()
 
@@ -204,12 +250,33 @@ class Fetching:
     def tree(self) -> pathlib.Path:
         return self.target / "tree"
 
-    def run(self, **environment: str) -> "subprocess.CompletedProcess[str]":
+    def _environment(self, container: charts.Object) -> dict[str, str]:
         here = {"SOURCE": str(self.source), "TARGET": str(self.target), "PATH": os.environ["PATH"]}
-        given = variables(self._container) | here | environment
+        return variables(container) | here
+
+    def run(self, **environment: str) -> "subprocess.CompletedProcess[str]":
+        given = self._environment(self._container) | environment
         return subprocess.run(
             self._container["command"], env=given, check=False, capture_output=True, text=True, timeout=60
         )
+
+    @contextlib.contextmanager
+    def following(self, log: pathlib.Path) -> Iterator[None]:
+        """What runs beside the operator, looking every moment; it ends at once when it is asked to."""
+        container = self._pod["containers"][1]
+        given = self._environment(container) | {"PERIOD": "0.05"}
+        with log.open("w") as stream:
+            process = subprocess.Popen(container["command"], env=given, stderr=stream)
+        try:
+            yield
+            process.terminate()
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+    def names(self) -> list[str]:
+        return sorted(each.name for each in (self.tree / "modules").iterdir())
 
 
 def archive(path: pathlib.Path, **files: bytes) -> None:
@@ -233,6 +300,36 @@ def test_an_archive_is_unpacked_anew_at_each_start_with_what_is_executable(
         (given.tree / "modules").chmod(0o500)
 
 
+def test_a_new_archive_is_taken_in_whole_and_a_wrong_one_not_at_all(
+    helm: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    pod = pod_of(helm, CONFIG_MAP)
+    assert variables(pod["containers"][0])["WATCH_MODULES"] == "yes"
+    given, log = Fetching(helm, CONFIG_MAP, tmp_path), tmp_path / "log"
+
+    def write(**files: bytes) -> None:
+        """Replace the file at once, as the kubelet does."""
+        archive(tmp_path / "next", **files)
+        (tmp_path / "next").replace(given.source)
+
+    write(first=b"1")
+    assert given.run().returncode == 0
+    with given.following(log):
+        before = given.tree.resolve()
+        write(second=b"2")
+        operator_process.wait_until(lambda: given.names() == ["second"], "the archive is unpacked")
+        operator_process.wait_until(lambda: not before.exists(), "the old tree is removed")
+        (tmp_path / "next").write_text("no archive")
+        (tmp_path / "next").replace(given.source)
+        operator_process.wait_until(lambda: "stay as they were" in log.read_text(), "it is refused")
+        assert given.names() == ["second"]
+        write(third=b"3")
+        operator_process.wait_until(lambda: given.names() == ["third"], "the next one mends it")
+    said = log.read_text()
+    assert said.count("key modules.tar.gz, is not a tar.gz archive") == 1
+    assert said.count("key modules.tar.gz, changed: its modules are unpacked") == 2
+
+
 @pytest.mark.parametrize(
     ("limit", "content", "words"),
     [
@@ -253,7 +350,8 @@ def test_an_archive_that_cannot_be_used_ends_the_container_and_says_why(
     done = given.run(MAX_BYTES=limit, SUB_PATH="modules/other")
     assert done.returncode == 1
     assert f"ConfigMap modules, key modules.tar.gz, {words}" in done.stderr
-    stored = sum(each.stat().st_size for each in given.tree.rglob("*") if each.is_file())
+    assert not given.tree.exists()
+    stored = sum(each.stat().st_size for each in given.target.rglob("*") if each.is_file())
     assert stored <= int(limit)
 
 
@@ -273,29 +371,3 @@ def test_the_files_of_an_image_are_copied_as_they_are(helm: pathlib.Path, tmp_pa
     assert "image registry.example/modules:1.0.0 has no directory 'other'" in done.stderr
     with contextlib.suppress(OSError):
         given.source.chmod(0o755)
-
-
-@pytest.fixture(scope="module", params=components.VERSIONS[1:])
-def older(request: pytest.FixtureRequest) -> Iterator[handle.DevCluster]:
-    """A control plane of another supported version; its binaries are built if there are none yet."""
-    where = locations.locate(os.environ)
-    manager = cluster.ClusterManager(where.state, reporters.Reporter())
-    name = layout.ClusterName(f"pytest-{os.getpid()}-{secrets.token_hex(3)}")
-    try:
-        with binaries.workshop(where, os.environ, reporters.Reporter()) as store:
-            yield manager.up(cluster.ClusterRequest(name, request.param, nodes=False), store)
-    finally:
-        manager.down(name)
-
-
-@pytest.mark.slow
-def test_every_supported_version_of_kubernetes_takes_what_the_chart_renders(
-    older: handle.DevCluster, helms: Mapping[str, pathlib.Path]
-) -> None:
-    for values in (IMAGE, GIT, SSH, CONFIG_MAP, CACHE):
-        for helm in helms.values():
-            objects = charts.render(helm, {**values, "releaseNamespaces": ["default"]}, "kube-public")
-            bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-            done = older.run_kubectl("apply", "--dry-run=server", "-f", "-", stdin=bundle)
-            assert done.stdout.count("(server dry run)") == len(objects)
-            assert "Warning" not in done.stderr

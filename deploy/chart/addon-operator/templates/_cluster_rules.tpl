@@ -103,7 +103,7 @@
   resources: [customresourcedefinitions/status]
   verbs: [update, patch]
 {{- end }}
-{{- if has "*" .Values.releaseNamespaces }}
+{{- if has "*" (.Values.releaseNamespaces | default list) }}
 # releaseNamespaces: releases of modules in any namespace
 {{- include "addon-operator.releaseRules" . }}
 - apiGroups: [""]

@@ -131,14 +131,14 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- with $given.globalHooksSubPath -}}
 {{- $_ := set $set "GLOBAL_HOOKS_DIR" (include "addon-operator.inModulesTree" (list $part.root .)) -}}
 {{- end -}}
-{{- if eq . "git" -}}
+{{- if ne . "image" -}}
 {{- $_ := set $set "WATCH_MODULES" "yes" -}}
 {{- end -}}
 {{- end -}}
 {{- if .Values.chartCredentialsSecret -}}
 {{- $_ := set $set "CHART_CREDENTIALS" "/etc/addon-operator/chart-credentials/config.json" -}}
 {{- end -}}
-{{- with .Values.valuesSecret.name -}}
+{{- with (.Values.valuesSecret).name -}}
 {{- $_ := set $set "VALUES_SECRET" . -}}
 {{- end -}}
 {{- if eq $part.part "admission" -}}
@@ -188,7 +188,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 
 {{/* The Secret with values; empty if none is read. */}}
 {{- define "addon-operator.valuesSecret" -}}
-{{- $name := default .Values.valuesConfigMap.name .Values.valuesSecret.name -}}
+{{- $name := default .Values.valuesConfigMap.name (.Values.valuesSecret).name -}}
 {{- if ne $name "none" -}}{{- $name -}}{{- end -}}
 {{- end -}}
 
@@ -213,10 +213,10 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{/* Mistakes that a schema cannot find. */}}
 {{- define "addon-operator.check" -}}
 {{- include "addon-operator.checkModules" . -}}
-{{- if and (has "*" .Values.releaseNamespaces) (gt (len .Values.releaseNamespaces) 1) -}}
+{{- if and (has "*" (.Values.releaseNamespaces | default list)) (gt (len .Values.releaseNamespaces) 1) -}}
 {{- fail "releaseNamespaces has \"*\" beside names: \"*\" alone means all namespaces" -}}
 {{- end -}}
-{{- if and (has "*" .Values.releaseNamespaces) (eq .Values.rbac.modules "namespace-admin") -}}
+{{- if and (has "*" (.Values.releaseNamespaces | default list)) (eq .Values.rbac.modules "namespace-admin") -}}
 {{- fail "releaseNamespaces is \"*\" and rbac.modules is namespace-admin, which would be everything in every namespace: name the namespaces, or set rbac.modules to cluster-admin" -}}
 {{- end -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.highAvailability.enabled) -}}

@@ -33,6 +33,35 @@
 {{- if and (eq $source "image") (semverCompare "<1.31-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail (printf "modules.image needs image volumes, which Kubernetes has since 1.31 (since 1.35 without a feature gate), and the cluster runs %s; use modules.git or modules.configMap" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
+{{- range $name, $key := dict "image" "reference" "git" "repo" "configMap" "name" -}}
+{{- $given := get ($.Values.modules | default dict) $name | default dict -}}
+{{- if not (get $given $key) -}}
+{{- range list "subPath" "globalHooksSubPath" "credentialsSecret" -}}
+{{- if get $given . -}}
+{{- fail (printf "modules.%s.%s is set and modules.%s.%s is not: nothing would be mounted; set both" $name . $name $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if eq $source "git" -}}
+{{- include "addon-operator.checkGit" .Values.modules.git -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "addon-operator.checkGit" -}}
+{{- $isHttp := regexMatch "^https?://" .repo -}}
+{{- if regexMatch "^https?://[^/]*@" .repo -}}
+{{- fail "modules.git.repo holds a user or a password, which everybody could read who may see the Deployment; put them into a Secret and name it in modules.git.credentialsSecret" -}}
+{{- end -}}
+{{- if and (not $isHttp) (not .credentialsSecret) -}}
+{{- fail "modules.git.repo is reached by SSH, which needs a key: name a Secret with ssh-privatekey and known_hosts in modules.git.credentialsSecret" -}}
+{{- end -}}
+{{- if and (.ca).secretName (.ca).configMapName -}}
+{{- fail "modules.git.ca.secretName and modules.git.ca.configMapName are both set: name the one that holds the authority" -}}
+{{- end -}}
+{{- if and (or (.ca).secretName (.ca).configMapName) (not (hasPrefix "https://" .repo)) -}}
+{{- fail "modules.git.ca is set and modules.git.repo does not begin with https://: no certificate would be checked; with SSH, known_hosts of modules.git.credentialsSecret says whom to trust" -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Containers that run to their end before the operator starts. */}}
@@ -42,71 +71,141 @@
 - name: modules-git-first
   {{- include "addon-operator.gitSync" (dict "root" . "once" true) | nindent 2 }}
 {{- else if $source }}
-{{- $given := include "addon-operator.modulesSourceValues" . | fromYaml }}
 - name: modules
-  image: {{ include "addon-operator.image" . | quote }}
-  imagePullPolicy: {{ .Values.image.pullPolicy }}
-  securityContext:
-    {{- toYaml .Values.securityContext | nindent 4 }}
-  command:
-    - /bin/sh
-    - -euc
-    - |
-      cd "$TARGET"
-      # Of a start before this one.
-      if [ -e tree ]; then chmod -R u+rwX tree; rm -rf tree; fi
-      mkdir tree
-      {{- if eq $source "image" }}
-      # Image volumes have no executable files, so hooks cannot run there.
-      cp -R --preserve=mode,timestamps "$SOURCE/." tree
-      {{- else }}
-      # A few kilobytes can unpack to gigabytes.
-      gzip -dc "$SOURCE" | head -c "$MAX_BYTES" | tar -x -f - -C tree || {
-        echo "$WHAT is not a tar.gz archive, or holds more than $MAX_BYTES bytes: see modules.configMap" >&2
-        exit 1
-      }
-      {{- end }}
-      if [ ! -d "tree/$SUB_PATH" ]; then
-        echo "$WHAT has no directory '$SUB_PATH': see modules.{{ $source }}.subPath" >&2
-        exit 1
-      fi
-  env:
-    - name: TARGET
-      value: {{ include "addon-operator.modulesVolume" . }}
-    - name: SUB_PATH
-      value: {{ $given.subPath | quote }}
-    {{- if eq $source "image" }}
-    - name: WHAT
-      value: {{ printf "image %s" $given.reference | quote }}
-    - name: SOURCE
-      value: /mnt/modules
-    {{- else }}
-    - name: WHAT
-      value: {{ printf "ConfigMap %s, key %s," $given.name $given.key | quote }}
-    - name: SOURCE
-      value: /mnt/modules/modules.tar.gz
-    - name: MAX_BYTES
-      value: {{ int64 $given.maxBytes | quote }}
-    {{- end }}
-  {{- with .Values.modules.resources }}
-  resources:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  volumeMounts:
-    - name: modules-source
-      mountPath: /mnt/modules
-      readOnly: true
-    - name: modules
-      mountPath: {{ include "addon-operator.modulesVolume" . }}
+  {{- include (printf "addon-operator.from%s" (title $source)) (dict "root" . "once" true) | nindent 2 }}
 {{- end }}
 {{- end -}}
 
 {{/* Containers that run beside the operator. */}}
 {{- define "addon-operator.modulesContainers" -}}
-{{- if eq (include "addon-operator.modulesSource" .) "git" }}
+{{- $source := include "addon-operator.modulesSource" . -}}
+{{- if eq $source "git" }}
 - name: modules-git
   {{- include "addon-operator.gitSync" (dict "root" . "once" false) | nindent 2 }}
+{{- else if eq $source "configMap" }}
+- name: modules-configmap
+  {{- include "addon-operator.fromConfigMap" (dict "root" . "once" false) | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/* What the containers with the operator's own image have in common. Takes the chart's scope. */}}
+{{- define "addon-operator.fetching" -}}
+image: {{ include "addon-operator.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  {{- toYaml .Values.securityContext | nindent 2 }}
+{{- with .Values.modules.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumeMounts:
+  - name: modules-source
+    mountPath: /mnt/modules
+    readOnly: true
+  - name: modules
+    mountPath: {{ include "addon-operator.modulesVolume" . }}
+{{- end -}}
+
+{{- define "addon-operator.fromImage" -}}
+{{- with .root -}}
+{{- include "addon-operator.fetching" . }}
+command:
+  - /bin/sh
+  - -euc
+  - |
+    cd "$TARGET"
+    # Of a start before this one.
+    if [ -e tree ]; then chmod -R u+rwX tree; rm -rf tree; fi
+    mkdir tree
+    # Image volumes have no executable files, so hooks cannot run there.
+    cp -R --preserve=mode,timestamps "$SOURCE/." tree
+    if [ ! -d "tree/$SUB_PATH" ]; then
+      echo "image $IMAGE has no directory '$SUB_PATH': see modules.image.subPath" >&2
+      exit 1
+    fi
+env:
+  - name: TARGET
+    value: {{ include "addon-operator.modulesVolume" . }}
+  - name: SUB_PATH
+    value: {{ .Values.modules.image.subPath | quote }}
+  - name: IMAGE
+    value: {{ .Values.modules.image.reference | quote }}
+  - name: SOURCE
+    value: /mnt/modules
+{{- end -}}
+{{- end -}}
+
+{{/* "once": unpack the archive and end; else unpack each new one beside the old, and move a link to it. */}}
+{{- define "addon-operator.fromConfigMap" -}}
+{{- $once := .once -}}
+{{- with .root -}}
+{{- include "addon-operator.fetching" . }}
+command:
+  - /bin/sh
+  - -euc
+  - |
+    cd "$TARGET"
+    remove() {
+      for each in "$@"; do
+        if [ -d "$each" ] && [ ! -L "$each" ]; then chmod -R u+rwX "$each"; fi
+        rm -rf "$each"
+      done
+    }
+    version() {
+      sha256sum < "$SOURCE" | cut -d ' ' -f 1
+    }
+    # Takes the version. The link moves at once, so that nobody sees half of an archive.
+    unpack() {
+      remove new && mkdir new || return
+      # A few kilobytes can unpack to gigabytes.
+      gzip -dc "$SOURCE" | head -c "$MAX_BYTES" | tar -x -f - -C new || {
+        echo "$WHAT is not a tar.gz archive, or holds more than $MAX_BYTES bytes: see modules.configMap" >&2
+        return 1
+      }
+      if [ ! -d "new/$SUB_PATH" ]; then
+        echo "$WHAT has no directory '$SUB_PATH': see modules.configMap.subPath" >&2
+        return 1
+      fi
+      mv new "$1" && ln -s "$1" link && mv -T link tree
+    }
+    {{- if $once }}
+    # Of a start before this one.
+    remove ./*
+    unpack "$(version)"
+    {{- else }}
+    trap 'exit 0' TERM INT
+    seen=$(readlink tree)
+    while sleep "$PERIOD" & wait $!; do
+      new=$(version) || continue
+      if [ "$new" = "$seen" ]; then continue; fi
+      seen=$new
+      old=$(readlink tree)
+      # The archive of before.
+      if [ "$new" = "$old" ]; then continue; fi
+      if unpack "$new"; then
+        echo "$WHAT changed: its modules are unpacked" >&2
+        remove "$old"
+      else
+        echo "the modules stay as they were until $WHAT changes again" >&2
+      fi
+    done
+    {{- end }}
+env:
+  - name: TARGET
+    value: {{ include "addon-operator.modulesVolume" . }}
+  - name: SUB_PATH
+    value: {{ .Values.modules.configMap.subPath | quote }}
+  - name: WHAT
+    value: {{ printf "ConfigMap %s, key %s," .Values.modules.configMap.name .Values.modules.configMap.key | quote }}
+  - name: SOURCE
+    value: /mnt/modules/modules.tar.gz
+  - name: MAX_BYTES
+    value: {{ int64 .Values.modules.configMap.maxBytes | quote }}
+  {{- if not $once }}
+  - name: PERIOD
+    value: "10"
+  {{- end }}
+{{- end -}}
 {{- end -}}
 
 {{/* git-sync, "once" or again and again. */}}
@@ -154,6 +253,10 @@ env:
   - name: GITSYNC_SSH_KNOWN_HOSTS_FILE
     value: /etc/git-secret/known_hosts
   {{- end }}
+  {{- if include "addon-operator.gitCA" . }}
+  - name: GIT_SSL_CAINFO
+    value: {{ printf "/etc/git-ca/%s" $git.ca.key }}
+  {{- end }}
   {{- with $git.extraEnv }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -171,6 +274,18 @@ volumeMounts:
     mountPath: /etc/git-secret
     readOnly: true
   {{- end }}
+  {{- if include "addon-operator.gitCA" . }}
+  - name: git-ca
+    mountPath: /etc/git-ca
+    readOnly: true
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* What holds the authority of a repository; empty if it is one that everybody trusts. */}}
+{{- define "addon-operator.gitCA" -}}
+{{- with .Values.modules.git.ca -}}
+{{- default .secretName .configMapName -}}
 {{- end -}}
 {{- end -}}
 
@@ -202,6 +317,16 @@ volumeMounts:
   secret:
     secretName: {{ . }}
     defaultMode: 0440
+{{- end }}
+{{- if include "addon-operator.gitCA" . }}
+- name: git-ca
+  {{- if $given.ca.secretName }}
+  secret:
+    secretName: {{ $given.ca.secretName }}
+  {{- else }}
+  configMap:
+    name: {{ $given.ca.configMapName }}
+  {{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -150,12 +150,13 @@ spec:
       {{- end }}
     {{- end }}
     - name: charts
-      {{- if .Values.chartCache.existingClaim }}
+      {{- $cache := .Values.chartCache | default dict }}
+      {{- if $cache.existingClaim }}
       persistentVolumeClaim:
-        claimName: {{ .Values.chartCache.existingClaim }}
+        claimName: {{ $cache.existingClaim }}
       {{- else }}
       emptyDir:
-        sizeLimit: {{ .Values.chartCache.sizeLimit }}
+        sizeLimit: {{ $cache.sizeLimit | default "1Gi" }}
       {{- end }}
     {{- with .Values.chartCredentialsSecret }}
     - name: chart-credentials

@@ -124,7 +124,7 @@ def test_the_operator_installs_upgrades_heals_and_admits_with_the_rights_of_its_
     ):
         operator.wait_ready().wait_idle()
         assert site.data("web") == {"size": "small"}
-        assert "web" in site.kubectl("get", "modules", "-o", "name")
+        operator.wait_until(lambda: "web" in site.kubectl("get", "modules", "-o", "name"), "its status")
         site.config(web="size: large")
         operator.wait_until(lambda: site.data("web") == {"size": "large"}, "the edit is released")
         operator.wait_idle()

@@ -68,7 +68,7 @@ async def upgrade(
     call: command.Call,
     files: Files,
     options: release_types.Options,
-    labels: Mapping[str, str],
+    labels: Mapping[str, str | None],
     *,
     validate: bool,
     take_ownership: bool = False,
@@ -76,9 +76,10 @@ async def upgrade(
     """Install the release or upgrade it.
 
     Fields that somebody else has set are overwritten, with Helm 3 and 4 alike: the chart says what they are.
-    ``crds/`` of the chart is not Helm's business. ``labels`` are saved with the revision. With ``validate``
-    Helm checks the manifest against the OpenAPI schemas of the cluster first. With ``take_ownership`` objects
-    that exist already become the release's; else Helm refuses that.
+    ``crds/`` of the chart is not Helm's business. ``labels`` are saved with the revision, beside those of the
+    one before; ``None`` removes one. With ``validate`` Helm checks the manifest against the cluster's OpenAPI
+    schemas first. With ``take_ownership`` objects that exist already become the release's; else Helm
+    refuses that.
     Raises :class:`.HelmError` when Helm fails.
     """
     arguments = ["upgrade", helm.places.of(call.module).name, str(files.chart), "--install"]
@@ -89,7 +90,7 @@ async def upgrade(
         "--timeout",
         clock.duration_text(options.timeout),
     ]
-    arguments += ["--labels", ",".join(f"{key}={value}" for key, value in sorted(labels.items()))]
+    arguments += ["--labels", ",".join(f"{key}={value or 'null'}" for key, value in sorted(labels.items()))]
     if call.create_namespace:
         arguments.append("--create-namespace")
     if take_ownership:

@@ -57,6 +57,7 @@ class FakeApi:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.lists: list[str] = []
+        self.patches: list[str] = []
         self.patch_error: Exception | None = None
         self._versions = itertools.count(1)
 
@@ -109,6 +110,7 @@ class FakeApi:
     async def patch(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]:
         if self.patch_error is not None:
             raise self.patch_error
+        self.patches.append(path.rpartition("/")[2])
         stored = self._stored(path, "PATCH", patch["metadata"]["resourceVersion"])
         labels = stored["metadata"]["labels"] | patch["metadata"].get("labels", {})
         stored["metadata"]["labels"] = {key: value for key, value in labels.items() if value is not None}
@@ -221,9 +223,15 @@ class FakeHelm:
     def _store(self, name: str, status: str, arguments: list[str]) -> None:
         labels = dict(part.split("=", 1) for part in arguments[arguments.index("--labels") + 1].split(","))
         last = self.api.last(name)
+        if last:
+            # Helm copies what the revision before has, and takes away what is null.
+            merged = self.api.labels(name, last) | labels
+            labels = {key: value for key, value in merged.items() if value != "null"}
         if last and status == "deployed":
             self.api.set_status(name, last, "superseded")
-        self.api.put(name, last + 1, status, labels, self._rendered(arguments))
+        rendered = self._rendered(arguments)
+        values = json.loads(self.values_files[-1].read_bytes())
+        self.api.put(name, last + 1, status, labels, rendered, values=values)
 
 
 class FakeClock:

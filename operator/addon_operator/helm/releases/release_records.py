@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from addon_operator.helm import helm_errors, messages, places
-from addon_operator.helm.releases import record_format, release_namespaces, release_types
+from addon_operator.helm.releases import record_format, release_namespaces, release_types, saved_places
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client
@@ -134,18 +134,17 @@ class ReleaseRecords:
         """
         name, number = record.revision.release, record.revision.number
         self._rendered[name] = (number, rendered)
-        places_of_hooks = {release.HOOK_PLACES_ANNOTATION: hook_places} if hook_places else {}
-        await self.add_labels(record, rendered.labels(number) | self.marks(name), places_of_hooks)
+        labels, annotations = saved_places.changes(record.revision.labels, hook_places)
+        await self.add_labels(record, labels | rendered.labels(number) | self.marks(name), annotations)
 
     def marks(self, name: str) -> dict[str, str]:
         """Return labels that say whose release it is, if it is in another namespace than the operator."""
-        is_elsewhere = self._places.is_elsewhere(name)
-        return {release.OPERATOR_LABEL: self._places.own_namespace} if is_elsewhere else {}
+        return {release.OPERATOR_LABEL: self._places.own_namespace} if self._places.is_elsewhere(name) else {}
 
     async def add_labels(
-        self, record: Record, labels: Mapping[str, str], annotations: Mapping[str, str] = _NONE
+        self, record: Record, labels: Mapping[str, str | None], annotations: Mapping[str, str] = _NONE
     ) -> Record | None:
-        """Add labels (and annotations) to a revision, and give its record as it is then.
+        """Add labels (``None`` removes one) and annotations to a revision, and give its record as it is then.
 
         A record that is gone or was touched meanwhile is left alone, and ``None`` is given.
         """
@@ -259,12 +258,12 @@ class ReleaseRecords:
         if record is None or not record.revision.exists:
             return None
         stored = await self._api.get(self._object_path(record))
-        revision, annotations = record.revision, stored["metadata"].get("annotations") or {}
+        revision = record.revision
         return release_types.Given(
             revision.number,
             by_go_operator=revision.by_go_operator,
             values=(await self._decoded(record, stored)).values,
-            hook_places=annotations.get(release.HOOK_PLACES_ANNOTATION),
+            hook_places=saved_places.read(revision, stored["metadata"].get("annotations") or {}),
             made_at=_seconds(revision.labels),
         )
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from addon_operator.helm import helm_errors, messages, verbs
 from addon_operator.helm.charts import rendering
-from addon_operator.helm.releases import release_planning, release_records, release_types
+from addon_operator.helm.releases import release_planning, release_records, release_types, saved_places
 from addon_operator.kube.client import api_errors
 from addon_operator.modules import crd_files, manifests, release
 
@@ -82,8 +82,11 @@ class ReleaseRun:
     ) -> release_types.ReleaseOutcome:
         await self._check_refusal(plan.manifest)
         await self._give_up(plan.manifest)
-        expected = self._last_record().revision.number + 1
-        labels = plan.rendered.labels(expected) if plan.rendered else {}
+        before = self._last_record().revision
+        labels: dict[str, str | None] = {}
+        if plan.rendered:
+            places_of_hooks, _ = saved_places.changes(before.labels, self._request.hook_places)
+            labels = {**places_of_hooks, **plan.rendered.labels(before.number + 1)}
         await self._call(plan, labels, validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
         rendered = None if plan.given.varies else plan.rendered
@@ -125,7 +128,7 @@ class ReleaseRun:
                 self._record = await self._records.spare(before, frozenset(given_up).__contains__)
 
     async def _call(
-        self, plan: release_planning.ReleasePlan, labels: Mapping[str, str], *, validate: bool
+        self, plan: release_planning.ReleasePlan, labels: Mapping[str, str | None], *, validate: bool
     ) -> None:
         marked = {**labels, **self._records.marks(self._request.module)}
         upgrade = functools.partial(

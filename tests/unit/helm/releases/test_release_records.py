@@ -84,6 +84,21 @@ async def test_a_release_tells_what_it_was_made_with_and_where_hooks_wrote_to(
     assert await records.given("other") is None
 
 
+async def test_places_that_helm_copies_to_a_revision_made_by_hand_do_not_count(
+    api: fakes.FakeApi, records: release_records.ReleaseRecords
+) -> None:
+    rendered = release.Rendered(*map(release.Checksum, "abc"))
+    api.put("web", 1, "deployed", {}, values={"web": {"key": 1}})
+    await records.save(await read(records, "web"), rendered, "some places")
+    copied = api.labels("web", 1)
+    for labels, places in ((rendered.labels(2), "some places"), ({}, None)):
+        api.put("web", 2, "deployed", copied | labels, values={"web": {"key": 2}})
+        await records.read("web")
+        found = await records.given("web")
+        assert found is not None
+        assert (found.revision, found.hook_places) == (2, places)
+
+
 async def test_after_a_failed_upgrade_a_release_tells_of_the_deployed_revision(
     api: fakes.FakeApi, records: release_records.ReleaseRecords
 ) -> None:

@@ -75,6 +75,31 @@ async def test_changed_values_upgrade_without_validation(
     assert "--disable-openapi-validation" in world.helm.calls[2]
 
 
+async def test_upgrades_save_where_hooks_wrote_to_without_a_request_of_their_own(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+
+    async def released(size: int, places: str) -> list[str]:
+        world.api.patches.clear()
+        request = dataclasses.replace(asked(module_dir, size=size), hook_places=places)
+        await manager.ensure(request)
+        given = await manager.given(WEB)
+        assert given is not None
+        assert (given.hook_places or "") == places
+        return [name.rpartition(".")[2] for name in world.api.patches]
+
+    assert await released(1, "") == ["v1"], "the checksums of an install are saved afterwards"
+    assert await released(2, "") == []
+    assert await released(3, "here") == []
+    assert await released(4, "here") == []
+    assert await released(5, "at other places") == []
+    assert await released(6, "") == [], "Helm takes the labels away that it would copy"
+    long = "".join(map(chr, range(33, 1533)))
+    assert await released(7, long) == ["v7"], "it is too long for labels"
+    assert await released(8, "here") == []
+
+
 async def test_a_changed_chart_is_validated(world: fakes.World, module_dir: pathlib.Path) -> None:
     world.helm.render = lambda _: (module_dir / "templates" / "config.yaml").read_text()
     manager = world.manager()

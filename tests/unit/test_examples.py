@@ -108,8 +108,8 @@ def added_by_hook(made: store.ValuesStore, tmp_path: pathlib.Path) -> object:
     ran = run(MODULES / "010-web/hooks/replicas.py", tmp_path, made.values(WEB))
     assert ran.exit_code == 0, ran.output
     made.apply_values_patch(WEB, patches.parse_patch(ran.files["VALUES_JSON_PATCH_PATH"], "replicas.py"))
-    made.check_helm_values(WEB)
-    section = made.helm_values(WEB)["web"]
+    made.checking_helm_values(WEB)()
+    section = made.values(WEB)["web"]
     assert isinstance(section, dict)
     return section["internal"]
 
@@ -191,7 +191,7 @@ def test_the_hook_of_web_decides_on_replicas(
 
 def test_without_its_hook_the_chart_of_web_gets_nothing() -> None:
     with pytest.raises(schemas.InvalidValuesError, match="internal"):
-        values_store().check_helm_values(WEB)
+        values_store().checking_helm_values(WEB)()
 
 
 def test_web_reports_its_title(tmp_path: pathlib.Path) -> None:
@@ -252,8 +252,8 @@ def test_the_architecture_is_shared_with_all_modules(tmp_path: pathlib.Path) -> 
     made = values_store()
     ran = run(hook, tmp_path, made.values(None))
     patch = patches.parse_patch(ran.files["VALUES_JSON_PATCH_PATH"], hook.name)
-    assert made.apply_values_patch(None, patch).values_changed
-    assert not made.apply_values_patch(None, patch).values_changed
+    assert made.apply_values_patch(None, patch) == (True, False)
+    assert made.apply_values_patch(None, patch) == (False, False)
     discovered = made.values(WEB)["global"]
     assert isinstance(discovered, dict)
     assert discovered["discovery"] in ({"architecture": "amd64"}, {"architecture": "arm64"})

@@ -71,3 +71,8 @@ async def wait_within(event: asyncio.Event, seconds: float | None) -> bool:
         async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
+
+
+async def wait_until(event: asyncio.Event, moment: float | None, time: clock.Clock) -> bool:
+    """Wait for the event, at most until ``moment`` of the monotonic clock if given; whether it came."""
+    return await wait_within(event, None if moment is None else max(0.0, moment - time.monotonic()))

@@ -8,7 +8,7 @@ import structlog
 from addon_operator.engine import events
 from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 
 Logger = structlog.typing.FilteringBoundLogger
 
@@ -206,8 +206,7 @@ class EventLog:
 
 def shown(resources: Sequence[str]) -> str:
     """Return the first resources, and how many more there are."""
-    more = len(resources) - _SHOWN
-    return ", ".join(resources[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return names.listed(resources, _SHOWN)
 
 
 def _fields_of(task: tasks.Task) -> dict[str, str]:

@@ -62,7 +62,7 @@ class EventMetrics:
         if event.result is not None:
             _cost(family, values, event.result)
             if event.result.timed_out:
-                self._meters.modules.hook_timeouts_total.inc()
+                self._meters.bindings.hook_timeouts_total.inc()
         counter = family.allowed_errors_total if event.allowed else family.errors_total
         counter.labels(**values).inc()
 
@@ -85,7 +85,7 @@ class EventMetrics:
             self._meters.forget_hook(gone, owner)
         self._hooks[owner] = found
         for hook in event.hooks:
-            count = self._meters.modules.binding_count.labels(module=owner, hook=hook.name)
+            count = self._meters.bindings.count.labels(module=owner, hook=hook.name)
             count.set(_count_bindings(hook))
 
     def _of_modules(self, event: events.Event) -> None:
@@ -101,9 +101,9 @@ class EventMetrics:
                 counter = modules.delete_errors_total if event.deleting else modules.run_errors_total
                 counter.labels(module=event.module).inc()
             case events.DiscoveryFailed():
-                modules.discover_errors_total.inc()
+                self._meters.converges.discover_errors_total.inc()
             case events.ConfigRefused():
-                modules.config_values_errors_total.inc()
+                self._meters.converges.config_values_errors_total.inc()
 
     def _of_releases(self, event: events.Event) -> None:
         modules = self._meters.modules
@@ -111,7 +111,9 @@ class EventMetrics:
             case events.ReleaseEnsured():
                 self._release_ensured(event)
             case events.ResourcesHealed():
-                modules.resources_healed_total.labels(module=event.module).inc(len(event.resources))
+                self._meters.releases.resources_healed_total.labels(module=event.module).inc(
+                    len(event.resources)
+                )
             case events.MaintenanceChanged(module=name, mode=mode):
                 modules.maintenance.remove_by_labels({"module": name})
                 if mode:
@@ -128,15 +130,15 @@ class EventMetrics:
     def _release_ensured(self, event: events.ReleaseEnsured) -> None:
         """Measure Helm, and count what was skipped."""
         labels, outcome = {"module": event.module, "activation": event.activation}, event.outcome
-        modules = self._meters.modules
+        meters = self._meters.releases
         for operation, seconds in outcome.seconds.items():
-            modules.helm_operation_seconds.labels(**labels, operation=operation).observe(seconds)
-        modules.helm_seconds.labels(**labels).observe(sum(outcome.seconds.values()))
+            meters.helm_operation_seconds.labels(**labels, operation=operation).observe(seconds)
+        meters.helm_seconds.labels(**labels).observe(sum(outcome.seconds.values()))
         if outcome.by is not None:
-            modules.helm_upgrades_skipped_total.labels(module=event.module, by=outcome.by).inc()
+            meters.helm_upgrades_skipped_total.labels(module=event.module, by=outcome.by).inc()
 
     def _of_converges(self, event: events.Event) -> None:
-        seconds, total = self._meters.modules.convergence_seconds, self._meters.modules.convergence_total
+        seconds, total = self._meters.converges.convergence_seconds, self._meters.converges.convergence_total
         match event:
             case events.ConvergeStarted():
                 seconds.inc(0, activation=event.activation)

@@ -82,7 +82,7 @@ class Graph:
         self._inbox = intents.Inbox()
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
-        meters.modules.config_values_invalid.set_function(lambda: self.config.is_refused)
+        meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)
         outputs = parts.hook_outputs(self._cluster, self.config, self._values, meters)
         self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
         self._queues = queue_set.QueueSet(

@@ -145,7 +145,7 @@ class Tools:
 
     def crd_sources(self, values: store.ValuesStore) -> crd_sources.CrdSources:
         """Make what finds the definitions of modules with these values."""
-        return crd_sources.CrdSources(self.settings.crd_filter_prefixes, values.helm_values)
+        return crd_sources.CrdSources(self.settings.crd_filter_prefixes, values.values)
 
     def config_sync(
         self, values: store.ValuesStore, inbox: intents.Inbox, tell: events.Listener

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from addon_operator.cli import debug, tables, values
+from addon_operator.kernel import names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "reason", "last error")
 _WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", _COLUMNS[-1])
@@ -176,9 +177,7 @@ def _row(found: debug.Document) -> tuple[str, ...]:
 def _wide_row(found: debug.Document) -> tuple[str, ...]:
     *first, last = _row(found)
     shared = [debug.shared_text(each) for each in found.get("sharedObjects", ())]
-    more = len(shared) - _SHARED_SHOWN
-    listed = ", ".join(shared[:_SHARED_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return (*first, listed or "-", last)
+    return (*first, names.listed(shared, _SHARED_SHOWN) or "-", last)
 
 
 def _style(row: Sequence[str]) -> str:

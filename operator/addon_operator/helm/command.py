@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.helm import binary, helm_errors, messages, places
-from addon_operator.helm.charts import large_files
+from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import json_types, names
 from addon_operator.process.children import children
 from addon_operator.values import redaction
@@ -179,7 +179,7 @@ def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[hel
     advice = messages.advice(said.text, chart)
     if call.chart is not None and messages.is_too_large(said.text):
         with contextlib.suppress(OSError):
-            large = large_files.described(call.chart)
+            large = chart_files.largest(call.chart)
             advice += f"; {large}" if large else ""
     text = call.redact(f"helm {verb}: {said.text}")
     if said.without_values is None:

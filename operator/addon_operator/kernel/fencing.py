@@ -5,7 +5,7 @@ and starts of children.
 """
 
 import math
-from typing import Protocol
+from typing import Final
 
 from addon_operator.kernel import errors
 
@@ -14,27 +14,16 @@ class FencedError(errors.AddonOperatorError):
     """Something was to be done by a replica that does not lead, or no longer."""
 
 
-class Fence(Protocol):
-    """Says whether this process may act."""
+class Fence:
+    """Says whether this process may act: always, unless a subclass knows of a Lease."""
 
     def check(self) -> None:
         """Return if the process may act now; raises :class:`FencedError` otherwise."""
-        ...
 
     def remaining(self) -> float:
         """Return seconds for which it may act without asking again: 0 for never, infinite without limit."""
-        ...
-
-
-class OpenFence:
-    """The fence of an operator that is the only one."""
-
-    def check(self) -> None:
-        """Let it always act."""
-
-    def remaining(self) -> float:
-        """Return infinity: it may act for ever."""
         return math.inf
 
 
-OPEN: Fence = OpenFence()
+OPEN: Final = Fence()
+"""That of an operator that is the only one."""

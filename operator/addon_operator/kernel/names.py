@@ -171,3 +171,9 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return the question whether the nearest name was meant, or ``otherwise`` if there is none."""
     near = nearest(name, known)
     return otherwise if near is None else f"did you mean {near!r}?"
+
+
+def listed(items: Sequence[str], most: int) -> str:
+    """Return a list for a sentence: the first ``most`` items, and how many more there are."""
+    more = len(items) - most
+    return ", ".join(items[:most]) + (f" and {more} more" if more > 0 else "")

@@ -130,6 +130,11 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
     return _config(document, found, tuple(warnings))
 
 
+def is_loopback(repository: str) -> bool:
+    """Return whether a repository is on this machine, where plain HTTP is allowed."""
+    return urllib.parse.urlsplit(repository).hostname in _LOOPBACK
+
+
 def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
     key = f", {yaml_reading.format_path(path)}" if path else ""
     return f"{document.where(path)}{key}: {mistake}"
@@ -263,7 +268,7 @@ def _of_address(address: str) -> Iterator[str]:
             "this is not an address; write oci://… for a registry, or https://… for a repository with an "
             "index.yaml"
         )
-    elif place.scheme == "http" and place.hostname not in _LOOPBACK:
+    elif place.scheme == "http" and not is_loopback(address):
         yield "plain HTTP is only for this machine itself; write https://"
     if place.username or place.password:
         yield "credentials do not belong into the address; mount a Docker configuration (CHART_CREDENTIALS)"

@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Final, NewType, TypeAlias
 
+from addon_operator.kernel import names
+
 Checksum = NewType("Checksum", str)
 """Hexadecimal digest that fits into the value of a label."""
 
@@ -250,9 +252,7 @@ def _is_by_hand(revision: Revision) -> bool:
 
 def absence(resources: Sequence[str]) -> str:
     """Name a few absent resources and count the others."""
-    named = ", ".join(resources[:_NAMED_RESOURCES])
-    more = len(resources) - _NAMED_RESOURCES
-    return f"absent in the cluster: {named}" + (f" and {more} more" if more > 0 else "")
+    return f"absent in the cluster: {names.listed(resources, _NAMED_RESOURCES)}"
 
 
 def _changed_input(state: ReleaseState) -> str | None:

@@ -18,7 +18,7 @@ from addon_operator.documents import document_stream
 from addon_operator.kernel import json_types, names
 from addon_operator.process import start_errors, values_worker_main
 from addon_operator.process.children import spawning
-from addon_operator.values import sources
+from addon_operator.values import inspection, sources
 from addon_operator.values.schema import chart_schemas, schemas
 
 SECONDS: Final = 20.0
@@ -40,8 +40,8 @@ class _LostError(Exception):
     """The worker is gone; the text is what to say of the values."""
 
 
-class ValuesWorker:
-    """Implements :class:`.Inspector`; any thread but the loop's may ask.
+class ValuesWorker(inspection.Inspector):
+    """Reads and checks in another process; any thread but the loop's may ask.
 
     The process is started with the first question, and again after it was ended. It answers one question at a
     time. What takes it too long is wrong, in a sentence that names the bound.

@@ -110,18 +110,29 @@ class HookRunMetrics:
 
 
 class ModuleMetrics:
-    """Modules, converges and Helm."""
+    """Modules."""
 
     def __init__(self, make: Factory) -> None:
-        run = ("module", "activation")
         self.run_seconds = make.histogram("module_run_seconds", "Time of module runs.", "module")
         self.run_errors_total = make.counter("module_run_errors_total", "Failed module runs.", "module")
         self.delete_errors_total = make.counter(
             "module_delete_errors_total", "Failed module deletes.", "module"
         )
-        self.discover_errors_total = make.counter(
-            "module_discover_errors_total", "Failures in module discovery."
+        self.info = make.gauge("module_info", "The state of each module; always 1.", "module", "state")
+        """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
+        self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", "module")
+        """``module``; 1 or 0"""
+        self.maintenance = make.gauge(
+            "mm_module_maintenance", "Modules that Helm and healing leave alone; always 1.", "module", "state"
         )
+        """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
+
+
+class ReleaseMetrics:
+    """Releases of modules, and Helm."""
+
+    def __init__(self, make: Factory) -> None:
+        run = ("module", "activation")
         self.helm_seconds = make.histogram("module_helm_seconds", "Time of Helm in module runs.", *run)
         self.helm_operation_seconds = make.histogram(
             "helm_operation_seconds",
@@ -135,16 +146,17 @@ class ModuleMetrics:
             "helm_upgrades_skipped_total", "Runs in which Helm had nothing to do.", "module", "by"
         )
         """``module``, ``by``: inputs or manifest"""
-        self.info = make.gauge("module_info", "The state of each module; always 1.", "module", "state")
-        """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
-        self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", "module")
-        """``module``; 1 or 0"""
-        self.maintenance = make.gauge(
-            "mm_module_maintenance", "Modules that Helm and healing leave alone; always 1.", "module", "state"
-        )
-        """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
         self.resources_healed_total = make.counter(
             "resources_healed_total", "Missing resources of releases that were restored.", "module"
+        )
+
+
+class ConvergeMetrics:
+    """Converges, and what they depend on."""
+
+    def __init__(self, make: Factory) -> None:
+        self.discover_errors_total = make.counter(
+            "module_discover_errors_total", "Failures in module discovery."
         )
         self.convergence_seconds = make.plain_counter(
             "convergence_seconds", "Time of converges.", "activation"
@@ -158,11 +170,6 @@ class ModuleMetrics:
             "1 if the ConfigMap is invalid now, so that older values or no values are in force.",
         )
         """1 or 0"""
-        self.binding_count = make.gauge("binding_count", "Bindings of each hook.", "module", "hook")
-        """``module`` (empty for global hooks), ``hook``"""
-        self.hook_timeouts_total = make.counter(
-            "hook_timeouts_total", "Hooks stopped because of their timeout."
-        )
 
 
 class QueueMetrics:
@@ -197,10 +204,14 @@ class QueueMetrics:
 
 
 class BindingMetrics:
-    """Objects of kubernetes bindings. Labels: ``module`` (may be empty), ``hook``, ``binding``, ``queue``."""
+    """Bindings. Labels: ``module`` (may be empty), ``hook``; of objects ``binding`` and ``queue``, too."""
 
     def __init__(self, make: Factory) -> None:
         labels = ("module", "hook", "binding", "queue")
+        self.count = make.gauge("binding_count", "Bindings of each hook.", "module", "hook")
+        self.hook_timeouts_total = make.counter(
+            "hook_timeouts_total", "Hooks stopped because of their timeout."
+        )
         self.snapshot_objects = make.gauge(
             "kube_snapshot_objects", "Objects in each binding's snapshot.", *labels
         )

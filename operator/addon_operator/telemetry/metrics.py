@@ -58,6 +58,8 @@ class Metrics:
         self.global_hooks = families.HookRunMetrics(make, "global")
         self.module_hooks = families.HookRunMetrics(make, "module", "module")
         self.modules = families.ModuleMetrics(make)
+        self.releases = families.ReleaseMetrics(make)
+        self.converges = families.ConvergeMetrics(make)
         self.queues = families.QueueMetrics(make, actions=queue_actions)
         self.bindings = families.BindingMetrics(make)
         self.admission = families.AdmissionMetrics(make)
@@ -79,11 +81,11 @@ class Metrics:
         for counter in (
             self.modules.run_errors_total,
             self.modules.delete_errors_total,
-            self.modules.resources_healed_total,
+            self.releases.resources_healed_total,
         ):
             counter.labels(module=module)
         for by in ("inputs", "manifest"):
-            self.modules.helm_upgrades_skipped_total.labels(module=module, by=by)
+            self.releases.helm_upgrades_skipped_total.labels(module=module, by=by)
         if runs:
             self.modules.run_seconds.labels(module=module)
 

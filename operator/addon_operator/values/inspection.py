@@ -5,7 +5,7 @@ It needs nothing but what it is given, so that it can be done in another process
 """
 
 import contextlib
-from typing import Final, Protocol
+from typing import Final
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
@@ -16,19 +16,29 @@ MAX_VALUES_BYTES: Final = 16 << 20
 """How large a section may be as JSON once aliases are written out and defaults are filled in."""
 
 
-class Inspector(Protocol):
-    """Who reads and checks."""
+def configured(
+    files: json_types.JsonObject, config: json_types.JsonObject, section_schemas: schemas.SectionSchemas
+) -> json_types.JsonObject:
+    """Return the files and a state of the ConfigMap, with the config schema's defaults: what it sees."""
+    value = sources.merge(files, config)
+    if section_schemas.config is not None:
+        section_schemas.config.fill(value)
+    return value
 
-    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
+
+class Inspector:
+    """Reads and checks in this process, without a bound on time and memory; another process has bounds."""
+
+    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002 - no bound here
         """Bound all that the block asks for together to so many seconds; what takes longer is wrong."""
-        ...
+        return contextlib.nullcontext()
 
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:
         """Parse a section's text in the ConfigMap.
 
         Raises a :class:`.ConfigurationError` if it is not one.
         """
-        ...
+        return sources.parse_section(key, text)
 
     def config_violations(
         self,
@@ -43,61 +53,6 @@ class Inspector(Protocol):
         ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
         for rules about transitions; ``None`` if that was never in force, or stays.
         """
-        ...
-
-    def values_violations(
-        self,
-        key: names.ValuesKey,
-        value: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        schema: schemas.Schema,
-        *,
-        for_helm: bool,
-    ) -> list[schemas.Violation]:
-        """Return what the values schema does not allow.
-
-        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
-        ``for_helm``: whether ``x-required-for-helm`` counts.
-        """
-        ...
-
-    def chart_violations(
-        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
-    ) -> list[schemas.Violation]:
-        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
-        ...
-
-
-def configured(
-    files: json_types.JsonObject, config: json_types.JsonObject, section_schemas: schemas.SectionSchemas
-) -> json_types.JsonObject:
-    """Return the files and a state of the ConfigMap, with the config schema's defaults: what it sees."""
-    value = sources.merge(files, config)
-    if section_schemas.config is not None:
-        section_schemas.config.fill(value)
-    return value
-
-
-class Here:
-    """Implements :class:`Inspector` in this process, without a bound on time and memory."""
-
-    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002  # the interface
-        """Set no bound."""
-        return contextlib.nullcontext()
-
-    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """See :class:`Inspector`."""
-        return sources.parse_section(key, text)
-
-    def config_violations(
-        self,
-        key: names.ValuesKey,
-        files: json_types.JsonObject,
-        config: json_types.JsonObject,
-        before: json_types.JsonObject | None,
-        section_schemas: schemas.SectionSchemas,
-    ) -> list[schemas.Violation]:
-        """See :class:`Inspector`."""
         value = configured(files, config, section_schemas)
         found: list[schemas.Violation] = []
         if (schema := section_schemas.config) is not None:
@@ -116,17 +71,21 @@ class Here:
         *,
         for_helm: bool,
     ) -> list[schemas.Violation]:
-        """See :class:`Inspector`."""
+        """Return what the values schema does not allow.
+
+        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
+        ``for_helm``: whether ``x-required-for-helm`` counts.
+        """
         return schema.violations(key, value, before, for_helm=for_helm)
 
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
     ) -> list[schemas.Violation]:
-        """See :class:`Inspector`."""
+        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
         return chart.violations(values)
 
 
-HERE: Final = Here()
+HERE: Final = Inspector()
 
 
 def _too_large(

@@ -57,16 +57,6 @@ class ConfigChange:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PatchOutcome:
-    """What a values patch changed, by content."""
-
-    values_changed: bool
-    """The values of the patch's section."""
-    flags_changed: bool
-    """Some module's switches now decide otherwise."""
-
-
 class ValuesStore:
     """The values of all modules through all sources."""
 
@@ -122,9 +112,9 @@ class ValuesStore:
 
     def set_config(self, config: sources.ConfigValues) -> ConfigChange:
         """Replace what ConfigMap and Secret say, and return what that changed."""
-        before = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
+        before = self._decided()
         self._config = config
-        after = {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
+        after = self._decided()
         for kept in (self._global, *self._modules.values()):
             kept.come_into_force()
         return ConfigChange(
@@ -145,7 +135,7 @@ class ValuesStore:
     def values(
         self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None
     ) -> json_types.JsonObject:
-        """Return what hooks find under ``VALUES_PATH``: ``global`` and, for a module, its own section.
+        """Return what hooks find under ``VALUES_PATH``, and charts: ``global``, and a module's own section.
 
         ``enabled_modules`` become ``global.enabledModules``, for hooks of modules and ``enabled`` scripts.
         """
@@ -165,10 +155,6 @@ class ValuesStore:
             parts[own.key] = orjson.Fragment(own.text)
         return json_documents.encode(parts)
 
-    def helm_values(self, module: names.ModuleName) -> json_types.JsonObject:
-        """Return what the module's chart gets: ``global`` and its own section, without ``enabledModules``."""
-        return self.values(module)
-
     def flag(self, module: names.ModuleName) -> sources.Flag:
         """Say whether the sources enable the module, and which of them decided.
 
@@ -185,12 +171,6 @@ class ValuesStore:
         """Return :meth:`values` with what the schemas call sensitive hidden, for people to see."""
         kept = [self._global] if module is None else [self._global, self._section(module)]
         return {part.key: part.masked(part.present) for part in kept}
-
-    def masked_section(
-        self, module: names.ModuleName | None, value: json_types.JsonObject
-    ) -> json_types.JsonObject:
-        """Return other values of a section with what is sensitive hidden."""
-        return self._section(module).masked(value)
 
     def config_violations(
         self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
@@ -233,10 +213,6 @@ class ValuesStore:
         defaults = kept.config_default_layers(config.section(kept.key))
         return dataclasses.replace(violation, origin=_origin(violation, layers, defaults))
 
-    def passed_over_rules(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
-        """Return rules of a section that count as held: they read keys that its values do not have."""
-        return self._section(module).passed_over()
-
     def edit_violations(self, config: sources.ConfigValues) -> list[values_schemas.Violation]:
         """Return the same as :meth:`config_violations`, without sections that stay as they are in force."""
         return self.config_violations(
@@ -265,27 +241,14 @@ class ValuesStore:
         configured = [config] if config.secret is None else [config, config.secret]
         return [*below, *(origins.Layer(each.source, each.sections.get(key, {})) for each in configured)]
 
-    def layers_with_defaults(self, module: names.ModuleName | None) -> list[origins.Layer]:
-        """Return :meth:`layers`, and below them what the defaults of the schemas made."""
-        return [*self._section(module).default_layers(), *self.layers(module)]
-
-    def values_violations(self, module: names.ModuleName | None) -> list[values_schemas.Violation]:
-        """Return all that the values schema does not allow in the present values of a section."""
-        kept = self._section(module)
-        return kept.values_violations(kept.present)
-
-    def check_helm_values(self, module: names.ModuleName) -> None:
-        """Check what the module's chart would get, with ``x-required-for-helm``.
-
-        A module that a hook enabled was not looked at when the ConfigMap was read, so its configuration is
-        checked, too.
-
-        Raises :class:`.InvalidValuesError`.
-        """
-        self.checking_helm_values(module)()
-
     def checking_helm_values(self, module: names.ModuleName) -> Callable[[], None]:
-        """Return the work of :meth:`check_helm_values` on the values as they are now, for any thread."""
+        """Return what checks the values that the module's chart gets now, for any thread.
+
+        ``x-required-for-helm`` counts. A module that a hook enabled was not looked at when the ConfigMap was
+        read, so its configuration is checked, too.
+
+        What is returned raises :class:`.InvalidValuesError`.
+        """
         kept, config = [self._global.snapshot(), self._section(module).snapshot()], self._config
 
         def check() -> None:
@@ -309,9 +272,10 @@ class ValuesStore:
         owner: names.ModuleName | None,
         patch: json_patches.ValuesPatch,
         ready: section.SectionPatch | None = None,
-    ) -> PatchOutcome:
+    ) -> tuple[bool, bool]:
         """Apply a values patch whole, and remember it; after an error the store is as before.
 
+        Return what it changed, by content: the values of the section, and what switches of modules decide.
         ``ready`` is what :meth:`.Section.patched` made of it on :meth:`frozen` values; made again if out of
         date.
 
@@ -322,9 +286,9 @@ class ValuesStore:
         if ready is None or not kept.is_current(ready):
             ready = kept.patched(patch)
         if ready.hook_switches == kept.hook_switches:
-            return PatchOutcome(kept.take(ready), False)
-        before = self._verdicts()
-        return PatchOutcome(kept.take(ready), before != self._verdicts())
+            return kept.take(ready), False
+        before = self._decided()
+        return kept.take(ready), before != self._decided()
 
     def apply_config_patch(
         self,
@@ -408,8 +372,8 @@ class ValuesStore:
         except KeyError:
             raise UnknownModuleError(f"there is no module {module!r} with values") from None
 
-    def _verdicts(self) -> dict[names.ModuleName, bool]:
-        return {module: self.flag(module).enabled for module in self._modules}
+    def _decided(self) -> dict[names.ModuleName, tuple[bool, str]]:
+        return {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
 
     def _enabled_by(self, config: sources.ConfigValues) -> list[names.ModuleName]:
         return [

@@ -39,3 +39,10 @@ def test_a_name_that_does_not_round_trip_is_refused_and_the_directory_named(dire
 def test_a_name_too_long_for_a_release_is_refused() -> None:
     with pytest.raises(names.ModuleNameError, match="53"):
         names.parse_module_directory("a" * 54)
+
+
+@pytest.mark.parametrize(
+    ("most", "text"), [(3, "a, b, c"), (4, "a, b, c"), (2, "a, b and 1 more")], ids=["all", "fewer", "more"]
+)
+def test_a_long_list_is_cut_and_the_rest_counted(most: int, text: str) -> None:
+    assert names.listed(["a", "b", "c"], most) == text

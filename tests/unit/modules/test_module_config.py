@@ -252,3 +252,16 @@ def test_each_required_module_is_known_with_its_place() -> None:
         "010-web/module.yaml, line 3, column 5, requires.modules[0]",
         "010-web/module.yaml, line 4, column 5, requires.modules[1]",
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "is_local"),
+    [
+        ("oci://localhost:5000/x", True),
+        ("http://127.0.0.1", True),
+        ("oci://[::1]:1/x", True),
+        ("oci://a/b", False),
+    ],
+)
+def test_only_this_machine_is_loopback(address: str, is_local: bool) -> None:
+    assert module_config.is_loopback(address) == is_local

@@ -55,16 +55,16 @@ def touch_everything(meters: metrics.Metrics) -> None:
     modules.run_seconds.labels(module="web").observe(1)
     modules.run_errors_total.labels(module="web").inc()
     modules.delete_errors_total.labels(module="web").inc()
-    modules.helm_seconds.labels(module="web", activation="OnStartup").observe(1)
-    modules.helm_operation_seconds.labels(module="web", activation="OnStartup", operation="upgrade").observe(
-        1
-    )
-    modules.helm_upgrades_skipped_total.labels(module="web", by="inputs").inc()
+    meters.releases.helm_seconds.labels(module="web", activation="OnStartup").observe(1)
+    meters.releases.helm_operation_seconds.labels(
+        module="web", activation="OnStartup", operation="upgrade"
+    ).observe(1)
+    meters.releases.helm_upgrades_skipped_total.labels(module="web", by="inputs").inc()
     modules.enabled.labels(module="web").set(1)
-    modules.convergence_seconds.inc(2.5, activation="OnStartup")
-    modules.convergence_total.labels(activation="OnStartup").inc()
-    modules.binding_count.labels(module="", hook="a.sh").set(2)
-    modules.binding_count.labels(module="web", hook="a.sh").set(1)
+    meters.converges.convergence_seconds.inc(2.5, activation="OnStartup")
+    meters.converges.convergence_total.labels(activation="OnStartup").inc()
+    meters.bindings.count.labels(module="", hook="a.sh").set(2)
+    meters.bindings.count.labels(module="web", hook="a.sh").set(1)
     meters.module_state("web", "Ready")
     meters.queues.length.labels(queue="main").set(3)
     meters.queues.head_age_seconds.labels(queue="main").set(3)
@@ -84,7 +84,7 @@ def touch_everything(meters: metrics.Metrics) -> None:
     for histogram in (meters.bindings.event_seconds, meters.bindings.jq_filter_seconds):
         histogram.labels(**bound, kind="Pod").observe(1)
     modules.maintenance.labels(module="web", state="NoResourceReconciliation").set(1)
-    modules.resources_healed_total.labels(module="web").inc()
+    meters.releases.resources_healed_total.labels(module="web").inc()
 
 
 DOCUMENTED = [
@@ -252,9 +252,9 @@ def test_metrics_of_the_process_have_their_usual_names(meters: metrics.Metrics) 
 
 
 def test_a_plain_counter_counts_each_series(meters: metrics.Metrics) -> None:
-    meters.modules.convergence_seconds.inc(1.5, activation="OnStartup")
-    meters.modules.convergence_seconds.inc(2, activation="OnStartup")
-    meters.modules.convergence_seconds.inc(activation="Schedule")
+    meters.converges.convergence_seconds.inc(1.5, activation="OnStartup")
+    meters.converges.convergence_seconds.inc(2, activation="OnStartup")
+    meters.converges.convergence_seconds.inc(activation="Schedule")
     assert value(meters, 'addon_operator_convergence_seconds{activation="OnStartup"}') == 3.5
     assert value(meters, 'addon_operator_convergence_seconds{activation="Schedule"}') == 1
 
@@ -263,7 +263,7 @@ def test_a_plain_counter_never_goes_down_and_knows_its_labels(meters: metrics.Me
     with pytest.raises(ValueError, match="cannot go down"):
         meters.process.live_ticks.inc(-1)
     with pytest.raises(ValueError, match="labels"):
-        meters.modules.convergence_seconds.inc(module="web")
+        meters.converges.convergence_seconds.inc(module="web")
 
 
 def test_a_module_has_one_state(meters: metrics.Metrics) -> None:
@@ -402,10 +402,10 @@ def module_with_a_hook(meters: metrics.Metrics) -> None:
     meters.bindings.event_seconds.labels(**labels, kind="Pod").observe(0.1)
     meters.bindings.jq_filter_seconds.labels(**labels, kind="Pod").observe(0.1)
     for activation in ("OperatorStartup", "ConfigMap"):
-        meters.modules.helm_seconds.labels(module="web", activation=activation).observe(1)
+        meters.releases.helm_seconds.labels(module="web", activation=activation).observe(1)
         for operation in ("template", "check-upgrade", "upgrade"):
             run = {"module": "web", "activation": activation, "operation": operation}
-            meters.modules.helm_operation_seconds.labels(**run).observe(1)
+            meters.releases.helm_operation_seconds.labels(**run).observe(1)
         hooks = meters.module_hooks
         for measured in (hooks.seconds, hooks.user_cpu_seconds, hooks.sys_cpu_seconds):
             measured.labels(**labels, activation=activation).observe(1)

@@ -96,7 +96,7 @@ def test_enabled_modules_are_added_to_global_values_on_demand_in_their_order() -
 def test_charts_see_no_enabled_modules_and_no_other_section() -> None:
     values = make_store("global: {a: 1}\nsomeModule: {b: 1}\nother: {c: 1}")
     values.values(SOME, [SOME])
-    assert values.helm_values(SOME) == {"global": {"a": 1}, "someModule": {"b": 1}}
+    assert values.values(SOME) == {"global": {"a": 1}, "someModule": {"b": 1}}
 
 
 def test_values_are_given_out_as_json_too() -> None:
@@ -108,10 +108,9 @@ def test_values_are_given_out_as_json_too() -> None:
     "read",
     [
         lambda values: values.values(SOME),
-        lambda values: values.helm_values(SOME),
         lambda values: values.config_values(SOME),
     ],
-    ids=["values", "helm values", "config values"],
+    ids=["values", "config values"],
 )
 def test_what_is_given_out_does_not_let_a_caller_change_the_store(
     read: Callable[[store.ValuesStore], dict[str, Any]],
@@ -230,16 +229,14 @@ def test_an_unknown_module_is_an_error() -> None:
 
 def test_a_values_patch_tells_whether_it_changed_content() -> None:
     values = make_store("someModule: {a: 1}")
-    assert values.apply_values_patch(SOME, patch(add("/someModule/a", 1))) == store.PatchOutcome(False, False)
-    assert values.apply_values_patch(SOME, patch(add("/someModule/a", True))) == store.PatchOutcome(
-        True, False
-    )
+    assert values.apply_values_patch(SOME, patch(add("/someModule/a", 1))) == (False, False)
+    assert values.apply_values_patch(SOME, patch(add("/someModule/a", True))) == (True, False)
 
 
 def test_a_global_patch_changes_values_and_switches_together() -> None:
     values = make_store()
     outcome = values.apply_values_patch(None, patch(add("/global/a", 1), add("/someModuleEnabled", True)))
-    assert outcome == store.PatchOutcome(True, True)
+    assert outcome == (True, True)
     assert values.values(None) == {"global": {"a": 1}}
     assert values.flag(SOME).enabled
 
@@ -248,7 +245,7 @@ def test_a_switch_that_the_config_map_overrides_changes_no_verdict() -> None:
     values = make_store()
     configure(values, someModuleEnabled="false")
     outcome = values.apply_values_patch(None, patch(add("/someModuleEnabled", True)))
-    assert outcome == store.PatchOutcome(False, False)
+    assert outcome == (False, False)
     configure(values)
     assert values.flag(SOME).enabled
 

@@ -212,9 +212,9 @@ def test_what_helm_requires_is_checked_before_helm_only() -> None:
     values = make_store()
     values.apply_values_patch(SOME, patch(add("internal/counter", 1)))
     with pytest.raises(schemas.InvalidValuesError, match=r"someModule\.internal: must have the key 'ca'"):
-        values.check_helm_values(SOME)
+        values.checking_helm_values(SOME)()
     values.apply_values_patch(SOME, patch(add("internal/ca", "pem")))
-    values.check_helm_values(SOME)
+    values.checking_helm_values(SOME)()
 
 
 def test_sensitive_values_are_hidden_from_people_but_not_from_hooks() -> None:
@@ -264,7 +264,7 @@ def test_a_plan_that_was_made_beside_is_taken_over_as_it_is() -> None:
     change = patch(add("internal/counter", 1))
     plan = values.frozen(SOME).patched(change)
     assert section(values)["internal"] == {"counter": 0}, "nothing is changed by planning"
-    assert values.apply_values_patch(SOME, change, plan).values_changed
+    assert values.apply_values_patch(SOME, change, plan) == (True, False)
     assert values.values(SOME)["someModule"] == plan.value
 
 
@@ -319,7 +319,7 @@ def test_a_module_that_a_hook_switched_on_is_checked_before_helm() -> None:
     with pytest.raises(
         schemas.InvalidValuesError, match=r"some-module are not ready.*set in values ConfigMap"
     ):
-        values.check_helm_values(SOME)
+        values.checking_helm_values(SOME)()
 
 
 def test_an_edit_is_checked_where_it_changes_something() -> None:
@@ -382,19 +382,19 @@ def test_the_first_patch_of_a_hook_has_no_old_value_and_the_next_one_has() -> No
 def test_the_check_before_helm_compares_with_what_it_allowed_last() -> None:
     values = growing(values_only=True)
     values.set_config(config_of(someModule="min: 5"))
-    values.check_helm_values(SOME)
+    values.checking_helm_values(SOME)()
     values.set_config(config_of(someModule="min: 3"))
     for _ in range(2):
         with pytest.raises(schemas.InvalidValuesError, match="not ready for Helm"):
-            values.check_helm_values(SOME)
+            values.checking_helm_values(SOME)()
     values.set_config(config_of(someModule="min: 6"))
-    values.check_helm_values(SOME)
+    values.checking_helm_values(SOME)()
 
 
 def test_a_module_that_was_removed_begins_with_first_values_again() -> None:
     values = growing(values_only=True)
     values.set_config(config_of(someModule="min: 5"))
-    values.check_helm_values(SOME)
+    values.checking_helm_values(SOME)()
     values.drop_patches(SOME)
     values.set_config(config_of(someModule="min: 3"))
-    values.check_helm_values(SOME)
+    values.checking_helm_values(SOME)()

@@ -202,9 +202,10 @@ class _ValuesCheck:
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_left_out else Level.ERROR
             self._add(level, subject, violation)
-        for violation in made.values_violations(module):
+        present = made.frozen(module)
+        for violation in present.values_violations(present.present):
             # What is missing now may come from a hook.
             if not violation.is_missing_key and violation.path not in reported:
                 self._add(Level.ERROR, subject, violation)
-        for rule in made.passed_over_rules(module):
+        for rule in present.passed_over():
             self._add(Level.WARNING, subject, rule)

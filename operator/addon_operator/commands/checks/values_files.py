@@ -141,7 +141,7 @@ def leaves(made: store.ValuesStore, module: names.ModuleName | None) -> list[Lea
     found = []
     for part in (None, module) if module is not None else (None,):
         key = names.GLOBAL_KEY if part is None else names.values_key(part)
-        layers = made.layers_with_defaults(part)
+        layers = [*made.frozen(part).default_layers(), *made.layers(part)]
         for path, value in origins.leaves(shown[key]):
             source = origins.nearest_origin(path, layers)
             found.append(Leaf(yaml_reading.format_path((key, *path)), value, source))

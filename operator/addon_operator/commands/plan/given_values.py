@@ -39,8 +39,7 @@ class Taken:
 
     def __str__(self) -> str:
         listed = [f"{name} revision {number}" for name, number in sorted(self.releases.items())]
-        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-        revisions = ", ".join(listed[:_NAMED]) + more
+        revisions = names.listed(listed, _NAMED)
         if self.source is Source.OPERATOR:
             rest = f"; of modules that it has not run yet, those of {revisions}" if listed else ""
             return f"the values and flags that they set are those of {self.operator}{rest}"

@@ -138,9 +138,8 @@ def taken_over(
         added = (change.key for change in module.release.changes if change.kind is _ADDED)
         namespace = namespace_of(module.name)
         if common := [str(key) for key in added if _placed(key, namespace) in gone]:
-            more = f" and {len(common) - _NAMED} more" if len(common) > _NAMED else ""
             yield (
-                f"module {module.name} takes over {', '.join(common[:_NAMED])}{more} from release "
+                f"module {module.name} takes over {names.listed(common, _NAMED)} from release "
                 f"{purge.release}, whose purge then deletes them: they come back without their data; to keep "
                 f"them, set HELM_IGNORE_RELEASE={purge.release}: see 'Rename a module' in the upgrade guide"
             )

@@ -204,7 +204,7 @@ class _Planner:
             module_releases.check_release_name(module, ignored)
             # The chart's own schema counts, too.
             await self._charts.ensure(module, None)
-            self._values.check_helm_values(module.name)
+            self._values.checking_helm_values(module.name)()
             before = await self._given_before(module)
             made = await self._manager.preview(module_releases.request_of(self._values, module, before))
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):

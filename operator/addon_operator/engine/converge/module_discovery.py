@@ -22,13 +22,10 @@ class NoModulesError(errors.AddonOperatorError):
     """There is no module at all, which would have all releases removed: more likely, a mount is missing."""
 
     def __init__(self, releases: Sequence[str]) -> None:
-        shown = ", ".join(releases[:_SHOWN]) + (
-            f" and {len(releases) - _SHOWN} more" if len(releases) > _SHOWN else ""
-        )
         super().__init__(
-            f"MODULES_DIR holds no module, but there are releases of modules ({shown}), and none is removed: "
-            "see that the directory is mounted and that the image has the modules, or set "
-            "ALLOW_EMPTY_MODULES=true to have the releases removed"
+            f"MODULES_DIR holds no module, but there are releases of modules "
+            f"({names.listed(releases, _SHOWN)}), and none is removed: see that the directory is mounted and "
+            "that the image has the modules, or set ALLOW_EMPTY_MODULES=true to have the releases removed"
         )
 
 

@@ -149,8 +149,7 @@ class Drift:
 
     async def _sleep(self) -> None:
         soonest = min(self._due.values(), default=None)
-        timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
-        await waiting.wait_within(self._wake, timeout)
+        await waiting.wait_until(self._wake, soonest, self._clock)
 
     async def _look_at(self, module: names.ModuleName) -> None:
         async with self._alone[module]:

@@ -149,5 +149,4 @@ class FollowedReleases:
 
     async def _sleep(self) -> None:
         soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
-        timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
-        await waiting.wait_within(self._wake, timeout)
+        await waiting.wait_until(self._wake, soonest, self._clock)

@@ -99,8 +99,7 @@ class HookOutputs:
             new_values = outputs.new_values
             while new_values is None or not self._values.is_current(owner, new_values):
                 new_values = await self._patched(owner, outputs.values)
-            outcome = self._values.apply_values_patch(owner, outputs.values, new_values)
-            effects |= HookEffects(outcome.values_changed, outcome.flags_changed)
+            effects |= HookEffects(*self._values.apply_values_patch(owner, outputs.values, new_values))
         plan = outputs.metric_plan
         while plan is not None and not self._metrics.carry_out(plan):
             plan = await self._plan_metrics(hook, outputs.metrics)

@@ -66,8 +66,7 @@ class CrdGuard:
             self._wake.clear()
             await self.look()
             soonest = min(self._due.values(), default=None)
-            timeout = None if soonest is None else max(0.0, soonest - self._clock.monotonic())
-            await waiting.wait_within(self._wake, timeout)
+            await waiting.wait_until(self._wake, soonest, self._clock)
 
     async def look(self) -> None:
         """Apply the definitions whose time has come."""

@@ -24,7 +24,7 @@ def request_of(
 
     ``before``: see :func:`redactor_of`.
     """
-    given = values.helm_values(module.name)
+    given = values.values(module.name)
     return release_types.ReleaseRequest(
         module.name,
         module.chart_directory,
@@ -45,12 +45,12 @@ def redactor_of(
     ``before``: what its chart was given once; what stands in the same places is hidden, too, and what stands
     where the values Secret set something then.
     """
-    now = redaction.sensitive_texts(values.helm_values(module.name), values.masked_values(module.name))
+    now = redaction.sensitive_texts(values.values(module.name), values.masked_values(module.name))
     if before is None:
         return redaction.redactor(now)
     shared, own = chart_values.sections_of(module, before.values)
     once = (
-        redaction.sensitive_texts(section, values.masked_section(owner, section))
+        redaction.sensitive_texts(section, values.frozen(owner).masked(section))
         for owner, section in ((None, shared), (module.name, own))
     )
     places = hook_values.read_places(before.hook_places) or hook_values.HookPlaces()

@@ -9,13 +9,11 @@ import binascii
 import dataclasses
 import json
 import pathlib
-import urllib.parse
 from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.kernel import errors
 
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # Where Go looks for them, in this order.
 _SYSTEM_CAS: Final = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -98,11 +96,6 @@ class Access:
                 f"CHART_CREDENTIALS names {self.credentials}, which is not a Docker configuration; "
                 'it is JSON such as {"auths": {"registry.example.com": {"auth": "…"}}}'
             ) from None
-
-
-def is_loopback(repository: str) -> bool:
-    """Return whether a repository is on this machine, where plain HTTP is allowed."""
-    return urllib.parse.urlsplit(repository).hostname in _LOOPBACK
 
 
 def _credentials(entry: Mapping[str, Any]) -> Login:

@@ -50,7 +50,7 @@ def unpack(archive: pathlib.Path, target: pathlib.Path) -> None:
     if not (target / "Chart.yaml").is_file():
         raise ChartArchiveError("has no Chart.yaml")
     for directory, _, _ in os.walk(target, topdown=False):
-        _sync(pathlib.Path(directory))
+        sync(pathlib.Path(directory))
 
 
 def _put_all(packed: IO[bytes], target: pathlib.Path) -> None:
@@ -98,7 +98,8 @@ def _write(path: pathlib.Path, content: bytes, mode: int) -> None:
     path.chmod(_FILE | (mode & _EXECUTABLE))
 
 
-def _sync(directory: pathlib.Path) -> None:
+def sync(directory: pathlib.Path) -> None:
+    """Have what a directory lists on the disk, whatever happens to the machine."""
     opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)

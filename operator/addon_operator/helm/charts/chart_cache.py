@@ -188,11 +188,7 @@ def _put(unpacked: pathlib.Path, directory: pathlib.Path) -> None:
             # Somebody took files away, or something else stands in the way.
             _remove(directory)
             unpacked.rename(directory)
-    opened = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    chart_archives.sync(directory.parent)
 
 
 def _retrieve(pull: "asyncio.Task[None]") -> None:

@@ -27,6 +27,9 @@ module's values, which Helm would lay below those that it is given."""
 _NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi"})
 _NEVER: Final = frozenset({".git", "__pycache__"})
 _CHECKSUM_LENGTH: Final = 40
+_SHOWN: Final = 5
+_KIB: Final = 1024
+_MIB: Final = 1024 * _KIB
 _RACY_SECONDS: Final = 0.1
 """A file this young may be written again without its times moving on: its digest is not kept."""
 
@@ -233,3 +236,30 @@ def _mentions(digests: Mapping[str, _Digest]) -> Mention:
 
 def _lines(digests: Mapping[str, _Digest]) -> bytes:
     return b"".join(os.fsencode(name) + b"\0" + digest.content for name, digest in sorted(digests.items()))
+
+
+def largest(directory: pathlib.Path) -> str:
+    """Return a phrase with the largest files of a chart and their sizes; empty if none can be read."""
+    sizes = _sizes(directory)
+    if not sizes:
+        return ""
+    largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:_SHOWN]
+    named = ", ".join(f"{name} ({_size(sizes[name])})" for name in largest)
+    return f"the largest of its files, {_size(sum(sizes.values()))} in all: {named}"
+
+
+def _sizes(directory: pathlib.Path) -> dict[str, int]:
+    left_out = {"crds"} if is_complete(directory) else NOT_IN_VIRTUAL_CHART
+    sizes = {}
+    for path, below, files in os.walk(directory, followlinks=False):
+        if pathlib.Path(path) == directory:
+            below[:] = [name for name in below if name not in left_out]
+        for name in files:
+            file = pathlib.Path(path, name)
+            if file.is_file():
+                sizes[file.relative_to(directory).as_posix()] = file.stat().st_size
+    return sizes
+
+
+def _size(count: int) -> str:
+    return f"{count / _MIB:.1f} MiB" if count >= _MIB / 10 else f"{count / _KIB:.1f} KiB"

@@ -152,7 +152,7 @@ class ChartPuller:
             place.write("registry.json", self._access.text())
         arguments = ["pull", f"{wanted.repository}/{wanted.name}", "--version", wanted.version]
         arguments += ["--destination", str(place.pulled)]
-        if chart_access.is_loopback(wanted.repository):
+        if module_config.is_loopback(wanted.repository):
             done = await self._run(wanted, place, [*arguments, "--plain-http"])
             if done.exit_code != 0 and _SPEAKS_TLS.search(_said(done)):
                 done = await self._run(wanted, place, arguments + self._trust(place))
@@ -233,7 +233,7 @@ class ChartPuller:
     def _check_addresses(self, wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> None:
         addresses = entry.get("urls")
         for address in map(str, addresses if isinstance(addresses, list) else ()):
-            if address.startswith("http://") and not chart_access.is_loopback(address):
+            if address.startswith("http://") and not module_config.is_loopback(address):
                 raise PullError(
                     f"cannot pull chart {wanted}: index.yaml names {address}; "
                     "have it served by HTTPS: plain HTTP is only for this machine itself"

@@ -95,8 +95,8 @@ class LeaseName:
     identity: str
 
 
-class Lease:
-    """One Lease and this replica's part in it; implements :class:`.Fence`."""
+class Lease(fencing.Fence):
+    """One Lease and this replica's part in it."""
 
     def __init__(
         self,

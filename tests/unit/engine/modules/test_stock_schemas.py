@@ -135,4 +135,4 @@ def test_what_is_secret_in_global_is_shown_by_no_chart(shares: pathlib.Path) -> 
     assert (found.path, found.value, found.origin) == ("global.pin", "***", "Secret addons/x")
     made.set_config(proposed)
     with pytest.raises(schemas.InvalidValuesError, match=r"global\.pin: must be a string, not \*\*\* "):
-        made.check_helm_values(made.modules[0])
+        made.checking_helm_values(made.modules[0])()

@@ -80,16 +80,3 @@ def test_a_private_ca_is_trusted_beside_those_of_the_system(tmp_path: pathlib.Pa
     assert chart_access.Access().bundle(environ) == "SYSTEM"
     with pytest.raises(errors.ConfigurationError, match="no CA certificates"):
         chart_access.Access().bundle({"SSL_CERT_FILE": str(tmp_path / "missing")})
-
-
-@pytest.mark.parametrize(
-    ("address", "is_local"),
-    [
-        ("oci://localhost:5000/x", True),
-        ("http://127.0.0.1", True),
-        ("oci://[::1]:1/x", True),
-        ("oci://a/b", False),
-    ],
-)
-def test_only_this_machine_is_loopback(address: str, is_local: bool) -> None:
-    assert chart_access.is_loopback(address) == is_local

@@ -332,7 +332,7 @@ def test_access_tells_no_secret() -> None:
 
 
 @dataclasses.dataclass
-class Fence:
+class Fence(fencing.Fence):
     left: float = 0.0
 
     def check(self) -> None:

@@ -303,7 +303,7 @@ async def test_a_limit_holds_for_a_launcher_that_is_started_later(
         await children.Children(own_spawner).run([script("exit 0")], env=ENV)
 
 
-class Refusing:
+class Refusing(fencing.Fence):
     def check(self) -> None:
         raise fencing.FencedError("not now")
 

@@ -190,6 +190,10 @@ class Gate:
     opened: threading.Event = dataclasses.field(default_factory=threading.Event)
     """Until it is set, requests hang."""
     requests: list[str] = dataclasses.field(default_factory=list)
+    moved: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Addresses to which requests for a path are redirected."""
+    credentials: set[str] = dataclasses.field(default_factory=set)
+    """What came as ``Authorization``."""
     port: int = 0
 
     @property
@@ -204,9 +208,15 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         self.gate.requests.append(self.path)
         self.gate.opened.wait()
+        self.gate.credentials |= {self.headers["Authorization"]} if "Authorization" in self.headers else set()
         if self.gate.password and not self._is_let_in():
             self.send_response(http.HTTPStatus.UNAUTHORIZED)
             self.send_header("WWW-Authenticate", 'Basic realm="charts"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif self.path in self.gate.moved:
+            self.send_response(http.HTTPStatus.FOUND)
+            self.send_header("Location", self.gate.moved[self.path])
             self.send_header("Content-Length", "0")
             self.end_headers()
         elif self.gate.upstream is not None:

@@ -103,6 +103,19 @@ def crash_the_converger() -> None:
     Converger.work = work  # type: ignore[method-assign]  # the defect
 
 
+def kill_while_unpacking() -> None:
+    """Kill the process once the first file of a pulled chart is in the cache."""
+    from addon_operator.helm.charts import chart_archives
+
+    write = chart_archives._write
+
+    def write_and_die(path: pathlib.Path, content: bytes, mode: int) -> None:
+        write(path, content, mode)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    chart_archives._write = write_and_die
+
+
 class _Borders:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk

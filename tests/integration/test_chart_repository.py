@@ -1,9 +1,12 @@
 """Charts that are pulled from a registry, or from a repository with an ``index.yaml``."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
+import time
 from concurrent import futures
 
 import pytest
@@ -12,6 +15,7 @@ from addon_operator.devcluster import handle
 from tests.integration import (
     chart_repositories,
     charts,
+    crash_points,
     definitions,
     operator_process,
     operator_site,
@@ -163,7 +167,7 @@ def test_two_processes_may_pull_into_one_cache_at_the_same_time(
     assert (chart / "Chart.yaml").is_file()
 
 
-def test_definitions_of_a_pulled_chart_are_applied(
+def test_definitions_of_a_pulled_chart_are_updated_with_its_version(
     site: operator_site.Site,
     registry: chart_repositories.Registry,
     devcluster: handle.DevCluster,
@@ -173,9 +177,51 @@ def test_definitions_of_a_pulled_chart_are_applied(
     more = {"crds/things.yaml": definitions.things(group)}
     registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, more=more))
     pulling.write_module(site, registry.address)
+    changed = definitions.things(group).replace("plural: things,", "plural: things, shortNames: [th],")
+    more = {"crds/things.yaml": changed}
+    registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, "2.0.0", more=more))
+    operator = site.start(WATCH_MODULES="true").wait_ready().wait_idle()
+    try:
+        names = ("get", "crd", f"things.{group}", "-o", "jsonpath={.spec.names.shortNames}")
+        assert site.kubectl(*names) == ""
+        pulling.write_module(site, registry.address, version="2.0.0")
+        operator_process.wait_until(lambda: site.revisions() == {"web": 2}, "the version is released")
+        assert site.kubectl(*names) == '["th"]'
+    finally:
+        operator.stop()
+
+
+def test_a_kill_while_a_chart_is_unpacked_leaves_nothing_for_ever_and_what_is_used_stays(
+    site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path
+) -> None:
+    registry.push(archive)
+    pulling.write_module(site, registry.address)
+    crash = site.root / "crash"
+    crash.mkdir()
+    dying = site.start_with((), crash_points.prelude(crash, "kill_while_unpacking", site.environment()))
+    operator_process.wait_until(lambda: pulling.cached(site), "the chart is unpacked")
+    assert dying.wait_end().exit_code == -signal.SIGKILL
+    (half,) = pulling.cached(site)
+    assert half.startswith(".pull-"), "nothing that anybody uses"
+    cache = site.root / "tmp" / "charts"
+
+    def age(path: pathlib.Path, seconds: float) -> None:
+        then = time.time() - seconds
+        os.utime(path, (then, then))
+
+    age(cache / half, 7200)
+    site.start().wait_ready().wait_idle().stop()
+    (chart,) = pulling.cached(site)
+    assert (site.revisions(), pulling.pulls(site)) == ({"web": 1}, 2)
+    assert list((site.root / "tmp").rglob("*pull-*")) == []
+    shutil.copytree(cache / chart, cache / "unused-1.0.0")
+    for name, days in ((chart, 90), ("unused-1.0.0", 31)):
+        age(cache / name, days * 24 * 3600)
     operator = site.start().wait_ready().wait_idle()
     try:
-        assert f"things.{group}" in site.kubectl("get", "crd", "--output=name")
+        operator.wait_logged("unused-1.0.0 removed: no operator has used it for long")
+        assert pulling.cached(site) == [chart]
+        assert pulling.pulls(site) == 2
     finally:
         operator.stop()
 

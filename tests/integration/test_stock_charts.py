@@ -13,6 +13,9 @@ def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_sit
     module = site.module("010-web", values="web: {replicas: 2}")
     write_chart(module / "chart")
     (module / "module.yaml").write_text("chart: {global: [clusterName]}")
+    every = site.module("020-every", values="everyEnabled: true\nevery: {global: {domain: own}}")
+    write_chart(every / "chart")
+    (every / "module.yaml").write_text("chart: {global: all}")
     site.config(web="auth: {database: null}\ntcp: {8080: web}")
     operator = site.start().wait_ready().wait_idle()
     try:
@@ -22,18 +25,24 @@ def test_a_stock_chart_gets_its_values_as_helm_would_get_them(site: operator_sit
             "tcp": {"53": "dns", "8080": "web"},
             "global": {"domain": "cluster.local", "clusterName": "c1", "image": {"registry": "docker.io"}},
         }
+        expected = {"domain": "own", "clusterName": "c1", "image": {"registry": "docker.io"}}
+        assert seen(site, "every")["global"] == expected, (
+            "a global in the section lies over all that is shared"
+        )
         site.config(web="auth: {database: null}\nglobal: {domain: own}")
         operator_process.wait_until(lambda: seen(site)["global"]["domain"] == "own", "the edit is released")
-        assert site.revisions() == {"web": 2}
+        assert site.revisions() == {"web": 2, "every": 1}
     finally:
         operator.stop()
     calls = len(site.helm_calls())
     site.start().wait_ready().wait_idle().stop()
     assert len(site.helm_calls()) == calls
-    assert site.revisions() == {"web": 2}
+    assert site.revisions() == {"web": 2, "every": 1}
 
 
-def test_definitions_of_a_stock_chart_and_its_enabled_subcharts_are_applied(site: operator_site.Site) -> None:
+def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_time_are_applied(
+    site: operator_site.Site,
+) -> None:
     group = f"{site.namespace}.example.com"
     module = site.module("010-web", values="webEnabled: true\nweb: {used: {enabled: true}}")
     dependencies = "".join(
@@ -53,8 +62,15 @@ def test_definitions_of_a_stock_chart_and_its_enabled_subcharts_are_applied(site
         (place / "crds" / "things.yaml").write_text(definitions.things(f"{name}.{group}"))
     operator = site.start().wait_ready().wait_idle()
     try:
-        found = site.kubectl("get", "crd", "--output=name")
-        assert [f"things.{name}.{group}" in found for name in ("own", "used", "spare")] == [True, True, False]
+
+        def defined() -> list[bool]:
+            found = site.kubectl("get", "crd", "--output=name")
+            return [f"things.{name}.{group}" in found for name in ("own", "used", "spare")]
+
+        assert defined() == [True, True, False]
+        site.config(web="used: {enabled: false}\nspare: {enabled: true}")
+        operator_process.wait_until(lambda: site.revisions() == {"web": 2}, "the edit is released")
+        assert defined() == [True, True, True], "enabled by an edit, and never deleted"
     finally:
         operator.stop()
 
@@ -171,16 +187,22 @@ def test_a_chart_that_asks_for_apis_that_it_defines_itself(site: operator_site.S
     assert adds or len(site.helm_calls()) == calls
 
 
-def test_what_module_yaml_calls_sensitive_is_shown_nowhere(site: operator_site.Site) -> None:
-    secrets = ("tango-4711", "kilo-4712")
+def test_what_module_yaml_or_its_name_calls_sensitive_is_shown_nowhere(site: operator_site.Site) -> None:
+    secrets = ("tango-4711", "kilo-4712", "lima-4713", "mike-4714", "november-4715")
     module = site.module("010-web", values="webEnabled: true")
     write_chart(module / "chart")
     (module / "module.yaml").write_text('sensitive: [smtp.sender, "*.pin"]')
-    site.config(web=f"smtp: {{sender: {secrets[0]}}}\ndoor: {{pin: {secrets[1]}}}")
+    by_name = (
+        f"auth: {{adminPassword: {secrets[2]}}}\nusers: [{{apiToken: {secrets[3]}}}]\n"
+        f'tls: {{crt: public-4716, other: "-----BEGIN PRIVATE KEY-----\\n{secrets[4]}"}}\n'
+    )
+    site.config(web=f"{by_name}smtp: {{sender: {secrets[0]}}}\ndoor: {{pin: {secrets[1]}}}")
     operator = site.start(LOG_LEVEL="debug").wait_ready().wait_idle()
     try:
         assert seen(site)["door"] == {"pin": secrets[1]}
-        site.config(web=f"smtp: {{sender: {secrets[0]}}}\ndoor: {{pin: {secrets[1]}}}\nreplicas: [wrong]")
+        site.config(
+            web=f"{by_name}smtp: {{sender: {secrets[0]}}}\ndoor: {{pin: {secrets[1]}}}\nreplicas: [wrong]"
+        )
         shown = [
             site.command(*arguments).stdout
             for arguments in (
@@ -196,6 +218,7 @@ def test_what_module_yaml_calls_sensitive_is_shown_nowhere(site: operator_site.S
         shown += [operator.log, events, operator.get("/metrics").text, operator.get("/").text]
         assert all(shown)
         assert "***" in shown[0]
+        assert "public-4716" in shown[0]
         assert [text for text in shown for secret in secrets if secret in text] == []
     finally:
         operator.stop()

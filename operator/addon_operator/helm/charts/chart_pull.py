@@ -165,7 +165,8 @@ class ChartPuller:
     async def _from_index(self, wanted: module_config.ChartReference, place: _Place) -> None:
         place.write("repositories.json", json.dumps({"repositories": [self._entry(wanted, place)]}))
         done = await self._run(wanted, place, ["repo", "update", _NAME])
-        if not place.index.is_file():
+        # Helm 3 leaves the beginning of an index that is too large.
+        if not place.index.is_file() or _TOO_LARGE.search(_said(done)):
             raise self._error(wanted, _said(done), "the index.yaml of the repository")
         entry = await asyncio.to_thread(_entry_of, place.index, wanted)
         self._check_addresses(wanted, entry)

@@ -354,3 +354,23 @@ def test_a_chart_with_values_at_the_root_is_planned_with_what_hooks_gave(site: o
         line for line in change["diff"].splitlines() if line[:1] in "+-" and line[:2] not in ("--", "++")
     ]
     assert edited == ["-  note: one", "+  note: two"]
+
+
+def test_the_first_plan_has_objects_of_kinds_that_the_cluster_does_not_serve_yet(
+    site: operator_site.Site, helm4: pathlib.Path
+) -> None:
+    site.use_helm(helm4)
+    chart = site.module("010-web", values="webEnabled: true") / "chart" / "templates"
+    chart.mkdir(parents=True)
+    (chart.parent / "Chart.yaml").write_text("apiVersion: v2\nname: up\nversion: 1.0.0\n")
+    # With lookup, Helm 4 asks the cluster for the kinds of all objects.
+    (chart / "a.yaml").write_text(
+        "apiVersion: example.com/v1\nkind: Thing\nmetadata: "
+        '{name: {{ lookup "v1" "Secret" "" "" | len }}-a}\n'
+        "---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: b}\n"
+    )
+    (module,) = documents(site, code=2)["modules"]
+    assert [(change["kind"], change["name"]) for change in module["changes"]] == [
+        ("Thing", "0-a"),
+        ("Thing", "b"),
+    ]

@@ -117,7 +117,8 @@ def _broken(defaults: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _refused(defaults: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     for path, value in _paths(defaults):
         number = isinstance(value, int) and not isinstance(value, bool)
-        if number and "port" in path[-1].lower() and "node" not in path[-1].lower():
+        name = ".".join(path[-2:]).lower()
+        if number and "port" in name and "node" not in name:
             yield _at(path, _TOO_HIGH), f": {_TOO_HIGH}"
     for path, value in _paths(defaults):
         if path[-1] in ("replicaCount", "replicas") and isinstance(value, int):

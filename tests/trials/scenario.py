@@ -200,7 +200,7 @@ class Trial:
 
         def refused(name: str, states: Mapping[str, str]) -> bool:
             error = self.error(name) if states.get(name) == "Failed" else ""
-            self.said[name, sort] = error or _logged(operator.log[seen:], self.key(name))
+            self.said[name, sort] = error or _logged(operator.log[seen:], f" {self.key(name)}")
             return bool(self.said[name, sort])
 
         told = self._until(charts, refused)
@@ -273,10 +273,10 @@ def _is_deployed(releases: release_view.Releases, chart: str, number: int) -> bo
     return max(found, default=0) >= number and found[max(found)] == "deployed"
 
 
-def _logged(log: str, key: str) -> str:
-    """Return the first warning or error that names the section."""
+def _logged(log: str, place: str) -> str:
+    """Return the first error about the ConfigMap that names the section."""
     for line in log.splitlines():
-        entry = json.loads(line) if line.startswith("{") else {}
-        if entry.get("level") in ("warn", "error") and key in entry.get("msg", ""):
-            return str(entry["msg"])
+        said = json.loads(line)["msg"] if line.startswith("{") else ""
+        if said.startswith("ConfigMap ") and f"{place}." in said.replace(":", "."):
+            return str(said)
     return ""

@@ -64,7 +64,7 @@ _ADDRESS: Final = re.compile(r"\[[0-9a-f]*:[0-9a-f:.]*\]")
 _LIST_OF_ERRORS: Final = re.compile(
     r"\[(?=(?:[\w.]++(?:\[[^\]\n]*+\])?+)++: "
     r"(?:Required|Invalid|Forbidden|Duplicate|Unsupported|Not found|Internal|Too )"
-    r"|ValidationError|unknown |error |invalid |spec\.)"
+    r"|ValidationError|resource mapping not found|unknown |error |invalid |spec\.)"
 )
 _TYPE_OR_EMPTY: Final = re.compile(r"\{\s*\}|\[(?:[\w.]+|interface \{\})?\]")
 _TYPED: Final = re.compile(r"\{Value:[\w.+-]*\}")

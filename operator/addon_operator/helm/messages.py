@@ -36,7 +36,14 @@ _REMEDIES: Final = (
         re.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready"),
         "; HELM_TIMEOUT says how long a step of Helm may take",
     ),
+    (
+        re.compile(
+            r"field is immutable|updates to \S+(?: \S+){0,3} for fields|may not be specified when strategy"
+        ),
+        "; delete the object, and Helm creates it again",
+    ),
 )
+_NOT_SERVED: Final = "no matches for kind"
 # Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
     r"(?:query|list|get|create|update|delete): failed to .*"
@@ -56,6 +63,8 @@ _CHANGE: Final = re.compile(
 )
 _UNCHANGEABLE: Final = re.compile(
     r"\bimmutable\b|(?:may|can) ?not (?:be )?change|updates to \S+(?: \S+){0,3} (?:for fields|are forbidden)"
+    # What server-side apply cannot take away from an object: nobody owns a default.
+    r"|may not be specified when strategy"
 )
 _SHOWN_HEAD: Final = 1400
 _SHOWN_END: Final = 500
@@ -138,6 +147,11 @@ def unchangeable(description: str) -> frozenset[ObjectName]:
 def is_foreign(text: str) -> bool:
     """Return whether Helm refuses to make an object its own that exists already."""
     return _FOREIGN in text
+
+
+def is_not_served(text: str) -> bool:
+    """Return whether the cluster does not know a kind of the chart's objects."""
+    return _NOT_SERVED in text
 
 
 def is_too_large(text: str) -> bool:

@@ -4,6 +4,12 @@ import pytest
 
 from addon_operator.documents import quotations
 
+_NOT_SERVED = (
+    'unable to build kubernetes objects from release manifest: [resource mapping not found for name: "a" '
+    'namespace: "n" from "": no matches for kind "Thing" in version "example.com/v1"\nensure CRDs are '
+    'installed first, resource mapping not found for name: "b" namespace: "n" from "": no matches for kind '
+    '"Thing" in version "example.com/v1"\nensure CRDs are installed first]'
+)
 WITHOUT_VALUES = [
     pytest.param(
         'Job.batch "j" is invalid: spec.template: Invalid value: core.PodTemplateSpec{Env:[]core.EnvVar{'
@@ -16,6 +22,7 @@ WITHOUT_VALUES = [
         'Deployment.apps "d" is invalid: [spec.a: Required value, spec.b: Invalid value: ***: is odd]',
         id="list of errors",
     ),
+    pytest.param(_NOT_SERVED, _NOT_SERVED, id="kinds that are not served"),
     pytest.param(
         "failed to create patch: The order in patch list:\n[map[name:A value:s3]cret] map[name:B value:x]]\n "
         "doesn't match $setElementOrder list:\n[map[name:B] map[name:A]]\n",

@@ -109,6 +109,12 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             "chart.global in module.yaml",
             id="global values that the chart does not get",
         ),
+        pytest.param(
+            'cannot patch "db" with kind StatefulSet: StatefulSet.apps "db" is invalid: spec: Forbidden: '
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals' are forbidden",
+            "delete the object",
+            id="an object that cannot be changed",
+        ),
     ],
 )
 def test_what_helm_leaves_open_is_added(text: str, words: str) -> None:
@@ -181,6 +187,11 @@ def test_a_warning_is_reported_without_the_tables_that_it_quotes() -> None:
         pytest.param("parameters: Forbidden: updates to parameters are forbidden.", True, id="StorageClass"),
         pytest.param("spec: Forbidden: spec is immutable after creation", True, id="volume claim"),
         pytest.param("value: Forbidden: may not be changed in an update.", True, id="priority"),
+        pytest.param(
+            "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'",
+            True,
+            id="strategy",
+        ),
         pytest.param(
             "spec.replicas: Invalid value: -1: must be greater than or equal to 0", False, id="wrong"
         ),

@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import pathlib
 import tempfile
 from collections.abc import AsyncIterator
 from typing import Final
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import command, helm_errors, verbs
+from addon_operator.helm import command, helm_errors, messages, verbs
 from addon_operator.helm.charts import chart, chart_files, inputs
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock as clocks
@@ -99,15 +100,24 @@ class ChartRenderer:
     ) -> str:
         """Render the manifest, as an upgrade or as the first install; raises :class:`.HelmError`."""
         version = (given.cluster or await self._capabilities.recent()).kube_version
-        rendered = await verbs.template(
+        render = functools.partial(
+            verbs.template,
             self._helm,
             request.call,
             files,
             given.cluster or inputs.Capabilities(version, frozenset()),
             command.time_limit(self._timeout),
-            with_lookup=bool(given.mentions & chart_files.Mention.LOOKUP),
             is_upgrade=is_upgrade,
         )
+        has_lookup = bool(given.mentions & chart_files.Mention.LOOKUP)
+        try:
+            rendered = await render(with_lookup=has_lookup)
+        except helm_errors.HelmError as error:
+            if is_upgrade or not (has_lookup and messages.is_not_served(str(error))):
+                raise
+            # Helm 4 looks up kinds, too. Before the first install neither those of the chart are there, nor
+            # anything that it could have made.
+            rendered = await render(with_lookup=False)
         return rendered.decode(errors="replace")
 
     async def checksum(

@@ -107,6 +107,7 @@ class ReleaseRun:
             if refusal is not None:
                 made = (
                     f"(revision {record.revision.number} failed because of this, and no further one is made)"
+                    f"{messages.advice(str(refusal), '')}"
                 )
                 raise helm_errors.HelmError(
                     self._request.module,

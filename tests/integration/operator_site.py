@@ -251,6 +251,11 @@ class Site:
         items = self.objects("configmaps", fieldSelector=f"metadata.name={name}")
         return dict(items[0].get("data") or {}) if items else None
 
+    def secret_data(self, name: str) -> dict[str, str]:
+        """The data of a Secret, as it is encoded; empty when there is none of that name."""
+        items = self.objects("secrets", fieldSelector=f"metadata.name={name}")
+        return dict(items[0].get("data") or {}) if items else {}
+
     def config(self, **data: str | None) -> None:
         """Edit keys of the values ConfigMap, as ``kubectl edit`` would; ``None`` removes a key.
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import tarfile
 
 import pytest
 
@@ -16,6 +17,15 @@ apiVersion: v1
 kind: Secret
 metadata: {name: {{ .Release.Name }}-random}
 data: {password: {{ randAlphaNum 12 | b64enc }}}
+"""
+_KEPT = """
+{{- $old := lookup "v1" "Secret" .Release.Namespace (printf "%s-kept" .Release.Name) }}
+apiVersion: v1
+kind: Secret
+metadata: {name: {{ .Release.Name }}-kept}
+data:
+  password: {{ if $old }}{{ $old.data.password }}{{ else }}{{ randAlphaNum 12 | b64enc }}{{ end }}
+  certificate: {{ (genCAWithKey "authority" 365 (genPrivateKey "ecdsa")).Cert | b64enc }}
 """
 _TEST = """
 apiVersion: v1
@@ -134,5 +144,91 @@ def test_a_stock_chart_that_varies_is_healed_restarted_and_removed_like_one_of_o
     try:
         operator_process.wait_until(lambda: site.revisions() == {"db": 1}, "the release is purged")
         assert site.data("web-seen") is None
+    finally:
+        operator.stop()
+
+
+def subchart(root: pathlib.Path, name: str) -> pathlib.Path:
+    """A chart that says which values it got, under its name."""
+    path = write_chart(root / name, name)
+    (path / "values.yaml").write_text("size: 1\n")
+    template = path / "templates" / "seen.yaml"
+    template.write_text(template.read_text().replace("-seen", "-{{ .Chart.Name }}-{{ .Values.size }}"))
+    return path
+
+
+def parts(site: operator_site.Site) -> list[str]:
+    """The names of what the charts within the chart made."""
+    names = [each["metadata"]["name"] for each in site.objects("configmaps")]
+    return sorted(name for name in names if name.startswith("web-") and name != "web-seen")
+
+
+@pytest.mark.parametrize("helm", [pytest.param("helm3", marks=pytest.mark.slow), "helm4"], indirect=True)
+def test_charts_within_a_chart_that_varies_are_enabled_and_renamed_as_by_helm(
+    site: operator_site.Site, helm: pathlib.Path, module: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    chart = module / "chart"
+    (chart / "templates" / "kept.yaml").write_text(_KEPT)
+    with (chart / "Chart.yaml").open("a") as about:
+        about.write(
+            "dependencies:\n"
+            "- {name: local, version: 1.2.3, repository: 'file://../local', condition: local.enabled}\n"
+            "- {name: packed, version: 1.2.3, alias: store, tags: [stores]}\n"
+            "- {name: packed, version: 1.2.3, alias: spare, tags: [stores], condition: spare.enabled}\n"
+        )
+    with (chart / "values.yaml").open("a") as values:
+        values.write("tags: {stores: false}\nlocal: {enabled: false}\n")
+    subchart(module, "local")
+    subchart(chart / "charts", "local")
+    with tarfile.open(chart / "charts" / "packed-1.2.3.tgz", "w:gz") as packed:
+        packed.add(subchart(site.root, "packed"), "packed")
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        first = site.secret_data("web-kept")
+        assert parts(site) == []
+        site.config(
+            web="tags: {stores: true}\nlocal: {enabled: true, size: 2}\nspare: {enabled: false, size: 3}"
+        )
+        operator_process.wait_until(
+            lambda: parts(site) == ["web-local-2", "web-store-1"], "the edit enables charts"
+        )
+        operator.wait_idle()
+        second = site.secret_data("web-kept")
+        assert first["password"] == second["password"], "kept by lookup"
+        assert first["certificate"] != second["certificate"], "made anew with each revision"
+    finally:
+        operator.stop()
+    calls = len(site.helm_calls())
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert (site.revisions(), len(site.helm_calls())) == ({"web": 2}, calls)
+        site.kubectl("delete", "secret", "web-kept")
+        operator.wait_metric(1, "resources_healed_total", module="web")
+        assert site.secret_data("web-kept") == second, "from the record of the release"
+    finally:
+        operator.stop()
+
+
+def test_a_release_of_another_name_in_another_namespace_is_taken_over(
+    site: operator_site.Site, module: pathlib.Path
+) -> None:
+    edge = f"{site.namespace}-edge"
+    (module / "module.yaml").write_text(f"releaseName: front\nnamespace: {edge}")
+    site.kubectl("create", "namespace", edge)
+    site.cluster.run_helm(f"--namespace={edge}", "install", "front", str(module / "chart"))
+    never = site.start(TAKE_OWNERSHIP="never")
+    try:
+        never.wait_logged("revision 1, which no operator made", "TAKE_OWNERSHIP=never", edge)
+    finally:
+        never.kill()
+    ran = site.command("plan")
+    assert "revision 1, which no operator made" in " ".join((ran.stdout + ran.stderr).split())
+    operator = site.start().wait_ready().wait_idle()
+    try:
+        assert edge in operator.wait_logged("took over", "front", "revision 1, which no operator made")
+        secrets = site.kubectl("get", "secrets", "--selector=owner=helm", "-o", "name", f"--namespace={edge}")
+        assert [line.rpartition(".")[2] for line in secrets.split()] == ["v1", "v2"]
+        assert site.revisions() == {}
     finally:
         operator.stop()

@@ -48,7 +48,7 @@ def module(site: operator_site.Site) -> pathlib.Path:
     return path
 
 
-def test_a_wrong_edit_is_told_by_the_charts_schema_and_the_last_good_values_stay(
+def test_the_charts_schema_finds_a_wrong_edit_and_the_last_good_values_stay(
     site: operator_site.Site, module: pathlib.Path
 ) -> None:
     site.config(web="replicas: 2", **{"global": "zone: a"})

@@ -46,7 +46,7 @@ class Operator:
         status.require_for_work(lambda: self.source.health.trouble)
         status.require_for_work(self.source.secret_trouble)
         status.require_for_work(trouble)
-        status.show(self.answers.views, self.monitor.shared_of)
+        status.show(self.answers.views, self.monitor.resources.shared_of)
         meters.show_watch("config_map", lambda: self.source.health.is_up)
         if self.source.watches_secret:
             meters.show_watch("values_secret", lambda: self.source.secret_health.is_up)
@@ -219,7 +219,7 @@ class Graph:
         return debug_api.engine_api(
             running.views(hooks, self._clock),
             self._values,
-            state.ModulesByName(self._states),
+            self._states,
             self._bindings,
             monitor,
             self._cluster,

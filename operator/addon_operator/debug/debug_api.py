@@ -4,7 +4,7 @@ Names and shapes are those of the Go operator's endpoint where it has them; more
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import addon_operator
@@ -76,7 +76,7 @@ class EngineApi:
         self,
         views: introspection.Introspection,
         values: store.ValuesStore,
-        modules: Mapping[names.ModuleName, model.Module],
+        states: state.ModuleStates,
         renderer: debug_render.Renderer,
         bindings: hook_bindings.HookBindings,
         monitor: Monitor,
@@ -84,7 +84,7 @@ class EngineApi:
         self.views: Final = views
         """Modules and queues as the status page shows them, too."""
         self._values = values
-        self._modules = modules
+        self._states = states
         self._renderer = renderer
         self._bindings = bindings
         self._monitor = monitor
@@ -153,10 +153,10 @@ class EngineApi:
         return {
             **self.views.module(name),
             "hooks": None if hooks is None else list(map(_hook, hooks)),
-            "revision": self._monitor.revision(name),
+            "revision": self._monitor.releases.revision(name),
             "sharedObjects": _shared(self._monitor, name),
             "absentObjects": _absent(self._monitor, name),
-            "restoredObjects": dict(self._monitor.restored_of(name)),
+            "restoredObjects": dict(self._monitor.drift.recent(name)),
         }
 
     def resource_monitor(self) -> object:
@@ -187,7 +187,7 @@ class EngineApi:
             raise NoSuchModuleError(
                 "'global' is not a module; ask for global values with 'addon-operator global'"
             )
-        return self._modules[found]
+        return self._states[found].module
 
     async def _sections(
         self,
@@ -217,7 +217,7 @@ class EngineApi:
 def engine_api(
     views: introspection.Introspection,
     values: store.ValuesStore,
-    modules: Mapping[names.ModuleName, model.Module],
+    states: state.ModuleStates,
     bindings: hook_bindings.HookBindings,
     monitor: Monitor,
     cluster: cluster_module.Cluster,
@@ -226,7 +226,7 @@ def engine_api(
 ) -> EngineApi:
     """Make it, and what renders modules for it; ``pull`` has the chart of a module in its place."""
     renderer = debug_render.Renderer(manager, values, cluster.kube, cluster.kinds, pull)
-    return EngineApi(views, values, modules, renderer, bindings, monitor)
+    return EngineApi(views, values, states, renderer, bindings, monitor)
 
 
 def _shown(
@@ -243,15 +243,15 @@ def _hook(hook: state.Hook) -> json_types.JsonObject:
 
 
 def _shared(monitor: Monitor, module: str) -> list[json_types.JsonObject]:
-    found = monitor.shared_of(names.ModuleName(module))
+    found = monitor.resources.shared_of(names.ModuleName(module))
     return [{"resource": resource, "modules": list(others)} for resource, others in found.items()]
 
 
 def _absent(monitor: Monitor, module: names.ModuleName) -> list[json_types.JsonValue]:
-    rows = monitor.resources_of(module) or ()
+    rows = monitor.resources.view(module) or ()
     return [row["resource"] for row in rows if row["state"] == watched_resources.ResourceState.ABSENT]
 
 
 def _watched(monitor: Monitor, module: names.ModuleName) -> object:
-    found = monitor.resources_of(module)
+    found = monitor.resources.view(module)
     return NO_MONITOR if found is None else list(found)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from addon_operator.documents import json_documents, yaml_loader
+from addon_operator.documents import json_documents, yaml_loader, yaml_writing
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: (?P<path>.+)$", re.MULTILINE)
@@ -29,21 +29,6 @@ _A_NAME: Final = "*"
 
 Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
-
-
-class _DiffDumper(yaml.CSafeDumper):
-    """Texts of several lines stay lines, so that a difference is that of a line."""
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # PyYAML's interface
-        """Write everything out."""
-        return True
-
-
-def _represent_text(dumper: _DiffDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_DiffDumper.add_representer(str, _represent_text)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -271,7 +256,9 @@ def _text(document: ManifestDocument | None, body: Object | None) -> str:
         return ""
     if body is None:
         return document.text
-    return str(yaml.dump(body, Dumper=_DiffDumper, sort_keys=False, allow_unicode=True, width=10**6))
+    return str(
+        yaml.dump(body, Dumper=yaml_writing.LinesDumper, sort_keys=False, allow_unicode=True, width=10**6)
+    )
 
 
 def _mask_secrets(old: Object, new: Object) -> tuple[Object, Object]:

@@ -12,7 +12,22 @@ _NOT_PLAIN: Final = "quoted"
 _WIDTH: Final = 2**31 - 1
 
 
-class _Dumper(yaml.CSafeDumper):
+class LinesDumper(yaml.CSafeDumper):
+    """Writes everything out, and texts of several lines as lines."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # PyYAML's interface
+        """Write everything out."""
+        return True
+
+
+def _represent_string(dumper: LinesDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(_STRING_TAG, text, style="|" if "\n" in text else None)
+
+
+LinesDumper.add_representer(str, _represent_string)
+
+
+class _Dumper(LinesDumper):
     """Block style, lists indented, and quotes around whatever any YAML reader might take for no string."""
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
@@ -20,16 +35,6 @@ class _Dumper(yaml.CSafeDumper):
         if tag == _STRING_TAG and implicit[0] and not isinstance(yaml_loader.plain(value), str):
             return _NOT_PLAIN
         return tag
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # PyYAML's interface
-        return True
-
-
-def _represent_string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_STRING_TAG, text, style="|" if "\n" in text else None)
-
-
-_Dumper.add_representer(str, _represent_string)
 
 
 class _QuotingDumper(_Dumper):

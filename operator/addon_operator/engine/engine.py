@@ -39,16 +39,12 @@ class Engine:
         self._inbox = inbox
         self._queues = queues
         self._queue = queues.main
-        self._converger = converger
+        self.converger = converger
+        """The converger, for status pages, too."""
         self._bindings = bindings
         self._make = converger.make
         self._states = states
         self._tell = tell
-
-    @property
-    def converger(self) -> converge.Converger:
-        """The converger, for status pages."""
-        return self._converger
 
     @property
     def queues(self) -> tuple[task_queue.TaskQueue, ...]:
@@ -66,7 +62,7 @@ class Engine:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queues.work(), name="queues")
             group.create_task(self._bindings.work(), name="schedules")
-            group.create_task(self._converger.work(), name="converge")
+            group.create_task(self.converger.work(), name="converge")
             group.create_task(self._start(), name="startup")
             group.create_task(self._react(), name="reactions")
 
@@ -91,19 +87,19 @@ class Engine:
                 case intents.RunWanted(module=module, activation=activation, at_once=at_once):
                     self._run_module(module, activation, at_once=at_once)
                 case intents.ApisChanged():
-                    self._converger.request_by_hook(ACTIVATION_APIS)
+                    self.converger.request_by_hook(ACTIVATION_APIS)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:
         activation = _ACTIVATIONS[edited.kind]
         reaction = reactions.to_config_change(
             edited.change,
-            state=self._converger.state,
+            state=self.converger.state,
             modules=self._states.modules,
             enabled=self._states.enabled,
         )
         self._tell(events.ConfigTaken(edited.change, reaction, edited.kind))
         if reaction.converge:
-            self._converger.request(activation)
+            self.converger.request(activation)
         for module in reaction.runs:
             self._drop_run(module)
             self._run_module(module, activation)
@@ -112,13 +108,13 @@ class Engine:
     def _values_changed(self, hook: state.Hook) -> None:
         reaction = reactions.to_hook_effects(
             hook.module,
-            state=self._converger.state,
+            state=self.converger.state,
             modules=self._states.modules,
             enabled=self._states.enabled,
         )
         if reaction.converge:
             activation = ACTIVATION_MODULE_VALUES if hook.module else ACTIVATION_GLOBAL_VALUES
-            self._converger.request_by_hook(activation)
+            self.converger.request_by_hook(activation)
         for module in reaction.runs:
             self._run_module(module, ACTIVATION_MODULE_VALUES)
 
@@ -139,12 +135,12 @@ class Engine:
         self._queue.drop(lambda task: task.owner == module and task.kind is not kept)
 
     def _modules_reloaded(self, reaction: reactions.Reaction) -> None:
-        now = self._converger.state
+        now = self.converger.state
         if now is state.ConvergeState.NOT_STARTED or reaction == reactions.Reaction():
             return
         # A converge that runs needs the runs that would be dropped here.
         if reaction.converge or now is state.ConvergeState.RUNNING:
-            self._converger.request(ACTIVATION_MODULES)
+            self.converger.request(ACTIVATION_MODULES)
             return
         for module in reaction.runs:
             self._drop_run(module)
@@ -157,7 +153,7 @@ class Engine:
         """
         if at_once:
             self._queue.hasten(lambda task: task.owner == module)
-        if not self._converger.will_run(module):
+        if not self.converger.will_run(module):
             self._queue.add(self._make.run(module, activation))
 
     def _drop_run(self, module: names.ModuleName) -> None:
@@ -178,7 +174,7 @@ class Engine:
         for task in self._make.on_startup():
             await self._queue.add(task).done
         await self._bind_global_hooks()
-        self._converger.request(ACTIVATION_STARTUP)
+        self.converger.request(ACTIVATION_STARTUP)
         await self._first_converge()
         self._bindings.tick(tasks.GLOBAL_OWNER)
         self._bindings.open()
@@ -192,6 +188,6 @@ class Engine:
 
     async def _first_converge(self) -> None:
         """Wait for it, unless a failing module keeps it from its end: that must not stop other hooks."""
-        done = self._converger.first_done
-        while not done.is_set() and not self._converger.is_stalled:
+        done = self.converger.first_done
+        while not done.is_set() and not self.converger.is_stalled:
             await waiting.wait_within(done, _LOOK_AGAIN)

@@ -127,14 +127,10 @@ class Introspection:
         """``queues`` gives ``main`` first; ``waiting`` gives the waiting bindings of an owner of tasks."""
         self._states = states
         self._queues = queues
-        self._global_hooks = tuple(global_hooks)
+        self.global_hooks = tuple(global_hooks)
+        """All global hooks."""
         self._clock = clock
         self._waiting = waiting
-
-    @property
-    def global_hooks(self) -> tuple[state.Hook, ...]:
-        """All global hooks."""
-        return self._global_hooks
 
     @property
     def waiting_global_bindings(self) -> list[WaitingBinding]:

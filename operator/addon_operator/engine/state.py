@@ -255,19 +255,3 @@ class ModuleStates:
             self.mark(state.module.name, ModuleStatus.DISABLED)
         elif is_news:
             self._tell(ModuleChanged(state))
-
-
-class ModulesByName(Mapping[names.ModuleName, model.Module]):
-    """The modules that there are now, for those who look them up."""
-
-    def __init__(self, states: ModuleStates) -> None:
-        self._states = states
-
-    def __getitem__(self, name: names.ModuleName) -> model.Module:
-        return self._states[name].module
-
-    def __iter__(self) -> Iterator[names.ModuleName]:
-        return (state.module.name for state in self._states)
-
-    def __len__(self) -> int:
-        return len(self._states.modules)

@@ -117,7 +117,7 @@ class Helm:
         environ: Mapping[str, str],
         timeout: float,
         capture: int,
-        bounds: children.Bounds,
+        bounds: children.ChildBounds,
     ) -> children.ChildResult:
         """Run a helm command that is not about a release or the cluster.
 

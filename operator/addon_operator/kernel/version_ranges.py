@@ -26,11 +26,11 @@ _PARTS: Final = 3
 
 
 class VersionRangeError(errors.ConfigurationError):
-    """A text is no range of versions."""
+    """A text is not a range of versions."""
 
 
 def check(text: str) -> None:
-    """Raise :class:`VersionRangeError` for what is no range."""
+    """Raise :class:`VersionRangeError` for a text that is not a range."""
     for alternative in text.split("||"):
         _read(alternative, text)
 

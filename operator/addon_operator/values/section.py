@@ -336,7 +336,7 @@ class Section:
     def adopt(self, given: Sequence[patches.ValuesPatch]) -> None:
         """Take over what hooks gave elsewhere; what does not apply to the values here has no effect.
 
-        Raises :class:`.PatchError` for a place that is none of this section.
+        Raises :class:`.PatchError` for a place outside of this section.
         """
         for patch in given:
             patches.check_roots(self._owner, patch, switches=False)

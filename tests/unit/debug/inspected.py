@@ -70,7 +70,10 @@ class Snapshots:
 
 
 class Monitor:
-    def resources_of(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
+    def __init__(self) -> None:
+        self.resources = self.drift = self.releases = self
+
+    def view(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
         if module != WEB:
             return None
         return [
@@ -81,7 +84,7 @@ class Monitor:
     def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
         return {f"ConfigMap addons/{name}": [KUBE_DNS] for name in SHARED} if module == WEB else {}
 
-    def restored_of(self, module: names.ModuleName) -> Mapping[str, int]:
+    def recent(self, module: names.ModuleName) -> Mapping[str, int]:
         return {"ConfigMap addons/web": 3} if module == WEB else {}
 
     def revision(self, module: names.ModuleName) -> int | None:
@@ -119,7 +122,7 @@ def make() -> World:
     engine = debug_api.EngineApi(
         introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),
         values,
-        {module.name: module for module in modules},
+        states,
         cast("debug_render.Renderer", renderer),
         cast("hook_bindings.HookBindings", Snapshots()),
         cast("release_monitor.ReleaseMonitor", Monitor()),

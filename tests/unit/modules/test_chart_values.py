@@ -25,7 +25,7 @@ def test_a_module_that_is_a_chart_itself_reads_global_and_its_section() -> None:
     assert chart_values.arranged(own, VALUES) is VALUES
 
 
-def test_a_chart_can_be_told_to_read_the_section_where_a_module_has_it() -> None:
+def test_a_chart_can_read_the_section_under_the_key_of_its_module() -> None:
     assert chart_values.arranged(module(ValuesPlace.SECTION), VALUES) is VALUES
 
 

@@ -171,7 +171,7 @@ def test_an_api_that_another_module_brings_removes_no_module_and_its_source_is_n
         assert of(nobody, is_there=is_there) == lacking
 
 
-def test_a_switch_that_is_off_is_told_in_one_sentence() -> None:
+def test_a_switch_that_is_off_is_explained_in_one_sentence() -> None:
     off = ModuleName("c")
     verdicts = {off: model.Verdict(off, False, "disabled by cEnabled in ConfigMap a/b")}
     found = requirements.unmet(module("a", 1, ["c"]), FACTS, verdicts, is_there=False)

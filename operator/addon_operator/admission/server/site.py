@@ -110,18 +110,14 @@ class AdmissionSite:
         self._routes = routes
         self._tls = tls_
         self._place = place
-        self._port = place.port
+        self.port = place.port
+        """The port that is listened on, also when it was asked for port 0."""
         self._tell = tell
         self._ready = ready
         self._account = account
         self._connections: connections.Connections | None = None
         self._was_asked = False
         self._stopping = False
-
-    @property
-    def port(self) -> int:
-        """The port that is listened on, also when it was asked for port 0."""
-        return self._port
 
     @property
     def ready(self) -> bool:
@@ -131,10 +127,10 @@ class AdmissionSite:
     async def start(self) -> None:
         """Listen; raises :class:`AdmissionListenError` when the address cannot be used."""
         try:
-            listeners = await connections.bind(self._place.address, self._port, CONNECTIONS.backlog)
+            listeners = await connections.bind(self._place.address, self.port, CONNECTIONS.backlog)
         except OSError as error:
             raise AdmissionListenError(
-                f"the admission server cannot listen on {self._place.address} port {self._port}: "
+                f"the admission server cannot listen on {self._place.address} port {self.port}: "
                 f"{listening.reason(error)}; {_HOW_TO_MOVE}"
             ) from error
         self._connections = connections.Connections(
@@ -145,7 +141,7 @@ class AdmissionSite:
             tls=lambda: self._tls.context,
         )
         await self._connections.start(listeners)
-        self._port = listeners[0].getsockname()[1]
+        self.port = listeners[0].getsockname()[1]
 
     async def stop(self) -> None:
         """Take no further connections, answer what is being asked, then close all."""

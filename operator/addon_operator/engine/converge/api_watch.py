@@ -76,7 +76,7 @@ class ApiWatch:
         try:
             now = await self._required.ask(self._required.apis)
         except errors.AddonOperatorError:
-            # The API server is away: that is told by others.
+            # The API server is away, which others report.
             return _POLL
         if self._differs(now):
             self._looks = 0

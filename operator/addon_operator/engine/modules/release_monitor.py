@@ -2,14 +2,12 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
 
 from addon_operator.engine import events, intents
 from addon_operator.engine.drift import drift, followed_releases, restoring, watched_resources
 from addon_operator.engine.modules import crd_guard, module_crds, module_releases
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import names
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.values import store
 
@@ -23,25 +21,6 @@ class ReleaseMonitor:
     followed: followed_releases.FollowedReleases
     releases: module_releases.ModuleReleases
     guard: crd_guard.CrdGuard
-
-    def resources_of(self, module: names.ModuleName) -> list[watched_resources.Row] | None:
-        """Return the resources of a module's release, as ``module resource-monitor`` shows them.
-
-        ``None`` if they are not watched: the module is in maintenance, or its release is not there yet.
-        """
-        return self.resources.view(module)
-
-    def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
-        """Return the module's resources that other modules have, too, with these modules."""
-        return self.resources.shared_of(module)
-
-    def restored_of(self, module: names.ModuleName) -> Mapping[str, int]:
-        """Return the module's resources that were brought back lately, and how often in a row."""
-        return self.drift.recent(module)
-
-    def revision(self, module: names.ModuleName) -> int | None:
-        """Return the number of the last revision of the module's release; ``None`` without one."""
-        return self.releases.revision(module)
 
     async def work(self) -> None:
         """Follow and restore, until cancelled."""

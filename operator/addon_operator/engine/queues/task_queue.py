@@ -104,25 +104,17 @@ class TaskQueue:
         self._clock = clock
         self._parallelism = parallelism
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
-        self._pending: list[Task] = []
+        self.pending: list[Task] = []
+        """The tasks that no try is under way of, in their order."""
         self._running: dict[Task, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
-        self._accepting = True
-
-    @property
-    def is_open(self) -> bool:
+        self.is_open = True
         """Whether tasks are still started."""
-        return self._accepting
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """All tasks in the queue, the running ones first."""
-        return (*self._running, *self._pending)
-
-    @property
-    def pending(self) -> Sequence[Task]:
-        """The tasks that no try is under way of, in their order; changes with the queue."""
-        return self._pending
+        return (*self._running, *self.pending)
 
     @property
     def head_age(self) -> float:
@@ -136,19 +128,19 @@ class TaskQueue:
                 other.wanted_again = True
                 return other
             task.queued_at = task.not_before = self._clock.monotonic()
-            self._pending.append(task)
+            self.pending.append(task)
         self._changed()
         return task
 
     def _duplicate_of(self, task: Task) -> Task | None:
-        same = (other for other in self._pending if other.key == task.key and other.converge == task.converge)
+        same = (other for other in self.pending if other.key == task.key and other.converge == task.converge)
         return None if task.is_distinct else next(same, None)
 
     def drop(self, unwanted: Callable[[Task], bool]) -> None:
         """Remove the pending tasks that are unwanted; running ones stop at their next checkpoint."""
         with self._measured("Filter"):
-            dropped = [task for task in self._pending if unwanted(task)]
-            self._pending = [task for task in self._pending if task not in dropped]
+            dropped = [task for task in self.pending if unwanted(task)]
+            self.pending = [task for task in self.pending if task not in dropped]
         for task in dropped:
             task.leave(Outcome.DROPPED)
         for task in filter(unwanted, self._running):
@@ -158,7 +150,7 @@ class TaskQueue:
     def hasten(self, is_wanted: Callable[[Task], bool] = lambda _: True) -> None:
         """Try what failed again now: a change may have removed the reason."""
         now = self._clock.monotonic()
-        for task in self._pending:
+        for task in self.pending:
             if task.attempts > 0 and not task.postponed and is_wanted(task):
                 task.not_before = min(task.not_before, now)
         self._changed()
@@ -181,7 +173,7 @@ class TaskQueue:
 
     def close(self) -> None:
         """Start nothing more; running tasks stop at their next checkpoint."""
-        self._accepting = False
+        self.is_open = False
         for task in self._running:
             task.supersede()
 
@@ -192,7 +184,7 @@ class TaskQueue:
             await asyncio.wait(list(self._running.values()), timeout=grace)
 
     def _start_ready(self) -> None:
-        while self._accepting:
+        while self.is_open:
             now = self._clock.monotonic()
             task = self._next(now)
             if task is None:
@@ -206,14 +198,14 @@ class TaskQueue:
     def _next(self, now: float) -> Task | None:
         with self._measured("RemoveFirst"):
             running = tuple(self._running)
-            task = pick(self._pending, running, now, self._parallelism, is_strict=self._is_strict)
+            task = pick(self.pending, running, now, self._parallelism, is_strict=self._is_strict)
             if task is not None:
-                self._pending.remove(task)
+                self.pending.remove(task)
         return task
 
     async def _sleep(self) -> None:
         now = self._clock.monotonic()
-        later = [task.not_before - now for task in self._pending if task.not_before > now]
+        later = [task.not_before - now for task in self.pending if task.not_before > now]
         await waiting.wait_within(self._wake, min(later, default=None))
 
     async def _try(self, task: Task) -> None:
@@ -260,7 +252,7 @@ class TaskQueue:
         task.not_before = self._clock.monotonic() + delay
         with self._measured("AddFirst"):
             del self._running[task]
-            self._pending.insert(0, task)
+            self.pending.insert(0, task)
         self._changed()
 
     @contextlib.contextmanager

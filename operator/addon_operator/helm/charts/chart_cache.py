@@ -58,7 +58,7 @@ class ChartCache:
     def __init__(
         self, directory: pathlib.Path, puller: chart_pull.ChartPuller, note: Callable[[str], None]
     ) -> None:
-        """``directory`` is ``CHART_CACHE_DIR``, made when needed; ``note`` is told what changes there."""
+        """``directory`` is ``CHART_CACHE_DIR``, made when needed; ``note`` gets what changes there."""
         self._directory = directory
         self._puller = puller
         self._note = note

@@ -23,7 +23,7 @@ from addon_operator.values import redaction
 
 SECONDS: Final = 300.0
 """How long Helm may take for one step of a pull."""
-BOUNDS: Final = children.Bounds(chart_archives.MAX_ARCHIVE, 512 * 1024 * 1024)
+BOUNDS: Final = children.ChildBounds(chart_archives.MAX_ARCHIVE, 512 * 1024 * 1024)
 """What Helm may take: it reads an index.yaml into twenty times its size, and whatever a registry sends."""
 _OUTPUT_BYTES: Final = 64 * 1024
 _OCI: Final = "oci://"
@@ -147,7 +147,7 @@ class ChartPuller:
 
     async def _from_registry(self, wanted: module_config.ChartReference, place: _Place) -> None:
         if self._access.credentials is not None:
-            # Helm's own errors quote a file that is none.
+            # Helm's own errors quote a file that is not a Docker configuration.
             self._access.secrets()
             place.write("registry.json", self._access.text())
         arguments = ["pull", f"{wanted.repository}/{wanted.name}", "--version", wanted.version]
@@ -160,7 +160,7 @@ class ChartPuller:
             done = await self._run(wanted, place, arguments + self._trust(place))
         self._check(wanted, place, done)
         found = _DIGEST.search(_said(done))
-        _check_digest(wanted, found["digest"] if found else "none that Helm tells")
+        _check_digest(wanted, found["digest"] if found else "(not printed by Helm)")
 
     async def _from_index(self, wanted: module_config.ChartReference, place: _Place) -> None:
         place.write("repositories.json", json.dumps({"repositories": [self._entry(wanted, place)]}))

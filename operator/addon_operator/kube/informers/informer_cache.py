@@ -72,7 +72,8 @@ class InformerCache:
         self._label = label
         self._kept: dict[Key, Kept] = {}
         self._order: list[Key] = []
-        self._size = 0
+        self.size = 0
+        """Bytes of all entries as JSON."""
         self._unlisted: set[Key] | None = None
         self._trouble: str | None = None
         self._failing: dict[Key, str] = {}
@@ -81,11 +82,6 @@ class InformerCache:
     def reason(self) -> str | None:
         """Why the cache is not up to date, or lacks objects; ``None`` when all is well."""
         return self._trouble or next(iter(self._failing.values()), None)
-
-    @property
-    def size(self) -> int:
-        """Bytes of all entries as JSON."""
-        return self._size
 
     def keys(self) -> list[ObjectKey]:
         """Return the objects, sorted."""
@@ -188,9 +184,9 @@ class InformerCache:
             # Deleted and created again while nobody watched.
             return [*self._remove(key), *self._put(key, new)]
         self._kept[key] = new
-        self._size += json_documents.size_of(new[0])
+        self.size += json_documents.size_of(new[0])
         if old is not None:
-            self._size -= json_documents.size_of(old[0])
+            self.size -= json_documents.size_of(old[0])
         if old is None:
             bisect.insort(self._order, key)
             return [(ChangeType.ADDED, key, new)]
@@ -203,7 +199,7 @@ class InformerCache:
         old = self._kept.pop(key, None)
         if old is None:
             return []
-        self._size -= json_documents.size_of(old[0])
+        self.size -= json_documents.size_of(old[0])
         del self._order[bisect.bisect_left(self._order, key)]
         entry = old[0] if last is None else last.entry
         return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]))]

@@ -52,7 +52,7 @@ class ChildResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ChildBounds:
     """What a child, and each process that it starts, may take."""
 
     file_bytes: int
@@ -81,7 +81,7 @@ class Children:
         capture_stdout: int | None = None,
         capture_stderr: int = 0,
         kill_grace: float = KILL_GRACE,
-        bounds: Bounds | None = None,
+        bounds: ChildBounds | None = None,
     ) -> ChildResult:
         """Run a program to its end, with nothing on its standard input, in a process group of its own.
 

@@ -12,7 +12,6 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 MAX_LINE_CHARS: Final = 10_000
@@ -149,9 +148,7 @@ class DrainedPipe:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def ended(self) -> None:

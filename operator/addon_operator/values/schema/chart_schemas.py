@@ -71,8 +71,7 @@ class ChartSchemas:
     def violations(self, values: json_types.JsonObject) -> list[schemas.Violation]:
         """Return what the schemas do not allow in what the chart gets.
 
-        Places begin below ``.Values``. A value is shown if it is no mapping or list, whether it is sensitive
-        or not.
+        Places begin below ``.Values``. Values are shown, sensitive ones too, but for mappings and lists.
         """
         chart = coalescing.remaining(self.chart, values)
         level = coalescing.coalesced(chart, values)

@@ -104,7 +104,7 @@ def world(tmp_path: pathlib.Path) -> Iterator[World]:
         yield World(tmp_path, pathlib.Path(directory) / "debug.socket")
 
 
-async def test_a_running_operator_tells_before_releases_do(world: World) -> None:
+async def test_values_of_a_running_operator_go_before_those_of_releases(world: World) -> None:
     world.releases[DB] = given({"db": {"a": 1}}, hook_values.HookPlaces(own=("/db/a",)), revision=7)
     async with world.operator() as running:
         running.values.adopt_switches({"webEnabled": True})
@@ -161,7 +161,7 @@ async def test_an_operator_elsewhere_is_not_believed(
     assert note.endswith(f"is left out: {sentence}")
 
 
-async def test_a_replica_that_stands_by_is_told_and_the_releases_tell(world: World) -> None:
+async def test_a_standby_replica_is_reported_and_the_releases_count(world: World) -> None:
     world.releases[WEB] = given({"web": {"a": 1}}, hook_values.HookPlaces(own=("/web/a",)), revision=7)
     running = inspected.make()
     async with debug_site.serving(world.settings, running.api, structlog.get_logger()):
@@ -172,7 +172,7 @@ async def test_a_replica_that_stands_by_is_told_and_the_releases_tell(world: Wor
     assert note.endswith("does not tell what hooks gave: the operator is starting; ask again in a moment")
 
 
-async def test_a_socket_that_nobody_answers_on_is_told(world: World) -> None:
+async def test_a_socket_that_nobody_answers_on_is_reported(world: World) -> None:
     async with world.operator():
         world.settings.debug_unix_socket.rename(world.settings.debug_unix_socket.with_name("moved"))
     world.settings.debug_unix_socket.with_name("moved").rename(world.settings.debug_unix_socket)
@@ -217,7 +217,7 @@ async def test_of_the_go_operators_releases_what_no_source_has_counts(world: Wor
     }  # fmt: skip
 
 
-async def test_a_release_that_cannot_be_read_is_told(world: World) -> None:
+async def test_a_release_that_cannot_be_read_is_reported(world: World) -> None:
     world.releases[WEB] = helm_errors.ReleaseRecordError("the record is broken")
     taken = await world.take()
     assert taken.releases == {}

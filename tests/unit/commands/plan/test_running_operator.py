@@ -47,7 +47,7 @@ async def kube(server: PodServer, pauses: Pauses) -> AsyncIterator[client.KubeCl
         yield opened
 
 
-async def test_an_operator_tells_on_its_socket_what_its_hooks_gave() -> None:
+async def test_an_operator_answers_on_its_socket_what_its_hooks_gave() -> None:
     world = inspected.make()
     with tempfile.TemporaryDirectory(prefix="ao-") as directory:
         path = pathlib.Path(directory) / "debug.socket"
@@ -90,9 +90,7 @@ async def test_an_operator_is_asked_in_its_pod(
     ]
 
 
-async def test_of_a_deployment_the_replica_that_leads_tells(
-    server: PodServer, kube: client.KubeClient
-) -> None:
+async def test_of_a_deployment_the_leader_answers(server: PodServer, kube: client.KubeClient) -> None:
     pods = [
         server.pod("zero", TOLD, phase="Pending"),
         server.pod("one", STANDS_BY),

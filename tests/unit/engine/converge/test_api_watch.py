@@ -119,7 +119,7 @@ async def test_a_required_api_that_comes_or_goes_makes_one_discovery(bench: Benc
     assert (await bench.watch.look(), bench.discoveries) == (None, 1)
 
 
-async def test_other_apis_are_no_reason_to_look(bench: Bench) -> None:
+async def test_changes_of_other_apis_are_ignored(bench: Bench) -> None:
     bench.required.require(API)
     bench.change("v1.other.com")
     assert not bench.watch._wake.is_set()
@@ -137,7 +137,7 @@ async def test_an_api_that_is_registered_is_looked_at_until_it_is_served(bench: 
     assert (await bench.watch.look(), bench.discoveries) == (None, 1)
 
 
-async def test_an_api_whose_server_stops_answering_is_no_reason_for_a_discovery(bench: Bench) -> None:
+async def test_an_api_whose_server_stops_answering_makes_no_discovery(bench: Bench) -> None:
     bench.serve(API)
     bench.required.require(API)
     bench.serve(unclear=(API,))

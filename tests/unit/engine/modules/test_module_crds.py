@@ -229,7 +229,7 @@ async def test_a_file_that_is_put_back_soon_is_applied_again(bench: Bench) -> No
         assert bench.cluster.asked == ["a.example.com"]
 
 
-async def test_files_that_a_stock_chart_ignores_are_no_definitions(bench: Bench) -> None:
+async def test_files_that_a_stock_chart_ignores_do_not_count_as_definitions(bench: Bench) -> None:
     chart(bench, "chart/", "name: upstream")
     crds = bench.module.path / "chart" / "crds"
     (crds / "kustomization.yaml").write_text("kind: Kustomization")

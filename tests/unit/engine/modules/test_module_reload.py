@@ -189,7 +189,7 @@ async def test_a_removed_module_is_ended_and_forgotten(bench: Bench) -> None:
     assert await bench.changed() == reactions.Reaction(converge=True)
     assert (bench.ended, bench.told) == (["db"], ["-db"])
     assert bench.states.enabled == (WEB,)
-    assert DB not in state.ModulesByName(bench.states)
+    assert DB not in [module.name for module in bench.states.modules]
     assert bench.known == [(WEB,)]
 
 
@@ -200,7 +200,7 @@ async def test_a_renamed_directory_keeps_the_state_of_its_module(bench: Bench) -
     assert [module.name for module in bench.states.modules] == [DB, WEB]
     assert bench.states[DB].started
     assert (bench.ended, bench.known) == ([], [])
-    assert state.ModulesByName(bench.states)[DB].path.name == "005-db"
+    assert bench.states[DB].module.path.name == "005-db"
 
 
 async def test_common_values_of_a_module_make_its_run(bench: Bench) -> None:

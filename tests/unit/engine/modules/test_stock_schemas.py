@@ -39,7 +39,7 @@ def test_the_schema_of_a_chart_is_read_once_it_is_there(tmp_path: pathlib.Path) 
     assert part.read() is found
 
 
-def test_a_schema_that_is_no_json_checks_nothing(tmp_path: pathlib.Path) -> None:
+def test_a_schema_that_is_not_json_checks_nothing(tmp_path: pathlib.Path) -> None:
     module = module_files.module_of(module_directory(tmp_path, "{"), 50)
     found = stock_schemas.read(module)
     assert found is not None

@@ -91,7 +91,7 @@ def without_chart(path: pathlib.Path) -> pathlib.Path:
     ("make", "problem"),
     [(no_archive, "not a readable archive"), (cut, "not a readable"), (without_chart, "has no Chart.yaml")],
 )
-def test_what_is_no_chart_is_refused(
+def test_what_is_not_a_chart_is_refused(
     tmp_path: pathlib.Path, make: Callable[[pathlib.Path], pathlib.Path], problem: str
 ) -> None:
     with pytest.raises(chart_archives.ChartArchiveError, match=problem):

@@ -161,7 +161,7 @@ async def test_a_pull_that_failed_is_an_error_of_each_module_and_is_tried_again(
     assert world.puller.pulls == 3
 
 
-async def test_an_archive_that_is_no_chart_does_not_get_into_the_cache(world: World) -> None:
+async def test_an_archive_that_is_not_a_chart_does_not_get_into_the_cache(world: World) -> None:
     world.puller.archive.write_text("<html>")
     with pytest.raises(
         helm_errors.ChartError, match=r"the archive of chart web 1\.2\.3 of .* is not a readable"
@@ -210,7 +210,7 @@ def test_charts_that_nobody_used_for_a_month_are_removed(tmp_path: pathlib.Path)
     assert chart_cache.tidy(tmp_path / "nothing", [], now) == []
 
 
-async def test_an_operator_keeps_what_its_modules_use_and_tells_what_it_removes(world: World) -> None:
+async def test_an_operator_keeps_what_its_modules_use_and_logs_what_it_removes(world: World) -> None:
     old = aged(world.module().chart_directory, 90 * chart_cache.DAY, time.time())
     left = aged(world.charts / "left", 90 * chart_cache.DAY, time.time())
     told = asyncio.Event()

@@ -87,6 +87,6 @@ def test_what_is_parsed_whole_is_bounded(text: str, most: int) -> None:
         chart_index.find(text, "web", "1.0.0")
 
 
-def test_a_version_that_a_long_index_does_not_have_is_no_error() -> None:
+def test_a_long_index_without_the_version_is_not_an_error() -> None:
     text = f"entries:\n  web:\n  - version: 2.0.0\n    about: {'x' * 2_000_000}\n"
     assert chart_index.find(text, "web", "1.0.0") == {}

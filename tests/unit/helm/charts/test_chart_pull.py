@@ -70,7 +70,7 @@ def digest(found: str, **fields: str) -> module_config.ChartReference:
 
 
 @pytest.mark.parametrize("stream", [1, 2], ids=["as Helm 4", "as Helm 3"])
-async def test_the_digest_that_helm_tells_is_checked(world: World, stream: int) -> None:
+async def test_the_digest_that_helm_prints_is_checked(world: World, stream: int) -> None:
     body = f"{PULLS}; echo 'Digest: {DIGEST}' >&{stream}"
     assert await world.pull(body, digest(DIGEST)) == "archive\n"
     said = await world.error(body, digest("sha256:" + "b" * 64))

@@ -28,7 +28,7 @@ def pack(path: pathlib.Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True], ids=["directory", "packed"])
-def test_a_dependency_that_is_there_is_no_problem_whatever_its_file_is_called(
+def test_a_dependency_is_found_whatever_its_file_is_called(
     tmp_path: pathlib.Path, *, is_packed: bool
 ) -> None:
     web = chart(tmp_path / "chart", HEAD + LISTED)
@@ -71,7 +71,7 @@ def test_a_chart_that_helm_would_not_take_is_a_problem(
     assert str(web) in dependencies.problem(web)
 
 
-def test_an_archive_that_is_none_is_a_problem(tmp_path: pathlib.Path) -> None:
+def test_an_archive_that_cannot_be_read_is_a_problem(tmp_path: pathlib.Path) -> None:
     web = chart(tmp_path / "chart", HEAD + LISTED)
     (web / "charts").mkdir()
     (web / "charts" / "db.tgz").write_bytes(b"no archive")

@@ -69,7 +69,7 @@ async def test_labels_are_added_to_a_record_that_nobody_touched(
     assert await records.add_labels(changed, {"c": "3"}) is not None
 
 
-async def test_a_release_tells_what_it_was_made_with_and_where_hooks_wrote_to(
+async def test_a_release_holds_what_it_was_made_with_and_where_hooks_wrote_to(
     api: fakes.FakeApi, records: release_records.ReleaseRecords
 ) -> None:
     labels = {"createdAt": "10", "modifiedAt": "12"}
@@ -99,7 +99,7 @@ async def test_places_that_helm_copies_to_a_revision_made_by_hand_do_not_count(
         assert (found.revision, found.hook_places) == (2, places)
 
 
-async def test_after_a_failed_upgrade_a_release_tells_of_the_deployed_revision(
+async def test_after_a_failed_upgrade_the_deployed_revision_counts(
     api: fakes.FakeApi, records: release_records.ReleaseRecords
 ) -> None:
     api.put("web", 1, "deployed", {"moduleChecksum": "x"}, values={"web": {"a": 1}})

@@ -323,7 +323,7 @@ except MemoryError:
     print("no memory")
 """
     argv = [sys.executable, "-I", "-c", program, str(tmp_path / "written")]
-    bounds = children.Bounds(file_bytes=1 << 20, memory_bytes=256 << 20)
+    bounds = children.ChildBounds(file_bytes=1 << 20, memory_bytes=256 << 20)
     done = await programs.programs().run(argv, env=ENV, capture_stdout=1000, bounds=bounds)
     assert done.stdout == b"File too large\nFile too large\nno memory\n", done
     assert (tmp_path / "written").stat().st_size == 1 << 20

@@ -41,7 +41,7 @@ def sentences(
     ],
     ids=["type", "required", "own value", "unknown key", "nothing", "pattern", "reference", "false"],
 )  # fmt: skip
-def test_what_a_schema_does_not_allow_is_told(schema: json_types.JsonValue, told: str) -> None:
+def test_what_a_schema_does_not_allow_is_reported(schema: json_types.JsonValue, told: str) -> None:
     found = sentences(schema, {"a": 1, "name": "web"}, {"own": 2})
     assert any(one.startswith(told) for one in found), found
     assert all(one.endswith(f"({SOURCE})") for one in found)

@@ -23,6 +23,8 @@ class Ran:
     """Why it failed; empty if it did not."""
     hangs_up: bool = False
     """Whether the connection ends without a status."""
+    hangs: bool = False
+    """Whether nothing comes of it, and the connection stays."""
 
     @property
     def ended(self) -> bytes:
@@ -65,7 +67,9 @@ class PodServer(api_server.ApiServer):
             half = len(text) // 2
             for part in (text[:half], text[half:]):
                 await stream.send_bytes(channel + part.encode())
-        if not ran.hangs_up:
+        if ran.hangs:
+            await stream.receive()
+        if not ran.hangs_up and not ran.hangs:
             await stream.send_bytes(STATUS + ran.ended)
         await stream.close()
         return stream

@@ -256,7 +256,8 @@ def test_a_plan_asks_the_operator_in_its_pod_through_the_api_server(site: operat
         done = site.command(*command[1:])
         return pod_server.Ran(done.stdout, done.stderr, "exit code 1" if done.returncode else "")
 
-    nowhere = {"DEBUG_UNIX_SOCKET": str(site.root / "no.socket")}
+    # No kubectl is needed, so none is found.
+    nowhere = {"DEBUG_UNIX_SOCKET": str(site.root / "no.socket"), "PATH": str(site.root)}
     with kubelet.serving(site.root, run) as port:
         kubelet.add_pod(site, "ao-0", port, app="ao")
         deployment = site.root / "deployment.yaml"
@@ -271,6 +272,10 @@ def test_a_plan_asks_the_operator_in_its_pod_through_the_api_server(site: operat
             who = f"the operator in pod {site.namespace}/ao-0"
             assert found["hookValues"] == {"from": "operator", "operator": who, "releases": {}}
             assert actions(found) == {"web": "nothing"}
+        other = documents(site, "--from-pod", f"{site.namespace}/ao-0", "--namespace", "default",
+                          code=0, **nowhere)  # fmt: skip
+        assert any(f"works in namespace {site.namespace}, and the plan is for default" in note
+                   for note in other["notes"])  # fmt: skip
         operator.stop()
         ended = documents(site, "--from-pod", "ao-0", code=0, **nowhere)
     assert ended["hookValues"]["from"] == "releases"

@@ -51,11 +51,11 @@ class Told:
         return not gave and self.pending == frozenset(self.modules)
 
 
-async def on_socket(path: pathlib.Path) -> Told:
-    """Ask on a socket; raises :class:`NotToldError`."""
+async def on_socket(path: pathlib.Path, seconds: float = debug_client.TIMEOUT_SECONDS) -> Told:
+    """Ask on a socket, and wait for so long; raises :class:`NotToldError`."""
     who = f"the operator on {path}"
     try:
-        answer = await asyncio.to_thread(debug_client.DebugClient(path).get, _PATH, {_QUERY: "true"})
+        answer = await asyncio.to_thread(debug_client.DebugClient(path, seconds).get, _PATH, {_QUERY: "true"})
     except errors.AddonOperatorError as error:
         raise _not_told(who, str(error)) from None
     return _read(answer, who)

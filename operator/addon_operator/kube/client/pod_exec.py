@@ -18,7 +18,7 @@ from addon_operator.kube.client import api_errors, client, connection, paths
 
 _PROTOCOL: Final = "v4.channel.k8s.io"
 _OUTPUT, _ERRORS, _STATUS = 1, 2, 3
-_SECONDS: Final = 60.0
+SECONDS: Final = 60.0
 _MAX_BYTES: Final = 64 << 20
 _SHOWN: Final = 400
 
@@ -39,8 +39,13 @@ class Container:
         return f"pod {self.namespace}/{self.pod}"
 
 
-async def output(kube: client.KubeClient, place: Container, command: Sequence[str]) -> bytes:
-    """Return what a command prints; raises :class:`ExecError` and other errors of the API client."""
+async def output(
+    kube: client.KubeClient, place: Container, command: Sequence[str], seconds: float = SECONDS
+) -> bytes:
+    """Return what a command prints that may run for so long.
+
+    Raises :class:`ExecError` and other errors of the API client.
+    """
     using = await kube.current_credentials()
     path = paths.of("v1", "pods", namespace=place.namespace, name=place.pod, subresource="exec")
     query = [("container", place.name), ("stdout", "true"), ("stderr", "true")]
@@ -50,7 +55,7 @@ async def output(kube: client.KubeClient, place: Container, command: Sequence[st
     async with await connection.open_session(using) as session:
         try:
             async with (
-                asyncio.timeout(_SECONDS),
+                asyncio.timeout(seconds),
                 session.ws_connect(
                     url,
                     protocols=(_PROTOCOL,),
@@ -64,7 +69,7 @@ async def output(kube: client.KubeClient, place: Container, command: Sequence[st
         except aiohttp.WSServerHandshakeError as error:
             refused = error.status
         except TimeoutError:
-            raise ExecError(f"{place} did not answer within {_SECONDS:g} s") from None
+            raise ExecError(f"{place} did not answer within {seconds:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise api_errors.Unreachable(connection.sentence_of(error, using.server)) from error
     raise await _refusal(kube, place, path, refused)

@@ -106,6 +106,8 @@ def world(tmp_path: pathlib.Path) -> Iterator[World]:
 
 async def test_values_of_a_running_operator_go_before_those_of_releases(world: World) -> None:
     world.releases[DB] = given({"db": {"a": 1}}, hook_values.HookPlaces(own=("/db/a",)), revision=7)
+    # What the hook gave then has changed since.
+    world.releases[WEB] = given({"web": {"password": "old"}}, hook_values.HookPlaces(own=("/web/password",)))
     async with world.operator() as running:
         running.values.adopt_switches({"webEnabled": True})
         taken = await world.take()

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import socket
 import tempfile
 from collections.abc import AsyncIterator
 from typing import Any
@@ -74,6 +75,19 @@ async def test_an_operator_answers_on_its_socket_what_its_hooks_gave() -> None:
     assert inspected.SECRET not in repr(told)
 
 
+async def test_a_socket_that_hangs_is_not_waited_for() -> None:
+    with tempfile.TemporaryDirectory(prefix="ao-") as directory:
+        path = pathlib.Path(directory) / "debug.socket"
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+            listening.listen()
+            with pytest.raises(running_operator.NotToldError) as caught:
+                await running_operator.on_socket(path, seconds=0.05)
+    assert str(caught.value).startswith(
+        f"the operator on {path} does not tell what hooks gave: the operator on {path} does not answer within"
+    )
+
+
 @pytest.mark.parametrize(
     ("target", "asked"),
     [("one", "one"), ("addons/one", "one"), ("pod/one", "one"), ("addons/pod/one", "one")],
@@ -111,6 +125,8 @@ async def test_of_a_deployment_the_leader_answers(server: PodServer, kube: clien
     ("target", "ran", "sentence"),
     [
         ("one", STANDS_BY, "does not tell what hooks gave: this replica stands by; ask two, which leads"),
+        ("one", Ran(errors="Error: this process only admits pods; ask the operator", message="1"),
+         "does not tell what hooks gave: this process only admits pods; ask the operator"),
         ("one", Ran(errors="Error: there is nothing at /hook-values.json; /discovery lists", message="1"),
          "the operator in pod addons/one does not tell what hooks gave: it is of another version than this"),
         ("one", Ran('{"modules": {}}'), "its answer is not one of this version"),
@@ -121,7 +137,8 @@ async def test_of_a_deployment_the_leader_answers(server: PodServer, kube: clien
         ("two", TOLD, "there is no pod addons/two; for a Deployment, write addons/deployment/two"),
         ("a/b/c", TOLD, "a/b/c cannot be asked what hooks gave: write [NAMESPACE/]POD or "),
     ],
-    ids=["stands by", "older", "newer", "no object", "no JSON", "no patch", "no pod", "no name"],
+    ids=["stands by", "admission only", "older", "newer", "no object", "no JSON", "no patch", "no pod",
+         "no name"],
 )  # fmt: skip
 async def test_an_operator_that_cannot_tell_is_one_sentence(
     server: PodServer, kube: client.KubeClient, target: str, ran: Ran, sentence: str

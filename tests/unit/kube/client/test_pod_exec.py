@@ -52,6 +52,14 @@ async def test_a_command_that_fails_is_one_sentence(
     assert str(caught.value) == sentence
 
 
+async def test_a_command_that_does_not_end_is_not_waited_for(
+    server: PodServer, kube: client.KubeClient
+) -> None:
+    server.pod("one", Ran("half", hangs=True))
+    with pytest.raises(pod_exec.ExecError, match=r"^pod addons/one did not answer within 0\.05 s$"):
+        await pod_exec.output(kube, PLACE, ["x"], seconds=0.05)
+
+
 async def test_a_missing_right_is_told_with_the_rule_to_add(
     server: PodServer, kube: client.KubeClient
 ) -> None:

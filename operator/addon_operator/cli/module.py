@@ -90,19 +90,19 @@ def render(
 @module.command()
 def schema() -> None:
     """Print the JSON Schema of module.yaml, for editors."""
-    from addon_operator.modules import module_schema
+    from addon_operator.modules import editor_schema
 
-    click.echo(json.dumps(module_schema.SCHEMA, indent=2))
+    click.echo(json.dumps(editor_schema.schema(), indent=2))
 
 
 @module.command()
-@click.argument("directory", required=False, metavar="[DIR]")
+@click.argument("directories", nargs=-1, metavar="[DIR]...")
 @values.modules_dir_option
 @values.global_hooks_dir_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
 @tables.output_option("text", ("text", "json"))
 def lint(
-    directory: str | None,
+    directories: tuple[str, ...],
     modules_dirs: str | None,
     global_hooks_dir: str | None,
     output: str,
@@ -111,20 +111,20 @@ def lint(
 ) -> int:
     """Find all mistakes in modules on disk: module.yaml, charts, their dependencies and schemas, values.
 
-    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; without it, the modules
-    of the settings are looked at. No cluster is needed, and hooks are not run: see 'hooks check'.
+    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; several are looked at one
+    by one. Without it, the modules of the settings are looked at. No cluster is needed, and hooks are not
+    run: see 'hooks check'.
 
     The exit code is 1 if the operator or Helm would refuse something.
     """
-    from addon_operator.commands.checks import module_lint, values_files
+    from addon_operator.commands.checks import module_lint, values_check, values_files
 
     flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
-    only = None
-    if directory is not None:
-        below, only = module_lint.flags_of(directory, global_hooks_dir)
-        flags |= below
-    places = dataclasses.replace(values_files.places(flags), only=only)
-    return values.print_report(module_lint.lint(places, strict=strict), output)
+    reports = []
+    for below, only in [module_lint.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]:
+        places = dataclasses.replace(values_files.places(flags | below), only=only)
+        reports.append(module_lint.lint(places, strict=strict))
+    return values.print_report(values_check.joined(reports), output)
 
 
 def _modules(document: debug.Document) -> str:

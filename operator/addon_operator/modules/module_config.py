@@ -97,9 +97,10 @@ NOTHING: Final = ModuleConfig()
 """What a module without the file says of itself."""
 
 _CHECKER: Final = violations.Checker(module_schema.SCHEMA)
-_EXACT: Final = re.compile(r"v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+_EXACT: Final = re.compile(module_schema.EXACT_VERSION)
 _SCHEMES: Final = ("oci://", "https://", "http://")
-_CHART_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_CHART_NAME: Final = re.compile(module_schema.CHART_NAME)
+_ADDRESS: Final = re.compile(module_schema.ADDRESS)
 _INDEX: Final = "/index.yaml"
 _OTHER_PATH: Final = re.compile(r"\A[/$]|\[")
 """How JSON pointers, JSONPath and jq write paths."""
@@ -252,7 +253,12 @@ def _of_reference(chart: Mapping[str, Any]) -> Iterator[_Problem]:
             ("chart", "name"),
             f"{chart['name']!r} is not the name of a chart; a path before the name belongs into repository",
         )
-    yield from ((("chart", "repository"), problem) for problem in _of_address(chart["repository"]))
+    problems = list(_of_address(chart["repository"]))
+    if not problems and not _ADDRESS.fullmatch(chart["repository"]):
+        problems = [
+            "this is not an address: it has characters that none can have; write one such as oci://host/path"
+        ]
+    yield from ((("chart", "repository"), problem) for problem in problems)
 
 
 def _of_address(address: str) -> Iterator[str]:

@@ -1,9 +1,19 @@
-"""The JSON Schema of ``module.yaml``: for the reader, and for editors by ``addon-operator module schema``."""
+"""The JSON Schema of ``module.yaml`` for its reader; :mod:`.editor_schema` has that of editors."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.kernel import json_types
+
+EXACT_VERSION: Final = r"v?[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?"
+CHART_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_PORT: Final = (
+    r"(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
+)
+_HOST: Final = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])"
+_HERE: Final = r"(?:localhost|127\.0\.0\.1|\[::1\])"
+ADDRESS: Final = rf"oci://{_HOST}{_PORT}(?:/[^\s?#:@]*)?|https://{_HOST}{_PORT}(?:/[^\s?#]*)?|http://{_HERE}{_PORT}(?:/[^\s?#]*)?"
+"""Of a repository of charts."""
 
 _Schema = Mapping[str, Any]
 _LIST_REMEDY: Final = "write a list, such as [a, b]"

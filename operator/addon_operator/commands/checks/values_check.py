@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import enum
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from addon_operator.commands.checks import values_files
 from addon_operator.documents import yaml_reading
@@ -47,6 +47,12 @@ class ValuesReport:
     def failed(self) -> bool:
         """Whether the operator would refuse something."""
         return any(finding.level is Level.ERROR for finding in self.findings)
+
+
+def joined(reports: Sequence[ValuesReport]) -> ValuesReport:
+    """Return what several reports found, each finding once."""
+    findings = dict.fromkeys(found for report in reports for found in report.findings)
+    return ValuesReport(tuple(findings), sum(report.modules for report in reports))
 
 
 def check(

@@ -101,6 +101,46 @@ def test_a_charts_values_below_the_modules_key_are_a_warning(tmp_path: pathlib.P
     assert "write them without 'web', or set chart.values: section" in found[0]["problem"]
 
 
+def test_several_directories_are_looked_at_one_by_one(tmp_path: pathlib.Path) -> None:
+    for name in ("one", "two", "three"):
+        chart(tmp_path / name / "010-web", CHART if name == "two" else "name: x\n")
+    parts = [str(tmp_path / name) for name in ("two", "one", "three", "one")]
+    ran = testing.CliRunner().invoke(
+        main.cli, ["module", "lint", *parts, "-o", "json"], standalone_mode=False
+    )
+    found = json.loads(ran.stdout)
+    assert (ran.return_value, len(found)) == (1, 2), "each finding is there once"
+    assert [f"/{name}/" in one["problem"] for name, one in zip(("one", "three"), found, strict=True)] == [
+        True
+    ] * 2
+    ran = testing.CliRunner().invoke(main.cli, ["module", "lint", parts[0], parts[0]], standalone_mode=False)
+    assert (ran.return_value, ran.stdout) == (0, "2 modules checked: nothing is wrong\n")
+
+
+def test_a_colon_list_of_directories_is_one_set_of_modules(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "two"):
+        chart(tmp_path / name / f"010-{name}")
+        requires = "two" if name == "one" else "nowhere"
+        (tmp_path / name / f"010-{name}" / "module.yaml").write_text(f"requires: {{modules: [{requires}]}}\n")
+    both = f"{tmp_path / 'one'}:{tmp_path / 'two'}"
+    monkeypatch.setenv("MODULES_DIR", both)
+    for arguments in ((), ("--modules-dir", both), (both,)):
+        ran = testing.CliRunner().invoke(
+            main.cli, ["module", "lint", "-o", "json", *arguments], standalone_mode=False
+        )
+        found = json.loads(ran.stdout)
+        assert (ran.return_value, [one["subject"] for one in found]) == (1, ["two"]), found
+        assert "there is no module 'nowhere'" in found[0]["problem"]
+
+
+def test_a_directory_that_is_not_there_is_an_error(tmp_path: pathlib.Path) -> None:
+    code, found = lint(tmp_path / "nowhere")
+    assert (code, [one["level"] for one in found]) == (1, ["error"])
+    assert f"modules directory {tmp_path / 'nowhere'} does not exist" in found[0]["problem"]
+
+
 def test_the_text_counts_what_was_found(tmp_path: pathlib.Path) -> None:
     chart(tmp_path / "010-web")
     ran = run(tmp_path / "010-web")

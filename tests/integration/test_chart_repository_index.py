@@ -75,6 +75,25 @@ def test_credentials_follow_to_no_other_host(
 
 
 @pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
+def test_a_redirect_to_plain_http_elsewhere_is_not_followed(
+    site: operator_site.Site, archive: pathlib.Path, helm: pathlib.Path, devcluster: handle.DevCluster
+) -> None:
+    site.use_helm(helm)
+    chart_repositories.index(devcluster.helm, archive.parent)
+    tls = chart_repositories.authority(site.root, "127.0.0.1")
+    own, proxy = open_gate(archive.parent), open_gate(archive.parent)
+    own.moved["/index.yaml"] = "http://charts.example.com/index.yaml"
+    with chart_repositories.serving(own, tls), chart_repositories.serving(proxy):
+        pulling.write_module(site, f"https://127.0.0.1:{own.port}")
+        environment = {"CHART_CA_FILE": str(tls.ca), "HTTP_PROXY": f"http://127.0.0.1:{proxy.port}"}
+        told = site.command("plan", **environment, http_proxy=environment["HTTP_PROXY"]).stdout
+        assert "serve it by HTTPS; plain HTTP is only for this machine itself" in told, told
+        del own.moved["/index.yaml"]
+        assert "install" in site.command("plan", **environment).stdout
+    assert proxy.requests == []
+
+
+@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
 def test_what_a_repository_serves_is_bounded(
     site: operator_site.Site, archive: pathlib.Path, helm: pathlib.Path, devcluster: handle.DevCluster
 ) -> None:

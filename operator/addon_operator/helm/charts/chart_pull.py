@@ -34,6 +34,8 @@ _FIRST_THAT_STAYS_WITH_TLS: Final = 4
 _DIGEST: Final = re.compile(r"^Digest: (?P<digest>sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
 _SPEAKS_TLS: Final = re.compile(r"HTTPS server|malformed HTTP|\bEOF\b|connection reset|broken pipe")
 _SPEAKS_PLAIN_HTTP: Final = "server gave HTTP response to HTTPS client"
+_NO_PROXY_AT: Final = "127.0.0.1:0"
+"""Where nobody can listen: the proxy for plain HTTP, to which redirects may lead. This machine needs none."""
 _QUERY: Final = re.compile(r"(?<=://)(?P<address>[^\s\"?]+)\?[^\s\"]*")
 _ERROR: Final = re.compile(r"^(?:Error: |\.\.\.Unable to get an update from .*:$)", re.MULTILINE)
 _NOISE: Final = re.compile(r"^(?:Update Complete|Hang tight|Error: failed to update).*$", re.MULTILINE)
@@ -50,7 +52,7 @@ _ADVICE: Final = (
         _CORRECT,
     ),
     (
-        re.compile(_SPEAKS_PLAIN_HTTP),
+        re.compile(rf"{_SPEAKS_PLAIN_HTTP}|{re.escape(_NO_PROXY_AT)}"),
         "serve it by HTTPS; plain HTTP is only for this machine itself",
     ),
 )
@@ -204,7 +206,8 @@ class ChartPuller:
     async def _run(
         self, wanted: module_config.ChartReference, place: _Place, arguments: list[str]
     ) -> children.ChildResult:
-        done = await self._helm.run_apart(arguments, place.environ, self._seconds, _OUTPUT_BYTES, BOUNDS)
+        environ = place.environ | _without_plain_http(self._environ)
+        done = await self._helm.run_apart(arguments, environ, self._seconds, _OUTPUT_BYTES, BOUNDS)
         if done.timed_out:
             raise PullError(
                 f"cannot pull chart {wanted}: the repository did not answer within {self._seconds:.0f} s; "
@@ -250,6 +253,17 @@ def _likely_mistake(wanted: module_config.ChartReference, text: str) -> str:
     if wanted.version.startswith("v"):
         return f"correct chart.version in module.yaml; probably it is {wanted.version[1:]}, without the v"
     return ""
+
+
+def _without_plain_http(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what keeps Helm from following a redirect to plain HTTP elsewhere.
+
+    What ``NO_PROXY`` excepts is excepted from this, too; without a proxy it has no other use.
+    """
+    found = dict.fromkeys(("HTTP_PROXY", "http_proxy"), f"http://{_NO_PROXY_AT}")
+    if environ.get("HTTPS_PROXY") or environ.get("https_proxy"):
+        return found
+    return found | dict.fromkeys(("NO_PROXY", "no_proxy"), "")
 
 
 def _said(done: children.ChildResult) -> str:

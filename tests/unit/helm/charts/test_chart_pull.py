@@ -40,7 +40,8 @@ class World:
             lambda *_: None,
         )
         (self.root / "cas").write_text("SYSTEM")
-        return chart_pull.ChartPuller(helm, self.access, {"SSL_CERT_FILE": str(self.root / "cas")}, seconds)
+        environ = {"SSL_CERT_FILE": str(self.root / "cas"), "HTTPS_PROXY": "http://proxy:1"}
+        return chart_pull.ChartPuller(helm, self.access, environ, seconds)
 
     async def pull(self, body: str, wanted: module_config.ChartReference = OCI) -> str:
         async with self.puller(body).pulled(wanted) as archive:
@@ -91,6 +92,7 @@ async def test_helm_finds_nothing_but_what_is_private_to_the_call(world: World) 
     for name in ("DOCKER_CONFIG", "HELM_CACHE_HOME", "HELM_CONTENT_CACHE", "HELM_REPOSITORY_CACHE"):
         assert environ[name].startswith(own), name
     assert (environ["HTTPS_PROXY"], environ["NO_PROXY"]) == ("http://proxy:1", "here")
+    assert (environ["HTTP_PROXY"], environ["http_proxy"]) == ("http://127.0.0.1:0",) * 2
     assert "me:" not in world.calls.read_text()
     assert json.loads((world.root / "registry").read_text())["auths"]
     assert (world.root / "mode").read_text() == "600\n"
@@ -126,6 +128,7 @@ async def test_plain_http_is_only_for_this_machine(
         ("Error: basic credential not found", "with CHART_CREDENTIALS"),
         ("Error: tls: x509: certificate signed by unknown authority", "with CHART_CA_FILE"),
         ("Error: http: server gave HTTP response to HTTPS client", "serve it by HTTPS"),
+        ("Error: proxyconnect tcp: dial tcp 127.0.0.1:0: connect: connection refused", "serve it by HTTPS"),
         ("Error: dial tcp: connection refused", "it is tried again"),
         ("", "helm pull failed without a message; it is tried again"),
     ],

@@ -187,6 +187,7 @@ async def test_an_end_ends_the_pulls(world: World) -> None:
     world.puller.go.clear()
     with pytest.raises(helm_errors.ChartError):
         await world.cache.ensure(world.module(), 0.01)
+    await world.puller.came.acquire()
     await world.cache.close()
     assert world.names() == []
 

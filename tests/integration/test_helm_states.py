@@ -50,6 +50,26 @@ async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
         assert site.kubectl("get", "configmap", "web", "--ignore-not-found") == "", status
 
 
+@ANY_HELM
+async def test_what_a_failed_upgrade_was_to_remove_goes_with_the_release(site: Site) -> None:
+    kept = "  annotations: {helm.sh/resource-policy: keep}\n"
+    for name, more in (("old", ""), ("kept", kept)):
+        text = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n{more}"
+        site.write(f"templates/{name}.yaml", text)
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        for name in ("old", "kept"):
+            (site.module / "templates" / f"{name}.yaml").unlink()
+        site.write("templates/bad.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Bad}\n")
+        with pytest.raises(helm_errors.HelmError, match="is invalid"):
+            await manager.ensure(site.asked(2))
+        assert site.revisions() == {1: "deployed", 2: "failed"}
+        assert await manager.remove(WEB) is True
+    assert site.revisions() == {}
+    left = site.kubectl("get", "configmap", "web", "old", "kept", "--ignore-not-found", "--output=name")
+    assert left == "configmap/kept\n"
+
+
 async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(site: Site) -> None:
     site.write("templates/slow.yaml", SLOW_HOOK)
     async with site.manager(timeout=2.0) as manager:

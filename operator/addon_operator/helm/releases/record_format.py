@@ -10,8 +10,6 @@ from typing import Any, Final
 
 import orjson
 
-from addon_operator.modules import manifests
-
 _SERVER_SIDE: Final = "ssa"
 _MAX_CONTENT: Final = 64 * 1024 * 1024
 """How many bytes a record may unpack to: those that a manifest may have."""
@@ -32,10 +30,10 @@ class Content:
     """What the chart was given."""
 
 
-def without(stored: str, is_spared: Callable[[manifests.ManifestResource], bool], *, is_secret: bool) -> str:
-    """Return a release as it is stored, without some of its objects."""
+def with_manifest(stored: str, change: Callable[[str], str], *, is_secret: bool) -> str:
+    """Return a release as it is stored, with what ``change`` makes of its manifest."""
     decoded = _decoded(stored, is_secret=is_secret)
-    manifest = manifests.without(str(decoded.get("manifest") or ""), is_spared)
+    manifest = change(str(decoded.get("manifest") or ""))
     content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
     return (base64.b64encode(content) if is_secret else content).decode()
 

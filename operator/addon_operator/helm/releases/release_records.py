@@ -179,10 +179,28 @@ class ReleaseRecords:
         The revision's checksums go, too: it is no longer what was rendered. Gives its record as it is then.
         Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
         """
+        return await self._rewrite(record, lambda text: manifests.without(text, is_spared))
+
+    async def complete(self, record: Record) -> Record | None:
+        """Put into a failed revision what only the deployed one has: Helm deletes what is in the last one.
+
+        Gives its record as it is then. Raises what :meth:`spare` raises.
+        """
+        before = await self.upgraded_from(record)
+        namespace = self._places.of(record.revision.release).namespace
+        had, has = await self.manifest(before), await self.manifest(record)
+        gone = frozenset(manifests.dropped(had, has, namespace))
+        if not gone:
+            return record
+        left = manifests.without(had, lambda each: each not in gone)
+        return await self._rewrite(record, lambda text: f"{text}\n---\n{left}")
+
+    async def _rewrite(self, record: Record, change: Callable[[str], str]) -> Record | None:
+        """Change the manifest of a revision, which is no longer what was rendered from then on."""
         stored = await self._api.get(self._object_path(record))
         with self._naming(record):
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
-            changed = await asyncio.to_thread(record_format.without, text, is_spared, is_secret=is_secret)
+            changed = await asyncio.to_thread(record_format.with_manifest, text, change, is_secret=is_secret)
         checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
         metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": checksums}
         await self._api.patch(self._object_path(record), {"metadata": metadata, "data": {"release": changed}})

@@ -5,7 +5,7 @@ import collections
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable
 
-from addon_operator.helm import command, verbs
+from addon_operator.helm import command, helm_errors, verbs
 from addon_operator.helm.charts import inputs, rendering
 from addon_operator.helm.releases import (
     live_objects,
@@ -110,11 +110,24 @@ class ReleaseManager:
             self._records.check_operator(record)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
+            if record.revision.status == release.FAILED:
+                record = await self._complete(record)
             if sparing and record.revision.exists:
                 record = await self._records.spare(record, sparing.__contains__) or record
             is_kept = keep_record and await self._begin_removal(record)
             await self._uninstall(module, keep_history=is_kept)
             return record.revision.exists
+
+    async def _complete(self, record: release_records.Record) -> release_records.Record:
+        """Have Helm remove what a failed upgrade was to remove, too."""
+        try:
+            return await self._records.complete(record) or record
+        except (api_errors.KubernetesError, helm_errors.ReleaseRecordError) as error:
+            self._planner.helm.warn(
+                names.ModuleName(record.revision.release),
+                f"objects that the last upgrade was to remove and could not are left: {error}",
+            )
+        return record
 
     async def _begin_removal(self, record: release_records.Record) -> bool:
         """Let the record say that the removal is unfinished; whether it does."""

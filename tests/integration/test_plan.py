@@ -346,9 +346,10 @@ def test_a_chart_with_values_at_the_root_is_planned_with_what_hooks_gave(site: o
     (chart.parent / "Chart.yaml").write_text("apiVersion: v2\nname: up\nversion: 1.0.0\n")
     (chart / "a.yaml").write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
-        "data: {note: {{ .Values.note }}, size: {{ .Values.internal.size | quote }}}\n"
+        "data: {note: {{ .Values.note }}, size: {{ .Values.internal.size | quote }},\n"
+        "  login: {{ .Values.internal.adminPassword }}}\n"
     )
-    gift = '[{"op": "add", "path": "/web/internal", "value": {"size": 3}}]'
+    gift = f'[{{"op": "add", "path": "/web/internal", "value": {{"size": 3, "adminPassword": "{SECRET}"}}}}]'
     site.hook(web, "give.sh", {"beforeHelm": 1}, f"echo '{gift}' > \"$VALUES_JSON_PATCH_PATH\"")
     site.start().wait_ready().stop()
     assert actions(documents(site, code=0)) == {"web": "nothing"}
@@ -359,6 +360,8 @@ def test_a_chart_with_values_at_the_root_is_planned_with_what_hooks_gave(site: o
         line for line in change["diff"].splitlines() if line[:1] in "+-" and line[:2] not in ("--", "++")
     ]
     assert edited == ["-  note: one", "+  note: two"]
+    assert "login: ***" in change["diff"]
+    assert SECRET not in json.dumps(found), "the name of the key says what a hook gave"
 
 
 def test_the_first_plan_has_objects_of_kinds_that_the_cluster_does_not_serve_yet(

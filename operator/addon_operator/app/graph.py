@@ -109,7 +109,12 @@ class Graph:
         hooks = await self._runner.load_global(self._settings.global_hooks_dir, self._tell)
         self._tell(events.HooksRegistered(None, hooks))
         await self.config.load_when_valid()
-        definitions = self._module_crds()
+        definitions = module_crds.ModuleCrds(
+            self._cluster.crd_installer(self._settings.crd_extra_labels),
+            self._tell,
+            self._crd_sources,
+            self._parts.charts,
+        )
         monitor = release_monitor.release_monitor(
             self._cluster,
             self._parts.releases,
@@ -144,15 +149,6 @@ class Graph:
             self._cluster,
             self._answers(running, hooks, monitor),
             self._beside(running, monitor, runner, discovery),
-        )
-
-    def _module_crds(self) -> module_crds.ModuleCrds:
-        installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
-        return module_crds.ModuleCrds(
-            installer,
-            self._tell,
-            self._crd_sources,
-            self._parts.charts.ensure,
         )
 
     def _discovery(self) -> module_discovery.Discovery:
@@ -224,5 +220,5 @@ class Graph:
             monitor,
             self._cluster,
             self._parts.releases,
-            self._parts.charts.ensure,
+            self._parts.charts,
         )

@@ -4,7 +4,7 @@ Names and shapes are those of the Go operator's endpoint where it has them; more
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import addon_operator
@@ -13,6 +13,7 @@ from addon_operator.engine import introspection, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import release_monitor
+from addon_operator.helm.charts import chart_cache
 from addon_operator.helm.releases import releases
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
@@ -222,10 +223,10 @@ def engine_api(
     monitor: Monitor,
     cluster: cluster_module.Cluster,
     manager: releases.ReleaseManager,
-    pull: Callable[[model.Module], Awaitable[None]],
+    charts: chart_cache.ChartCache,
 ) -> EngineApi:
-    """Make it, and what renders modules for it; ``pull`` has the chart of a module in its place."""
-    renderer = debug_render.Renderer(manager, values, cluster.kube, cluster.kinds, pull)
+    """Make it, and what renders modules for it."""
+    renderer = debug_render.Renderer(manager, values, cluster.kube, cluster.kinds, charts)
     return EngineApi(views, values, states, renderer, bindings, monitor)
 
 

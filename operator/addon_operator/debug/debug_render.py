@@ -2,13 +2,14 @@
 
 import asyncio
 import difflib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.debug import debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import chart_cache
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, json_types
 from addon_operator.kube.client import api_errors, client
@@ -33,14 +34,13 @@ class Renderer:
         values: store.ValuesStore,
         kube: client.KubeClient,
         kinds: discovery.Catalog,
-        pull: Callable[[model.Module], Awaitable[None]],
+        charts: chart_cache.ChartCache,
     ) -> None:
-        """``pull`` has the chart of a module in its place, if it comes from a repository."""
         self._manager = manager
         self._values = values
         self._kube = kube
         self._kinds = kinds
-        self._pull = pull
+        self._charts = charts
 
     @property
     def home(self) -> dict[str, str]:
@@ -98,7 +98,7 @@ class Renderer:
     async def _manifest(self, module: model.Module) -> str:
         if not module.has_chart:
             return ""
-        await self._pull(module)
+        await self._charts.ensure(module)
         return await self._manager.render(module_releases.request_of(self._values, module))
 
     def _masked(self, module: model.Module, manifest: str) -> str:

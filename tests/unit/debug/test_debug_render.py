@@ -9,6 +9,7 @@ import pytest
 
 from addon_operator.debug import debug_render
 from addon_operator.helm import helm_errors, places
+from addon_operator.helm.charts import chart_cache
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import api_errors, client, paths
@@ -138,10 +139,10 @@ class World:
             values(),
             cast("client.KubeClient", self.cluster),
             cast("discovery.Catalog", Kinds()),
-            self.pull,
+            cast("chart_cache.ChartCache", self),
         )
 
-    async def pull(self, module: model.Module) -> None:
+    async def ensure(self, module: model.Module) -> None:
         self.pulled.append(module.name)
 
 

@@ -180,14 +180,9 @@ class WatchedResources:
             default = self._places.of(module).namespace
             namespace = (resource.namespace or default) if kind.namespaced else ""
             watched.append(Watched(kind, kind_watch.ObjectKey(namespace, resource.name)))
-        self._tell_unwatched(module, unwatched)
-        return _Followed(tuple(dict.fromkeys(watched)), unwatched), complete
-
-    def _tell_unwatched(
-        self, module: names.ModuleName, unwatched: Mapping[manifests.ManifestResource, str]
-    ) -> None:
         for resource, reason in unwatched.items():
             self._tell_not_watched((module,), resource.kind, reason)
+        return _Followed(tuple(dict.fromkeys(watched)), unwatched), complete
 
     def _tell_not_watched(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
         fresh = [module for module in modules if (module, kind) not in self._reported]

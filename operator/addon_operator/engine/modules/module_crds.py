@@ -7,7 +7,7 @@ after a restart one list shows what there is to do, and nothing else is read who
 import asyncio
 import os
 import pathlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
@@ -31,13 +31,12 @@ class ModuleCrds:
         installer: crds.CrdInstaller,
         tell: events.Listener,
         sources: crd_sources.CrdSources,
-        pull: Callable[[model.Module], Awaitable[None]],
+        charts: chart_cache.ChartCache,
     ) -> None:
-        """``pull`` has the chart of a module in its place, if it comes from a repository."""
         self._installer = installer
         self._tell = tell
         self._sources = sources
-        self._pull = pull
+        self._pulled = charts
         self._applied: dict[names.ModuleName, _Signature] = {}
         self._charts: dict[names.ModuleName, tuple[_Signature, subcharts.Subchart]] = {}
         self._names: dict[names.ModuleName, frozenset[str]] = {}
@@ -67,7 +66,7 @@ class ModuleCrds:
         Raises a :class:`.ModuleError` that names file and document when a file
         holds something else, or the API server does not take a definition, and what pulling raises.
         """
-        await self._pull(module)
+        await self._pulled.ensure(module)
         if not self._is_due(module):
             return
         await asyncio.to_thread(self._look_at_charts, module)

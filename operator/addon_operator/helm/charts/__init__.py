@@ -1,1 +1,1 @@
-"""Charts: their files, their inputs, and what they render to."""
+"""Charts: pulled from repositories, their files and inputs, and what they render to."""

@@ -6,6 +6,7 @@ from typing import cast
 
 from addon_operator.engine import events
 from addon_operator.engine.modules import crd_sources, module_crds
+from addon_operator.helm.charts import chart_cache
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import crds
@@ -62,10 +63,10 @@ class Bench:
             cast("crds.CrdInstaller", self.cluster),
             self.cluster.tell,
             crd_sources.CrdSources(("doc-", "_"), lambda _: self.values),
-            self.pull,
+            cast("chart_cache.ChartCache", self),
         )
 
-    async def pull(self, module: model.Module) -> None:
+    async def ensure(self, module: model.Module) -> None:
         """Every chart is there."""
 
     def write(self, name: str, text: str) -> None:

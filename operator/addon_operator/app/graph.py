@@ -109,12 +109,7 @@ class Graph:
         hooks = await self._runner.load_global(self._settings.global_hooks_dir, self._tell)
         self._tell(events.HooksRegistered(None, hooks))
         await self.config.load_when_valid()
-        definitions = module_crds.ModuleCrds(
-            self._cluster.crd_installer(self._settings.crd_extra_labels),
-            self._tell,
-            self._crd_sources,
-            self._parts.charts,
-        )
+        definitions = self._module_crds()
         monitor = release_monitor.release_monitor(
             self._cluster,
             self._parts.releases,
@@ -150,6 +145,10 @@ class Graph:
             self._answers(running, hooks, monitor),
             self._beside(running, monitor, runner, discovery),
         )
+
+    def _module_crds(self) -> module_crds.ModuleCrds:
+        installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
+        return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, self._parts.charts)
 
     def _discovery(self) -> module_discovery.Discovery:
         return module_discovery.discovery(

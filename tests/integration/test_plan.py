@@ -373,12 +373,12 @@ def test_the_first_plan_has_objects_of_kinds_that_the_cluster_does_not_serve_yet
     (chart.parent / "Chart.yaml").write_text("apiVersion: v2\nname: up\nversion: 1.0.0\n")
     # With lookup, Helm 4 asks the cluster for the kinds of all objects.
     (chart / "a.yaml").write_text(
-        "apiVersion: example.com/v1\nkind: Thing\nmetadata: "
+        "apiVersion: example.com/v1\nkind: Unserved\nmetadata: "
         '{name: {{ lookup "v1" "Secret" "" "" | len }}-a}\n'
-        "---\napiVersion: example.com/v1\nkind: Thing\nmetadata: {name: b}\n"
+        "---\napiVersion: example.com/v1\nkind: Unserved\nmetadata: {name: b}\n"
     )
     (module,) = documents(site, code=2)["modules"]
     assert [(change["kind"], change["name"]) for change in module["changes"]] == [
-        ("Thing", "0-a"),
-        ("Thing", "b"),
+        ("Unserved", "0-a"),
+        ("Unserved", "b"),
     ]

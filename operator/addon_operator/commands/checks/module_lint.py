@@ -128,7 +128,7 @@ def _of_schemas(chart: subcharts.Subchart) -> Iterator[str]:
         try:
             schema = json.loads(text)
         except ValueError as error:
-            yield f"{source}: this is no JSON: {error}"
+            yield f"{source}: this is not JSON: {error}"
         else:
             mistakes = itertools.islice(chart_schemas.mistakes(schema), _MOST_MISTAKES)
             yield from (f"{source}: {mistake}" for mistake in mistakes)

@@ -49,8 +49,8 @@ class Taken:
                 f"({revisions}); --from-pod takes those of a running operator"
             )
         return (
-            "the values and flags that they set are not known, nor what would follow from them: "
-            "there is neither a running operator nor a release that tells"
+            "the values and flags that they set, and what would follow from them, are unknown: "
+            "there is neither a running operator nor a release that records them"
         )
 
 
@@ -144,7 +144,7 @@ class GivenValues:
                 self._adopt(name, hook_values.unexplained(module.key, known, section, source), source)
 
     def _adopt_shared(self, given: Mapping[names.ModuleName, release_types.Given]) -> None:
-        """Take what global hooks gave when the newest release was made that tells."""
+        """Take what global hooks gave when the newest release was made that records it."""
         if not (self._settings.global_hooks_dir / HOOKS).is_dir():
             return
         told = [(name, saved) for name, found in given.items()

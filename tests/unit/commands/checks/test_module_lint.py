@@ -39,7 +39,7 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"chart/Chart.yaml": CHART + "dependencies: [{name: db}]\n"}, "run 'helm dependency build "),
         ({"chart/Chart.yaml": "name: x\n"}, "the key 'version'"),
         ({"chart/values.yaml": "a: [\n"}, "chart/values.yaml"),
-        ({"chart/values.schema.json": "{"}, "this is no JSON"),
+        ({"chart/values.schema.json": "{"}, "this is not JSON"),
         ({"chart/values.schema.json": '{"type": "objct"}'}, "values.schema.json: type: "),
         ({"chart/values.schema.json": '{"required": ["a"]}'}, "web: must have the key 'a'"),
         ({"openapi/values.yaml": "type: [\n"}, "openapi/values.yaml"),

@@ -170,8 +170,22 @@ def text_of(document: Document, text: Callable[[Document], str]) -> str:
         raise UnknownAnswerError(_UNKNOWN_ANSWER) from None
 
 
-def look_or_watch(look: Callable[[], str], *, watch: bool, interval: float) -> None:
-    """Show what ``look`` gives, once or again and again."""
+def look_or_watch(
+    socket: str | None,
+    path: str,
+    output: str,
+    text: Callable[[Document], str],
+    *,
+    watch: bool,
+    interval: float,
+    **flags: bool,
+) -> None:
+    """Show what the operator answers at a path, once or again and again; ``flags`` go into the request."""
+    asked = client(socket)
+
+    def look() -> str:
+        return rendered(asked.get(path, query(**flags)), output, text)
+
     if watch:
         watched(look, interval)
     else:

@@ -36,13 +36,8 @@ def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> N
 
     -o wide has all of long errors, what modules require, and the objects that several modules have.
     """
-    asked = debug.client(socket)
     table = _all_of_modules if output == debug.WIDE else _modules
-
-    def look() -> str:
-        return debug.rendered(asked.get("/module/list.json"), output, table)
-
-    debug.look_or_watch(look, watch=watch, interval=interval)
+    debug.look_or_watch(socket, "/module/list.json", output, table, watch=watch, interval=interval)
 
 
 for _what, _default, _help, _options in (

@@ -24,13 +24,8 @@ def queue() -> None:
 @debug.socket_option
 def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket: str | None) -> None:
     """List the tasks in all queues."""
-    asked = debug.client(socket)
-
-    def look() -> str:
-        document = asked.get("/queue/list.json", debug.query(showEmpty=show_empty))
-        return debug.rendered(document, output, _queues)
-
-    debug.look_or_watch(look, watch=watch, interval=interval)
+    path = "/queue/list.json"
+    debug.look_or_watch(socket, path, output, _queues, watch=watch, interval=interval, showEmpty=show_empty)
 
 
 @queue.command()
@@ -39,12 +34,8 @@ def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket
 @debug.socket_option
 def main(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
     """List the tasks in the main queue."""
-    asked = debug.client(socket)
-
-    def look() -> str:
-        return debug.rendered(asked.get("/queue/main.json"), output, lambda row: _table([row]))
-
-    debug.look_or_watch(look, watch=watch, interval=interval)
+    path = "/queue/main.json"
+    debug.look_or_watch(socket, path, output, lambda row: _table([row]), watch=watch, interval=interval)
 
 
 def _queues(document: debug.Document) -> str:

@@ -14,6 +14,7 @@ list from below) is finally replaced by the plain difference between the lower a
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, cast
 
@@ -135,10 +136,7 @@ class PatchLog:
         self.append(difference(lower, present))
 
     def _without_certain_tests(self, steps: list[patches.PatchStep]) -> list[patches.PatchStep]:
-        for position, step in enumerate(steps):
-            if step.kind != "test" or not self._is_certain(step):
-                return steps[position:]
-        return []
+        return list(itertools.dropwhile(lambda step: step.kind == "test" and self._is_certain(step), steps))
 
     def _is_certain(self, test: patches.PatchStep) -> bool:
         """Say whether the log itself makes the test true over any lower values."""
@@ -257,10 +255,7 @@ def _rebase(step: patches.PatchStep, depth: int) -> patches.PatchStep:
 
 
 def _leading_tests(steps: list[patches.PatchStep]) -> list[patches.PatchStep]:
-    for position, step in enumerate(steps):
-        if step.kind != "test":
-            return steps[:position]
-    return steps
+    return list(itertools.takewhile(lambda step: step.kind == "test", steps))
 
 
 def _same_condition(entry: _Entry, tests: list[patches.PatchStep], effect: list[patches.PatchStep]) -> bool:

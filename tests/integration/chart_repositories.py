@@ -15,6 +15,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -27,6 +28,7 @@ from tests.integration import operator_process
 
 USER: Final = "reader"
 PASSWORD: Final = "canary-of-a-password"
+_TOKEN: Final = "canary-of-a-token"
 _SEEN: Final = """\
 apiVersion: v1
 kind: ConfigMap
@@ -187,6 +189,8 @@ class Gate:
     """Port of a registry to which requests are passed on, instead of serving files."""
     password: str = ""
     """That of :data:`USER`, if one is needed."""
+    identity: str = ""
+    """What a client exchanges at ``/token`` for a token, if that is needed."""
     opened: threading.Event = dataclasses.field(default_factory=threading.Event)
     """Until it is set, requests hang."""
     requests: list[str] = dataclasses.field(default_factory=list)
@@ -210,10 +214,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.gate.opened.wait()
         self.gate.credentials |= {self.headers["Authorization"]} if "Authorization" in self.headers else set()
         if self.gate.password and not self._is_let_in():
-            self.send_response(http.HTTPStatus.UNAUTHORIZED)
-            self.send_header("WWW-Authenticate", 'Basic realm="charts"')
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self._refuse('Basic realm="charts"')
+        elif self.gate.identity and self.headers.get("Authorization") != f"Bearer {_TOKEN}":
+            self._refuse(f'Bearer realm="http://127.0.0.1:{self.gate.port}/token",service="charts"')
         elif self.path in self.gate.moved:
             self.send_response(http.HTTPStatus.FOUND)
             self.send_header("Location", self.gate.moved[self.path])
@@ -226,6 +229,23 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self.do_GET()
+
+    def do_POST(self) -> None:
+        given = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        if given.get("refresh_token") != [self.gate.identity]:
+            self._refuse("Bearer")
+            return
+        answer = json.dumps({"access_token": _TOKEN}).encode()
+        self.send_response(http.HTTPStatus.OK)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def _refuse(self, challenge: str) -> None:
+        self.send_response(http.HTTPStatus.UNAUTHORIZED)
+        self.send_header("WWW-Authenticate", challenge)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _is_let_in(self) -> bool:
         wanted = base64.b64encode(f"{USER}:{self.gate.password}".encode()).decode()

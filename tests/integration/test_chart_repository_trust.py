@@ -63,6 +63,24 @@ def test_a_private_registry_is_reached_through_a_proxy_with_credentials_and_a_pr
 
 
 @pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
+def test_an_identity_token_lets_in_and_is_shown_nowhere(
+    site: operator_site.Site, gate: chart_repositories.Gate, helm: pathlib.Path
+) -> None:
+    site.use_helm(helm)
+    gate.identity = "canary-of-an-identity"
+    gate.opened.set()
+    pulling.write_module(site, gate.address)
+    config = site.root / "config.json"
+    for identity, told in (("canary-of-another", "with CHART_CREDENTIALS"), (gate.identity, "install")):
+        config.write_text(
+            json.dumps({"auths": {f"127.0.0.1:{gate.port}": {"auth": "", "identitytoken": identity}}})
+        )
+        ran = site.command("plan", CHART_CREDENTIALS=str(config))
+        assert told in ran.stdout, ran
+        assert "canary" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
 def test_a_registry_elsewhere_is_not_reached_by_plain_http(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path, helm: pathlib.Path
 ) -> None:

@@ -2,34 +2,16 @@
 
 import json
 import pathlib
-import textwrap
-from typing import Any
 
 import pytest
 
-from tests.integration import definitions, operator_process, operator_site
+from tests.integration import definitions, operator_process, operator_site, requiring
 
 pytestmark = pytest.mark.integration
 
 
 def thing(group: str) -> str:
     return f"apiVersion: {group}/v1\nkind: Thing\nmetadata: {{name: {{{{ .Release.Name }}}}}}\n"
-
-
-def module(
-    site: operator_site.Site, directory: str, requires: str = "", *, is_on: bool = True
-) -> pathlib.Path:
-    """A module whose chart is one ConfigMap of its name."""
-    name = directory.lstrip("0123456789-")
-    values = f"{name}: {{color: green}}\n{name}Enabled: {json.dumps(is_on)}\n"
-    made = site.module(directory, {"color": f"{{{{ .Values.{name}.color }}}}"}, values=values)
-    if requires:
-        require(made, requires)
-    return made
-
-
-def require(directory: pathlib.Path, requires: str) -> None:
-    (directory / "module.yaml").write_text(f"requires:\n{textwrap.indent(requires, '  ')}\n")
 
 
 def noting(site: operator_site.Site, directory: pathlib.Path, seconds: float = 0.3) -> None:
@@ -46,36 +28,12 @@ def noted(site: operator_site.Site) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def rows(site: operator_site.Site) -> dict[str, dict[str, Any]]:
-    asked = site.command("module", "list", "-o", "json")
-    # An operator that has just begun does not answer yet.
-    found = json.loads(asked.stdout) if asked.returncode == 0 else {"modules": []}
-    return {row["name"]: row for row in found["modules"]}
-
-
-def planned(site: operator_site.Site) -> dict[str, dict[str, Any]]:
-    found = json.loads(site.command("plan", "-o", "json").stdout)
-    return {row["name"]: row for row in found["modules"]}
-
-
-def wait_for(site: operator_site.Site, name: str, state: str, *words: str) -> None:
-    def is_so() -> bool:
-        row = rows(site).get(name)
-        return (
-            row is not None
-            and row["state"] == state
-            and all(word in row["reason"] + row["lastError"] for word in words)
-        )
-
-    operator_process.wait_until(is_so, f"{name} is {state} {words}")
-
-
 def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: operator_site.Site) -> None:
-    module(site, "010-old", 'kubernetes: "<1.20"')
-    module(site, "010-new", 'kubernetes: ">= 1.30, <2"')
-    module(site, "010-shop", "apis: [shops.example.com/v1]")
-    module(site, "020-till", "modules: [shop]")
-    module(site, "030-front", "modules: [till, new]")
+    requiring.module(site, "010-old", 'kubernetes: "<1.20"')
+    requiring.module(site, "010-new", 'kubernetes: ">= 1.30, <2"')
+    requiring.module(site, "010-shop", "apis: [shops.example.com/v1]")
+    requiring.module(site, "020-till", "modules: [shop]")
+    requiring.module(site, "030-front", "modules: [till, new]")
     operator = site.start().wait_ready().wait_idle()
     try:
         version = json.loads(site.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
@@ -86,10 +44,10 @@ def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: op
             "till": f"requires shop, which is disabled: {lacking}",
             "front": f"requires till, which requires shop, which is disabled: {lacking}",
         }
-        found = rows(site)
+        found = requiring.rows(site)
         assert {name: row["reason"] for name, row in found.items() if name != "new"} == expected
         assert {name for name, row in found.items() if row["enabled"]} == {"new"} == set(site.revisions())
-        plan = planned(site)
+        plan = requiring.planned(site)
         assert {name: plan[name]["enabledReason"] for name in expected} == expected
         wide = site.command("module", "list", "-o", "wide").stdout
         assert "REQUIRES" in wide
@@ -108,18 +66,18 @@ def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: op
 
 def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operator_site.Site) -> None:
     group = f"{site.namespace}.example.com"
-    shop = module(site, "010-shop", f"apis: [{group}/v1]")
+    shop = requiring.module(site, "010-shop", f"apis: [{group}/v1]")
     # What Helm removes is of a kind that is gone then.
     (shop / "templates" / "thing.yaml").write_text(thing(group))
     site.hook(shop, "life.sh", {"beforeDeleteHelm": 1})
-    module(site, "020-other")
+    requiring.module(site, "020-other")
     operator = site.start().wait_ready().wait_idle()
     try:
         assert site.revisions() == {"other": 1}
         (site.root / "crd.yaml").write_text(definitions.things(group))
         site.kubectl("apply", "-f", str(site.root / "crd.yaml"))
         operator_process.wait_until(lambda: "shop" in site.revisions(), "the module is enabled", deadline=10)
-        wait_for(site, "shop", "Ready")
+        requiring.wait_for(site, "shop", "Ready")
         operator.wait_idle()
         calls = len(site.helm_calls())
         operator.stop()
@@ -128,7 +86,9 @@ def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operato
         assert site.labels() == []
         site.kubectl("delete", "-f", str(site.root / "crd.yaml"))
         operator_process.wait_until(lambda: "shop" not in site.revisions(), "it is deleted", deadline=10)
-        wait_for(site, "shop", "Disabled", f"requires the API {group}/v1, which the cluster does not serve")
+        requiring.wait_for(
+            site, "shop", "Disabled", f"requires the API {group}/v1, which the cluster does not serve"
+        )
         assert site.labels() == ["life.sh beforeDeleteHelm"]
         assert site.revisions() == {"other": 1}
     finally:
@@ -140,16 +100,16 @@ def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
     site: operator_site.Site, place: str
 ) -> None:
     group = f"{site.namespace}.example.com"
-    certs = module(site, "010-certs")
+    certs = requiring.module(site, "010-certs")
     (certs / place).mkdir(exist_ok=True)
     (certs / place / "crd.yaml").write_text(definitions.things(group))
-    shop = module(site, "020-shop", f"apis: [{group}/v1]")
+    shop = requiring.module(site, "020-shop", f"apis: [{group}/v1]")
     (shop / "templates" / "thing.yaml").write_text(thing(group))
     site.hook(shop, "life.sh", {"beforeDeleteHelm": 1})
-    module(site, "030-till", "modules: [shop]")
+    requiring.module(site, "030-till", "modules: [shop]")
     lacking = f"requires the API {group}/v1, which the cluster does not serve"
     expected = lacking + (" yet: enabled once it does; module certs brings it" if place == "crds" else "")
-    plan = planned(site)
+    plan = requiring.planned(site)
     assert plan["shop"]["enabledReason"] == expected
     assert plan["till"]["enabledReason"] == f"requires shop, which is disabled: {expected}"
     operator = site.start().wait_ready()
@@ -165,7 +125,7 @@ def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
         operator.stop()
     if place == "crds":
         site.kubectl("delete", "crd", f"things.{group}")
-        assert planned(site)["shop"]["enabled"]
+        assert requiring.planned(site)["shop"]["enabled"]
     calls = len(site.helm_calls())
     operator = site.start().wait_ready().wait_idle()
     try:
@@ -181,11 +141,11 @@ def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_si
     site: operator_site.Site,
 ) -> None:
     """a requires z, both of order 10; b of order 10 requires nothing and takes long."""
-    noting(site, module(site, "010-a", "modules: [z]"), 0.1)
-    noting(site, module(site, "010-b"), 2)
-    noting(site, module(site, "010-z"), 0.3)
-    noting(site, module(site, "020-last", "modules: [a]"), 0.1)
-    plan = planned(site)
+    noting(site, requiring.module(site, "010-a", "modules: [z]"), 0.1)
+    noting(site, requiring.module(site, "010-b"), 2)
+    noting(site, requiring.module(site, "010-z"), 0.3)
+    noting(site, requiring.module(site, "020-last", "modules: [a]"), 0.1)
+    plan = requiring.planned(site)
     assert [name for name, row in plan.items() if row["enabled"]] == ["b", "z", "a", "last"]
     assert plan["a"]["waitsFor"] == ["z"]
     assert "waits for z" in site.command("plan").stdout
@@ -206,7 +166,7 @@ def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_si
         assert [line for line in noted(site) if line.startswith("delete")] == [
             "delete-last+", "delete-last-", "delete-a+", "delete-a-", "delete-z+", "delete-z-"
         ]  # fmt: skip
-        assert rows(site)["last"]["reason"].startswith(
+        assert requiring.rows(site)["last"]["reason"].startswith(
             "requires a, which requires z, which is disabled by zEnabled in ConfigMap "
         )
     finally:
@@ -217,15 +177,15 @@ def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_si
 def test_what_requires_a_failing_module_waits_and_others_go_on(
     site: operator_site.Site, on_failure: str
 ) -> None:
-    module(site, "010-a", "modules: [z]")
-    module(site, "010-b")
-    site.hook(module(site, "010-z"), "fail.sh", {"beforeHelm": 1}, f"test -e {site.root}/fixed")
-    module(site, "020-last", "modules: [a]")
+    requiring.module(site, "010-a", "modules: [z]")
+    requiring.module(site, "010-b")
+    site.hook(requiring.module(site, "010-z"), "fail.sh", {"beforeHelm": 1}, f"test -e {site.root}/fixed")
+    requiring.module(site, "020-last", "modules: [a]")
     operator = site.start(CONVERGE_ON_FAILURE=on_failure)
     try:
         operator.wait_metric(1, "module_run_errors_total", module="z")
         operator_process.wait_until(lambda: "b" in site.revisions(), "the module without an edge runs")
-        wait_for(site, "a", "Pending", "waits for z")
+        requiring.wait_for(site, "a", "Pending", "waits for z")
         site.config(a="color: blue", last="color: blue")
         operator.wait_metric(3, "module_run_errors_total", module="z")
         assert set(site.revisions()) == {"b"}
@@ -233,17 +193,17 @@ def test_what_requires_a_failing_module_waits_and_others_go_on(
         site.config(z="color: blue")
         operator_process.wait_until(lambda: "last" in site.revisions(), "all run in the end")
         assert site.data("a") == {"color": "blue"}
-        wait_for(site, "last", "Ready")
-        assert "waits" not in rows(site)["a"]["reason"]
+        requiring.wait_for(site, "last", "Ready")
+        assert "waits" not in requiring.rows(site)["a"]["reason"]
     finally:
         operator.kill()
 
 
 def test_a_module_that_cannot_be_removed_holds_what_it_requires(site: operator_site.Site) -> None:
-    a = module(site, "010-a", "modules: [z]")
+    a = requiring.module(site, "010-a", "modules: [z]")
     site.hook(a, "fail.sh", {"beforeDeleteHelm": 1}, f"test -e {site.root}/fixed")
-    module(site, "010-z")
-    module(site, "020-b")
+    requiring.module(site, "010-z")
+    requiring.module(site, "020-b")
     operator = site.start().wait_ready().wait_idle()
     try:
         site.config(zEnabled="false", b="color: blue")
@@ -257,15 +217,15 @@ def test_a_module_that_cannot_be_removed_holds_what_it_requires(site: operator_s
 
 
 def test_the_verdict_of_a_script_counts_for_what_requires_the_module(site: operator_site.Site) -> None:
-    site.script(module(site, "010-z") / "enabled", 'echo false > "$MODULE_ENABLED_RESULT"')
-    a = module(site, "010-a", "modules: [z]")
-    module(site, "010-c")
+    site.script(requiring.module(site, "010-z") / "enabled", 'echo false > "$MODULE_ENABLED_RESULT"')
+    a = requiring.module(site, "010-a", "modules: [z]")
+    requiring.module(site, "010-c")
     site.chart(a, {"never": "rendered"})
     body = f'cp "$VALUES_PATH" {site.root}/seen'
-    site.hook(module(site, "010-b", "modules: [c]"), "look.sh", {"beforeHelm": 1}, body)
+    site.hook(requiring.module(site, "010-b", "modules: [c]"), "look.sh", {"beforeHelm": 1}, body)
     operator = site.start().wait_ready().wait_idle()
     try:
-        assert rows(site)["a"]["reason"] == "requires z, which is disabled by its enabled script"
+        assert requiring.rows(site)["a"]["reason"] == "requires z, which is disabled by its enabled script"
         seen = json.loads((site.root / "seen").read_text())
         assert seen["global"]["enabledModules"] == ["c", "b"]
     finally:
@@ -273,15 +233,15 @@ def test_the_verdict_of_a_script_counts_for_what_requires_the_module(site: opera
 
 
 def test_cycles_and_modules_that_cannot_come_first_fail_these_modules_alone(site: operator_site.Site) -> None:
-    one = module(site, "010-one", "modules: [two]")
-    module(site, "010-two")
-    module(site, "010-good")
+    one = requiring.module(site, "010-one", "modules: [two]")
+    requiring.module(site, "010-two")
+    requiring.module(site, "010-good")
     site.start().wait_ready().wait_idle().stop()
-    require(site.modules / "010-two", "modules: [one]")
-    lost = module(site, "010-lost", "modules: [goood]")
-    early = module(site, "010-early", "modules: [late]")
-    module(site, "020-late")
-    odd = module(site, "010-odd", 'kubernetes: "the newest"')
+    requiring.require(site.modules / "010-two", "modules: [one]")
+    lost = requiring.module(site, "010-lost", "modules: [goood]")
+    early = requiring.module(site, "010-early", "modules: [late]")
+    requiring.module(site, "020-late")
+    odd = requiring.module(site, "010-odd", 'kubernetes: "the newest"')
     operator = site.start()
     try:
         for name, path, words in (
@@ -289,10 +249,12 @@ def test_cycles_and_modules_that_cannot_come_first_fail_these_modules_alone(site
             ("lost", lost, "lost → goood: there is no module 'goood'; did you mean 'good'?"),
             ("early", early, "early → late: late has the higher number, 20"),
         ):
-            wait_for(site, name, "Failed", f"{path / 'module.yaml'}, line 2", words)
-        wait_for(site, "odd", "Failed", f"{odd / 'module.yaml'}, line 2", "'the newest' is not a range")
-        wait_for(site, "good", "Ready")
-        wait_for(site, "late", "Ready")
+            requiring.wait_for(site, name, "Failed", f"{path / 'module.yaml'}, line 2", words)
+        requiring.wait_for(
+            site, "odd", "Failed", f"{odd / 'module.yaml'}, line 2", "'the newest' is not a range"
+        )
+        requiring.wait_for(site, "good", "Ready")
+        requiring.wait_for(site, "late", "Ready")
         assert site.revisions() == {"one": 1, "two": 1, "good": 1, "late": 1}
         assert "Traceback" not in operator.log
     finally:
@@ -300,12 +262,12 @@ def test_cycles_and_modules_that_cannot_come_first_fail_these_modules_alone(site
 
 
 def test_with_watched_modules_requirements_change_while_the_operator_runs(site: operator_site.Site) -> None:
-    a, b = module(site, "010-a"), module(site, "010-b", is_on=False)
+    a, b = requiring.module(site, "010-a"), requiring.module(site, "010-b", is_on=False)
     operator = site.start(WATCH_MODULES="true").wait_ready().wait_idle()
     try:
-        require(a, "modules: [b]")
-        wait_for(site, "a", "Disabled", "requires b, which is disabled")
-        require(b, "modules: [a]")
+        requiring.require(a, "modules: [b]")
+        requiring.wait_for(site, "a", "Disabled", "requires b, which is disabled")
+        requiring.require(b, "modules: [a]")
         line = operator.wait_logged("b → a → b")
         assert "modules cannot wait for each other" in line
         site.config(bEnabled="true")

@@ -1,0 +1,124 @@
+"""Edits of the values Secret and of the ConfigMap below it: what is refused, and what stays in force."""
+
+import base64
+import json
+import pathlib
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import admitting, operator_site
+
+pytestmark = pytest.mark.integration
+
+_SCHEMA = """\
+type: object
+required: [password]
+properties:
+  color: {type: string}
+  size: {type: integer}
+  password: {type: string, minLength: 8}
+"""
+
+
+def module(site: operator_site.Site, directory: str = "010-web", *, schema: str = "") -> pathlib.Path:
+    """A module that is on and shows its section."""
+    name = directory.lstrip("0123456789-")
+    path = site.module(
+        directory,
+        {"seen": f"{{{{ toJson .Values.{name} | quote }}}}"},
+        values=f"{name}: {{color: green}}\n{name}Enabled: true\n",
+    )
+    if schema:
+        (path / "openapi").mkdir()
+        (path / "openapi" / "config-values.yaml").write_text(schema)
+    return path
+
+
+def seen(site: operator_site.Site, name: str = "web") -> object:
+    """The section that the module's chart got."""
+    data = site.data(name)
+    return None if data is None else json.loads(data["seen"])
+
+
+def refused(site: operator_site.Site, **data: str) -> str:
+    """What the API server says to an edit of the ConfigMap; empty if it takes it."""
+    try:
+        site.config(**data)
+    except operator_site.RefusedError as error:
+        return str(error)
+    return ""
+
+
+def test_the_webhook_checks_an_edit_of_the_config_map_with_the_secret_in_force(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module(site, schema=_SCHEMA)
+    site.secret(web="password: s3cret-one\nsize: 3\n")
+    with admitting.admitting(site, devcluster) as operator:
+        operator.wait_until(lambda: "web.color" in refused(site, web="color: [1]"), "edits are checked")
+        # What is required stands in the Secret alone, and hides a wrong type below it.
+        assert refused(site, web="color: red\nsize: many") == ""
+        expected = {"color": "red", "size": 3, "password": "s3cret-one"}
+        operator.wait_until(lambda: seen(site) == expected, "the Secret lies over it")
+        # A wrong Secret stays out of force, and holds up no innocent edit of the ConfigMap.
+        site.secret(web="password: short\nsize: 3\n")
+        operator.wait_metric(1, "config_values_invalid")
+        assert refused(site, web="color: blue\nsize: many") == ""
+        operator.wait_until(lambda: seen(site) == expected | {"color": "blue"}, "the edit is in force")
+        site.secret(web="password: s3cret-two\n")
+        operator.wait_logged("web.size: must be an integer")
+        assert seen(site) == expected | {"color": "blue"}, "both together are wrong"
+        assert refused(site, web="color: blue\nsize: 5") == "", "this is what the Secret waits for"
+        mended = {"color": "blue", "size": 5, "password": "s3cret-two"}
+        operator.wait_until(lambda: seen(site) == mended, "both are in force")
+        site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+        operator.wait_logged("web: must have the key 'password'")
+        assert seen(site) == mended
+        assert "s3cret" not in operator.log
+        operator.stop()
+
+
+def test_what_no_secret_should_hold_changes_nothing_and_is_never_quoted(site: operator_site.Site) -> None:
+    module(site)
+    site.module("020-off", {"never": "rendered"})
+    site.secret(web="password: s3cret-good")
+    operator = site.start().wait_ready()
+    encoded = base64.b64encode(b"s3cret: \xff\xfe").decode()
+    site.kubectl("patch", "secret", operator_site.CONFIG_MAP, "-p", json.dumps({"data": {"web": encoded}}))
+    operator.wait_metric(1, "config_values_errors_total")
+    aliases = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
+    wrong = (f"a0: &a0 s3cret\n{aliases}", "{s3cret", "- s3cret", "s3cret", "true")
+    for number, text in enumerate(wrong, start=2):
+        site.secret(web=text)
+        operator.wait_metric(number, "config_values_errors_total")
+    assert seen(site) == {"color": "green", "password": "s3cret-good"}
+    site.secret(web="password: s3cret-null\nnone: null", off="password: s3cret-off", wep="a: s3cret-typo")
+    operator.wait_logged("did you mean 'web'?")
+    operator.wait_until(lambda: "s3cret-null" in str(seen(site)), "what is right is taken")
+    assert operator.metrics().total("config_values_invalid") == 0
+    large = "x" * 700_000
+    site.secret(web=f"password: s3cret-large\nlarge: {large}", off=None, wep=None)
+    operator.wait_until(lambda: "s3cret-large" in str(seen(site)), "a large one is taken, too")
+    site.secret(web=None)
+    operator.wait_until(lambda: seen(site) == {"color": "green"}, "an empty Secret says nothing")
+    assert [line for line in operator.log.splitlines() if "s3cret" in line or "xxxx" in line] == []
+    operator.stop()
+
+
+def test_a_secret_that_is_gone_or_another_one_after_a_restart_counts_as_it_is_then(
+    site: operator_site.Site,
+) -> None:
+    module(site)
+    module(site, "020-api")
+    site.secret(web="password: s3cret-one")
+    site.start().wait_ready().stop()
+    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+    site.secret(web="password: s3cret-two")
+    site.start().wait_ready().stop()
+    assert seen(site) == {"color": "green", "password": "s3cret-two"}
+    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+    operator = site.start().wait_ready()
+    assert seen(site) == {"color": "green"}
+    assert site.revisions() == {"web": 3, "api": 1}
+    operator.stop()

@@ -102,7 +102,7 @@ class Site:
                     programs.programs(),
                     lambda _, text: self.warnings.append(text),
                 )
-                driver = environ.get("HELM_DRIVER", "")
+                driver = environ.get("HELM_DRIVER", "secret")
                 yield releases.release_manager(helm, api, options, driver)
 
     def asked(

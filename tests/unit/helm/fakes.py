@@ -139,10 +139,8 @@ class FakeApi:
         return str(next(self._versions))
 
 
-def records(api: FakeApi, driver: str = "") -> release_records.ReleaseRecords:
-    return release_records.ReleaseRecords(
-        cast("client.KubeClient", api), places.ReleasePlaces(NAMESPACE), driver
-    )
+def records(api: FakeApi) -> release_records.ReleaseRecords:
+    return release_records.ReleaseRecords(cast("client.KubeClient", api), places.ReleasePlaces(NAMESPACE))
 
 
 def result(

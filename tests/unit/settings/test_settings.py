@@ -192,6 +192,7 @@ WRONG = [
     ("HELM_HISTORY_MAX", "-1"),
     ("HELM_PURGE", "some"),
     ("HELM_DRIVER", "sql"),
+    ("HELM_DRIVER", "memory"),
     ("LOG_LEVEL", "loud"),
     ("LOG_TYPE", "xml"),
 ]

@@ -15,20 +15,12 @@ from typing import Any, Final
 
 from addon_operator.helm import helm_errors, messages, places
 from addon_operator.helm.releases import record_format, release_namespaces, release_types, saved_places
-from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
 from addon_operator.kube.client import api_errors, client
 from addon_operator.modules import manifests, release
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _OWNED_BY_HELM: Final = "owner=helm"
-_RESOURCES: Final[Mapping[str, str]] = {
-    "": "secrets",
-    "secret": "secrets",
-    "secrets": "secrets",
-    "configmap": "configmaps",
-    "configmaps": "configmaps",
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,13 +35,10 @@ class Record:
 class ReleaseRecords:
     """The records of all releases of modules, and what this process rendered for their last revisions."""
 
-    def __init__(self, api: client.KubeClient, where: places.ReleasePlaces, driver: str = "") -> None:
-        """``driver`` is Helm's own setting ``HELM_DRIVER``.
-
-        Raises :class:`.ConfigurationError` for a storage that other processes cannot read.
-        """
+    def __init__(self, api: client.KubeClient, where: places.ReleasePlaces, driver: str = "secret") -> None:
+        """``driver`` is the setting ``HELM_DRIVER``: ``secret`` or ``configmap``."""
         self._api = api
-        self._resource = _resource(driver)
+        self._resource = f"{driver}s"
         self._places = where
         self._records: dict[str, Record] = {}
         self._rendered: dict[str, tuple[int, release.Rendered]] = {}
@@ -397,11 +386,3 @@ def _seconds(labels: Mapping[str, str]) -> int:
     """Return when Helm made or changed a record, by its own labels."""
     times = (labels.get(key, "") for key in ("createdAt", "modifiedAt"))
     return max((int(text) for text in times if text.isdecimal()), default=0)
-
-
-def _resource(driver: str) -> str:
-    if driver not in _RESOURCES:
-        raise kernel_errors.ConfigurationError(
-            f"HELM_DRIVER is {driver!r}, where the operator cannot read releases; use 'secret' or 'configmap'"
-        )
-    return _RESOURCES[driver]

@@ -183,12 +183,9 @@ class ReleaseManager:
 
 
 def release_manager(
-    helm: command.Helm, kube: client.KubeClient, options: release_types.Options, driver: str = ""
+    helm: command.Helm, kube: client.KubeClient, options: release_types.Options, driver: str = "secret"
 ) -> ReleaseManager:
-    """Make the manager of the releases of ``helm``'s namespace; ``driver`` is Helm's setting ``HELM_DRIVER``.
-
-    Raises :class:`.ConfigurationError` for a ``HELM_DRIVER`` that is not served.
-    """
+    """Make the manager of the releases of ``helm``'s namespace; ``driver`` is the setting ``HELM_DRIVER``."""
     clock = clocks.SystemClock()
 
     async def read_capabilities() -> inputs.Capabilities:

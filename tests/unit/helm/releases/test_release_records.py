@@ -9,7 +9,6 @@ import pytest
 
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_records
-from addon_operator.kernel import errors as kernel_errors
 from addon_operator.modules import release
 from tests.unit.helm import fakes
 
@@ -158,12 +157,6 @@ async def test_a_broken_record_is_reported_by_name(
         helm_errors.ReleaseRecordError, match=r"record sh\.helm\.release\.v1\.web\.v1 of release web"
     ):
         await records.manifest(await read(records, "web"))
-
-
-@pytest.mark.parametrize("driver", ["memory", "sql", "Secret"])
-def test_a_storage_that_cannot_be_read_stops_the_start(api: fakes.FakeApi, driver: str) -> None:
-    with pytest.raises(kernel_errors.ConfigurationError, match=f"HELM_DRIVER is '{driver}'.*use 'secret'"):
-        fakes.records(api, driver)
 
 
 async def test_the_deployed_revision_is_found_below_failed_ones(

@@ -2,6 +2,8 @@
 
 import gc
 import os
+import signal
+import threading
 
 import hypothesis
 
@@ -20,6 +22,16 @@ def pytest_configure() -> None:
     """
     gc.set_threshold(20_000, 20, 20)
     gc.freeze()
+    _heed_interrupts()
+
+
+def _heed_interrupts() -> None:
+    """Let the programs that tests start end at SIGINT: a shell starts what runs in its background without."""
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    ):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionfinish() -> None:

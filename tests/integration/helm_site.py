@@ -22,6 +22,7 @@ from addon_operator.kernel import json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from tests.fakes import programs
+from tests.integration import counted_helm
 
 WEB: Final = names.ModuleName("web")
 SLOW_HOOK = """\
@@ -61,10 +62,7 @@ class Site:
         self.pid = root / "pid"
         self.real_helm = helm
         self.helm = root / "helm"
-        self.helm.write_text(
-            f'#!/bin/sh\necho "$*" >> {self.calls}\necho $$ > {self.pid}\nexec {helm} "$@"\n'
-        )
-        self.helm.chmod(0o755)
+        counted_helm.write(self.helm, helm, self.calls, more=f"echo $$ > {self.pid}")
         self.warnings: list[str] = []
         self.take_ownership = release_types.TakeOwnership.ALWAYS
 

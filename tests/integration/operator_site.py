@@ -16,17 +16,12 @@ import pytest
 
 import addon_operator
 from addon_operator.devcluster import api, handle, layout
-from tests.integration import operator_forks, operator_process
+from tests.integration import counted_helm, operator_forks, operator_process
 
 CONFIG_MAP: Final = "addon-operator"
 """Default name of the values ConfigMap."""
 
 _EXECUTABLE: Final = 0o755
-_HELM: Final = """\
-#!/bin/sh
-echo "$*" >> "{calls}"
-exec "{helm}" "$@"
-"""
 _HOOK: Final = """\
 #!/bin/bash
 set -euo pipefail
@@ -98,7 +93,7 @@ class Site:
 
     def use_helm(self, helm: pathlib.Path) -> None:
         """Have operators find this binary; what it is called for is counted."""
-        self.script(self.helm, _HELM.format(calls=self._helm_calls, helm=helm), exact=True)
+        counted_helm.write(self.helm, helm, self._helm_calls)
 
     def module(
         self,

@@ -20,7 +20,9 @@ from typing import Final, Protocol
 import pytest
 
 import addon_operator
+from addon_operator.aio import waiting
 from addon_operator.cli import main
+from addon_operator.engine.queues import task_queue
 
 _SOURCES: Final = (pathlib.Path(addon_operator.__file__).parents[1], pathlib.Path(__file__).parents[2])
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
@@ -62,6 +64,8 @@ class Surroundings:
     error: pathlib.Path
     """The same, for its other output."""
     input: pathlib.Path = pathlib.Path(os.devnull)
+    first_retry: float | None = None
+    """Seconds after which a failed task is tried again, instead of the operator's own."""
 
 
 class Fork:
@@ -107,23 +111,30 @@ def run(
     Raises :class:`subprocess.TimeoutExpired` after two minutes.
     """
     with tempfile.TemporaryDirectory(prefix="run-", dir=root) as made:
-        files = [pathlib.Path(made, name) for name in ("output", "error", "input")]
-        files[2].write_text(stdin)
-        fork = Fork(arguments, Surroundings(environment, root, *files))
+        output, error, given = (pathlib.Path(made, name) for name in ("output", "error", "input"))
+        given.write_text(stdin)
+        fork = Fork(arguments, Surroundings(environment, root, output, error, given))
         try:
             code = fork.wait(_PATIENCE)
         finally:
             fork.send_signal(signal.SIGKILL)
-        return subprocess.CompletedProcess(arguments, code, *(file.read_text() for file in files[:2]))
+        return subprocess.CompletedProcess(arguments, code, output.read_text(), error.read_text())
 
 
 def _run(arguments: Sequence[str], given: Surroundings) -> None:
     _become(given)
     try:
+        if given.first_retry is not None:
+            _retry_after(given.first_retry)
         main.main(arguments)
     finally:
         # Copies made by multiprocessing leave these out.
         atexit._run_exitfuncs()
+
+
+def _retry_after(seconds: float) -> None:
+    """Let this process try failed tasks again much sooner than an operator does."""
+    vars(task_queue)["RETRIES"] = waiting.Backoff(seconds, task_queue.RETRIES.longest, growth=1.5)
 
 
 def _become(given: Surroundings) -> None:

@@ -119,6 +119,7 @@ class OperatorProcess:
         port: int,
         log: pathlib.Path,
         cwd: pathlib.Path,
+        first_retry: float | None = None,
     ) -> None:
         self.port = port
         self._log = log
@@ -126,7 +127,9 @@ class OperatorProcess:
         command = ("start", *arguments)
         given = dict(environment)
         self._process: operator_forks.Process = (
-            operator_forks.Fork(command, operator_forks.Surroundings(given, cwd, log, log))
+            operator_forks.Fork(
+                command, operator_forks.Surroundings(given, cwd, log, log, first_retry=first_retry)
+            )
             if operator_forks.serves(given)
             else _start(command, given, cwd, log)
         )

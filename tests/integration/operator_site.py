@@ -21,6 +21,9 @@ from tests.integration import counted_helm, operator_forks, operator_process
 CONFIG_MAP: Final = "addon-operator"
 """Default name of the values ConfigMap."""
 
+SOON: Final = 0.5
+"""Seconds until a second try, for tests that wait for it."""
+
 _EXECUTABLE: Final = 0o755
 _HOOK: Final = """\
 #!/bin/bash
@@ -85,6 +88,8 @@ class Site:
         self._api = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
         self._trace = root / "trace"
         self._helm_calls = root / "helm-calls"
+        self.first_retry: float | None = None
+        """Seconds after which operators try a failed task again; they wait for five otherwise."""
         self._operators: list[operator_process.OperatorProcess] = []
         for directory in (self.modules, self.global_hooks / "hooks", root / "tmp"):
             directory.mkdir(parents=True)
@@ -178,6 +183,7 @@ class Site:
             port=listen,
             log=self.root / f"operator-{len(self._operators)}.log",
             cwd=self.root,
+            first_retry=self.first_retry,
         )
         self._operators.append(operator)
         return operator

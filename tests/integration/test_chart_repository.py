@@ -76,6 +76,7 @@ def test_a_registry_that_is_away_holds_up_only_modules_whose_chart_is_not_in_the
 def test_a_module_runs_when_its_registry_is_back(
     site: operator_site.Site, gate: chart_repositories.Gate
 ) -> None:
+    site.first_retry = operator_site.SOON
     pulling.write_module(site, gate.address)
     pulling.write_neighbour(site)
     operator = site.start()
@@ -136,6 +137,7 @@ def test_a_new_version_is_pulled_while_the_operator_runs(
     devcluster: handle.DevCluster,
     tmp_path: pathlib.Path,
 ) -> None:
+    site.first_retry = operator_site.SOON
     registry.push(archive)
     pulling.write_module(site, registry.address)
     operator = site.start(WATCH_MODULES="true").wait_ready().wait_idle()

@@ -201,6 +201,7 @@ def test_module_hooks_see_all_enabled_modules_and_charts_do_not(site: operator_s
 
 
 def test_a_failing_hook_is_retried_while_other_modules_of_its_order_go_on(site: operator_site.Site) -> None:
+    site.first_retry = operator_site.SOON
     site.values("webEnabled: true\napiEnabled: true\nlateEnabled: true")
     web = site.module("010-web", {"color": "green"})
     site.module("010-api", {"color": "green"})

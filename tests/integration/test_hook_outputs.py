@@ -153,6 +153,7 @@ def test_a_foreground_deletion_holds_up_what_comes_after_it(site: operator_site.
 def test_a_failure_at_the_objects_leaves_values_and_metrics_alone_until_it_is_mended(
     site: operator_site.Site,
 ) -> None:
+    site.first_retry = operator_site.SOON
     site.values("webEnabled: true\nweb: {color: grey}")
     web = site.module("010-web", {"color": "{{ .Values.web.color }}"})
     outputs = (

@@ -126,6 +126,7 @@ def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
 def test_a_wrong_definition_holds_up_its_own_module_only_and_is_reported(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
+    site.first_retry = operator_site.SOON
     broken = site.module("010-broken", {"a": "b"}, values="brokenEnabled: true")
     write(broken, "x.yaml", definition(group, "doors", "v1") + "---\nkind: Service\napiVersion: v1\n")
     site.module("020-web", {"a": "b"}, values="webEnabled: true")

@@ -28,6 +28,7 @@ def neighbours(devcluster: handle.DevCluster, tmp_path: pathlib.Path) -> Iterato
 
 
 def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
+    modules.site.first_retry = operator_site.SOON
     web = modules.add(10, "web", data={"a": "b"})
     (web / "module.yaml").write_text("description: The front door")
     modules.site.hook(web, "look.sh", {"beforeHelm": 1})

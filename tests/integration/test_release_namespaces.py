@@ -247,6 +247,7 @@ def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
 
 
 def test_a_namespace_that_somebody_deletes_comes_back_with_the_release(site: operator_site.Site) -> None:
+    site.first_retry = operator_site.SOON
     edge = f"{site.namespace}-edge"
     write(site, namespace=edge, createNamespace=True)
     lost = f"{site.namespace}-lost"
@@ -340,6 +341,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
 
 
 def test_a_release_stays_until_the_one_that_takes_its_place_is_there(site: operator_site.Site) -> None:
+    site.first_retry = operator_site.SOON
     edge = f"{site.namespace}-edge"
     module = write(site)
     run(site).stop()

@@ -177,6 +177,7 @@ def test_required_modules_are_ready_first_and_others_of_the_order_run_side_by_si
 def test_what_requires_a_failing_module_waits_and_others_go_on(
     site: operator_site.Site, on_failure: str
 ) -> None:
+    site.first_retry = operator_site.SOON
     requiring.module(site, "010-a", "modules: [z]")
     requiring.module(site, "010-b")
     site.hook(requiring.module(site, "010-z"), "fail.sh", {"beforeHelm": 1}, f"test -e {site.root}/fixed")
@@ -200,6 +201,7 @@ def test_what_requires_a_failing_module_waits_and_others_go_on(
 
 
 def test_a_module_that_cannot_be_removed_holds_what_it_requires(site: operator_site.Site) -> None:
+    site.first_retry = operator_site.SOON
     a = requiring.module(site, "010-a", "modules: [z]")
     site.hook(a, "fail.sh", {"beforeDeleteHelm": 1}, f"test -e {site.root}/fixed")
     requiring.module(site, "010-z")

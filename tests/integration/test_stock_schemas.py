@@ -99,6 +99,7 @@ def test_the_webhook_refuses_what_the_charts_schema_does_not_allow(
 def test_values_that_hooks_make_are_checked_before_helm_is_started(
     site: operator_site.Site, module: pathlib.Path
 ) -> None:
+    site.first_retry = operator_site.SOON
     hook = """
     if [ -e "$TRACE.right" ]; then value='"a.example"'; else value=5; fi
     echo '{"op": "add", "path": "/web/domain", "value": '"$value"'}' > "$VALUES_JSON_PATCH_PATH"

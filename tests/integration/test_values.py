@@ -149,6 +149,7 @@ def test_an_edit_that_breaks_a_schema_leaves_the_last_good_values_and_makes_no_t
 def test_a_hook_whose_patch_breaks_the_schema_fails_and_nothing_of_it_is_applied(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:
+    site.first_retry = operator_site.SOON
     config = '{"op": "add", "path": "/web/color", "value": "written"}'
     long = {"op": "add", "path": "/web/internal/token", "value": "much too long"}
     site.hook(web, "token.sh", {"beforeHelm": 1}, f"""
@@ -246,6 +247,7 @@ def test_modules_of_several_directories_share_their_global_values(site: operator
 def test_what_the_chart_needs_may_come_with_the_third_run_of_a_hook(
     site: operator_site.Site, web: pathlib.Path
 ) -> None:
+    site.first_retry = operator_site.SOON
     runs = site.root / "runs"
     count = f'echo >> {runs}; [ "$(wc -l < {runs})" -lt 3 ] || '
     site.hook(web, "token.sh", {"beforeHelm": 1}, count + f"echo '{TOKEN}' > \"$VALUES_JSON_PATCH_PATH\"")

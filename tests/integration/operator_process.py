@@ -22,6 +22,7 @@ READY_DEADLINE: Final = 30.0
 """Seconds until an operator with a handful of small modules has to be ready, on a busy machine."""
 STOP_DEADLINE: Final = 40.0
 """Seconds that an operator may take to end; more than its grace period."""
+_FIRST_POLL: Final = 0.02
 _POLL: Final = 0.1
 _PREFIX: Final = "addon_operator_"
 _TAIL_LINES: Final = 40
@@ -75,13 +76,15 @@ def wait_until(
     Fails with ``what``, the last answer and ``explain()`` after ``deadline`` seconds.
     """
     give_up = time.monotonic() + deadline
+    pause = _FIRST_POLL
     while True:
         found = probe()
         if found:
             return found
         if time.monotonic() > give_up:
             break
-        time.sleep(_POLL)
+        time.sleep(pause)
+        pause = min(_POLL, pause * 1.5)
     raise AssertionError(f"after {deadline:g} s still not: {what}; last seen: {found!r}\n{explain()}")
 
 

@@ -46,15 +46,14 @@ format: $(STAMP) ## Rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 
 unit: $(STAMP) ## Unit tests: seconds, no cluster, no network
-	@$(BIN)/python scripts/unit_tests.py
+	@echo "==> unit tests"; $(BIN)/python scripts/unit_tests.py
 
 integration: $(STAMP) ## Integration tests against a real local control plane
 	@$(BIN)/addon-operator devcluster build
 	@$(PYTEST) $(SIDE_BY_SIDE) tests/integration
 
-test: check ## check, then unit and integration tests
-	@echo "==> unit tests"
-	@$(BIN)/python scripts/unit_tests.py
+test: $(STAMP) ## check and unit tests side by side, then integration tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target check unit # mypy leaves all cores but one to others
 	@echo "==> control plane binaries"
 	@$(BIN)/addon-operator devcluster build
 	@echo "==> integration tests"

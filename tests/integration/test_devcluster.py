@@ -139,6 +139,7 @@ def test_two_clusters_run_side_by_side(home: Home) -> None:
     assert [status.condition for status in home.manager.status()] == ["running", "running"]
 
 
+@pytest.mark.slow
 def test_down_leaves_no_process_and_no_file(home: Home, tmp_path: pathlib.Path) -> None:
     export = tmp_path / "kubeconfig"
     home.up(cluster.ClusterRequest(NAME, export=export))

@@ -350,6 +350,7 @@ def test_pods_are_admitted_all_the_time_while_the_leader_stops(
         assert load.bad == []
 
 
+@pytest.mark.slow
 def test_pods_are_admitted_all_the_time_while_the_leader_is_killed(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:

@@ -131,7 +131,8 @@ async def stored(world: informing.World, namespace: str) -> dict[histories.Key, 
     return {(namespace, item["metadata"]["name"]): item["data"]["value"] for item in found.items}
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.slow)], ids=["once", "four times"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 4], ids=["once", "four times"])
 async def test_an_api_server_that_is_killed_under_load_costs_no_event_and_doubles_none(
     plane: Plane, world: informing.World, kills: int, record_testsuite_property: informing.RecordProperty
 ) -> None:

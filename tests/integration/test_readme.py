@@ -33,6 +33,7 @@ def test_the_first_module_of_the_readme_works_as_typed(tmp_path: pathlib.Path) -
     assert list((tmp_path / "clusters").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_public_chart_of_the_readme_works_as_typed(
     devcluster: handle.DevCluster, tmp_path: pathlib.Path
 ) -> None:

@@ -110,6 +110,12 @@ def test_a_component_that_ends_is_reported_with_what_it_said(bench: Bench) -> No
     assert bench.processes() == []
 
 
+def test_programs_collect_garbage_seldom_and_within_bounds(bench: Bench) -> None:
+    bench.source.scripts["etcd"] = 'echo "$GOGC percent, $GOMEMLIMIT"; exit 3'
+    with pytest.raises(errors.ComponentError, match="ended: 400 percent, 1536MiB;"):
+        bench.up()
+
+
 def test_an_api_server_that_never_answers_is_reported_with_its_log(bench: Bench) -> None:
     manager = cluster.ClusterManager(bench.root, bench.reporter, bench.clock, lambda _: bench.clock.sleep(20))
     with pytest.raises(errors.ComponentError, match=r"kube-apiserver was not ready within 90 s \(/readyz: "):

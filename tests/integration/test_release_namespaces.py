@@ -79,6 +79,22 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
     assert len(site.helm_calls()) == calls
 
 
+def test_a_namespace_that_is_gone_keeps_nobody_from_forgetting_the_module(
+    site: operator_site.Site,
+) -> None:
+    edge = f"{site.namespace}-edge"
+    module = write(site, namespace=edge, createNamespace=True)
+    run(site).stop()
+    forget(module)
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
+    site.kubectl("delete", "namespace", edge)
+    operator = run(site)
+    assert site.revisions() == {"other": 1}
+    assert "level=error" not in operator.log
+    operator.stop()
+    assert _MEMORY not in names(site, "secrets", site.namespace)
+
+
 def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> None:
     edge = f"{site.namespace}-edge"
     module = write(site)
@@ -107,6 +123,14 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     assert uids() == before
     site.kubectl("delete", "configmap", "fixed")
     operator.wait_metric(1, "resources_healed_total", module="web")
+    before = uids()
+    (module / "module.yaml").unlink()
+    operator_process.wait_until(lambda: site.revisions() == {"web": 1}, "the release is back")
+    operator_process.wait_until(lambda: records(site, edge) == {}, "nothing of it is left elsewhere")
+    operator.wait_idle()
+    assert names(site, "configmaps", site.namespace) == {"web", "fixed"}
+    assert names(site, "configmaps", edge) == set()
+    assert uids() == before
     operator.stop()
     site.kubectl("delete", "clusterrole", site.namespace)
 

@@ -71,9 +71,11 @@ def problems(modules: Sequence[model.Module]) -> Mapping[names.ModuleName, str]:
     """Say what keeps modules from ever running: cycles, and unknown modules or ones of a higher number."""
     known = {module.name: module for module in modules}
     graph = {module.name: required(module) for module in modules}
+    is_cyclic = _is_cyclic(graph)
     found = {}
     for module in modules:
-        if mistakes := [*_wrong_edges(module, known), *_cycle(module, graph)]:
+        ways = _cycle(module, graph) if is_cyclic else ()
+        if mistakes := [*_wrong_edges(module, known), *ways]:
             found[module.name] = "; ".join(mistakes)
     return found
 
@@ -96,6 +98,15 @@ def _unknown(name: names.ModuleName, known: Mapping[names.ModuleName, model.Modu
     if without in known:
         return f"there is no module {name!r}; write {without}, without the number of its directory"
     return names.unknown(name, sorted(known))
+
+
+def _is_cyclic(graph: Graph) -> bool:
+    """Say whether there is any cycle: to look for the one of each module takes the square of the time."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError:
+        return True
+    return False
 
 
 def _cycle(module: model.Module, graph: Graph) -> Iterator[str]:

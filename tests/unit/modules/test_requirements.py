@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import time
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -196,3 +197,19 @@ def test_the_whole_chain_of_disabled_modules_is_named() -> None:
 def test_a_summary_has_all_that_is_required() -> None:
     wanted = module("a", 1, ["b"], kubernetes=">=1.30", apis=["apps/v1"])
     assert requirements.summary(wanted) == ("Kubernetes >=1.30", "apps/v1", "b")
+
+
+def test_a_long_chain_takes_no_more_than_its_length() -> None:
+    chain = [module(f"m{n}", 1, [f"m{n - 1}"] if n else []) for n in range(5000)]
+    began = time.process_time()
+    assert requirements.problems(chain) == {}
+    assert [each.name for each in requirements.in_run_order(reversed(chain))] == [m.name for m in chain]
+    # The square of it takes seconds.
+    assert time.process_time() - began < 1.0
+
+
+def test_a_cycle_of_three_is_told_by_each_of_them_and_by_nobody_else() -> None:
+    modules = [module("a", 1, ["b"]), module("b", 1, ["c"]), module("c", 1, ["a"]), module("d", 1, ["a"])]
+    found = requirements.problems(modules)
+    assert set(found) == {"a", "b", "c"}
+    assert "b → c → a → b: modules cannot wait for each other" in found[ModuleName("b")]

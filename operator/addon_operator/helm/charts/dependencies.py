@@ -78,6 +78,11 @@ def _mapping(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _of_text(text: str, source: str) -> dict[str, Any]:
+    if len(text) > subcharts.MAX_TEXT:
+        raise errors.ConfigurationError(
+            f"{source}: it has more than {subcharts.MAX_TEXT // 1024 // 1024} MiB; "
+            "take the chart as upstream publishes it"
+        )
     found = yaml_reading.load_document(text, source, last_wins=True).value
     if found is None:
         return {}

@@ -20,6 +20,12 @@ from addon_operator.values import coalescing
 
 MAX_DEPTH: Final = 8
 """How many packed charts may lie within each other."""
+MAX_TEXT: Final = 1024 * 1024
+"""How many bytes a file in YAML may have that is parsed: that takes some hundred times as much memory."""
+MAX_TEXTS: Final = 4 * MAX_TEXT
+"""The same of all such files of a chart and of those within it."""
+MAX_SCHEMA: Final = 5 * 1024 * 1024
+"""How many bytes a schema may have: no file of a chart may have more for Helm."""
 ARCHIVES: Final = (".tgz", ".tar.gz")
 DIRECTORY: Final = "charts"
 _CRDS: Final = re.compile(r"(?:^|/)crds/.*\.(?:yaml|yml|json)$")
@@ -55,11 +61,27 @@ def read(module: names.ModuleName, directory: pathlib.Path, *, is_stock: bool = 
             for name in own
             if name == "Chart.yaml" or (directory / name).is_file()
         }
-        return _chart(found | dict(_files(directory, DIRECTORY)), "", str(directory))
+        found |= dict(_files(directory, DIRECTORY))
+        if is_stock:
+            _check_sizes(found)
+        return _chart(found, "", str(directory))
     except OSError as error:
         raise helm_errors.ChartError(module, f"cannot read {error.filename}: {error.strerror}") from error
     except ValueError as error:
         raise helm_errors.ChartError(module, f"cannot read the charts in {directory}: {error}") from error
+
+
+def _check_sizes(files: Files) -> None:
+    total = 0
+    for path, content in files.items():
+        name = path.rpartition("/")[2]
+        most = MAX_SCHEMA if name == SCHEMA else MAX_TEXT
+        if name in _OF_A_CHART and len(content) > most:
+            raise ValueError(f"{path} has more than {most // MAX_TEXT} MiB")
+        total += len(content) if name in _ABOUT[:3] else 0
+    if total > MAX_TEXTS:
+        names_of = ", ".join(_ABOUT[:3])
+        raise ValueError(f"all {names_of} together have more than {MAX_TEXTS // MAX_TEXT} MiB")
 
 
 def has_schemas(module: names.ModuleName, directory: pathlib.Path) -> bool:

@@ -2,11 +2,14 @@
 
 import io
 import pathlib
+import re
 import tarfile
 
 import pytest
 
-from addon_operator.helm.charts import dependencies
+from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import dependencies, subcharts
+from addon_operator.kernel import names
 
 HEAD = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
 LISTED = "dependencies:\n- {name: db, version: 1.0.0, alias: store, condition: db.enabled}\n"
@@ -76,3 +79,32 @@ def test_an_archive_that_cannot_be_read_is_a_problem(tmp_path: pathlib.Path) -> 
     (web / "charts").mkdir()
     (web / "charts" / "db.tgz").write_bytes(b"no archive")
     assert "cannot be read" in dependencies.problem(web)
+
+
+def test_what_a_chart_says_of_itself_is_bounded(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "Chart.yaml").write_text("name: web\nversion: 1.0.0\nlist: [" + "[]," * 400_000 + "]\n")
+    assert dependencies.problem(tmp_path) == (
+        f"{tmp_path}/Chart.yaml: it has more than 1 MiB; take the chart as upstream publishes it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "charts", "problem"),
+    [
+        ("values.yaml", 1_100_000, 1, "charts/db0/values.yaml has more than 1 MiB"),
+        ("values.schema.json", 5_300_000, 1, "charts/db0/values.schema.json has more than 5 MiB"),
+        ("values.yaml", 1_000_000, 5, "values.yaml together have more than 4 MiB"),
+    ],
+    ids=["values", "schema", "all values"],
+)
+def test_what_is_parsed_of_charts_within_a_chart_is_bounded(
+    tmp_path: pathlib.Path, name: str, size: int, charts: int, problem: str
+) -> None:
+    (tmp_path / "Chart.yaml").write_text("name: web\nversion: 1.0.0\n")
+    for number in range(charts):
+        below = tmp_path / "charts" / f"db{number}"
+        below.mkdir(parents=True)
+        (below / "Chart.yaml").write_text("name: db\nversion: 1.0.0\n")
+        (below / name).write_text("# " + "x" * size)
+    with pytest.raises(helm_errors.ChartError, match=re.escape(problem)):
+        subcharts.read(names.ModuleName("web"), tmp_path, is_stock=True)

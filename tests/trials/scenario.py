@@ -69,8 +69,7 @@ class Trial:
     def error(self, chart: str) -> str:
         """Return the last error of a module."""
         path = f"/apis/addon-operator.io/v1alpha1/namespaces/{self.site.namespace}/modules/{chart}"
-        found = self.releases.api.request("GET", path).get("status", {}).get("lastError", "")
-        return found if isinstance(found, str) else json.dumps(found)
+        return str(self.releases.api.request("GET", path).get("status", {}).get("lastError", ""))
 
     def lint(self) -> Told:
         """Look for mistakes in the modules on disk."""

@@ -18,14 +18,17 @@ _LABEL: Final = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _WORD: Final = "[a-z][a-z0-9]*"
 _UNIT: Final = "(ns|us|µs|μs|ms|s|m|h)"
 _NUMBER: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-_VERSION_PART: Final = "(0|[1-9][0-9]*|[xX*])"
+_NUMERIC: Final = "(0|[1-9][0-9]*)"
+_ANY: Final = "(0|[1-9][0-9]*|[xX*])"
 _IDENTIFIER: Final = "(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
-_VERSION: Final = (
-    rf"v?{_VERSION_PART}(\.{_VERSION_PART}){{0,2}}(-{_IDENTIFIER}(\.{_IDENTIFIER})*)?(\+[0-9A-Za-z.-]+)?"
-)
-_CLAUSE: Final = rf"(!=|>=|=>|<=|=<|~>|[=<>~^])?\s*{_VERSION}"
+_BUILD: Final = r"(\+[0-9A-Za-z.-]+)?"
+_PRERELEASE: Final = rf"{_NUMERIC}(\.{_NUMERIC}){{0,2}}-{_IDENTIFIER}(\.{_IDENTIFIER})*{_BUILD}"
+_VERSION: Final = rf"v?({_ANY}(\.{_ANY}){{0,2}}{_BUILD}|{_PRERELEASE})"
+_NUMBERED: Final = rf"v?({_NUMERIC}(\.{_ANY}){{0,2}}{_BUILD}|{_PRERELEASE})"
+"""What has a bound: of ``x``, nothing is more or less."""
+_CLAUSE: Final = rf"((>=|=>|=|!=)?\s*{_VERSION}|(>|<=|=<|<|~>|~|\^)\s*{_NUMBERED})"
 _CLAUSES: Final = rf"{_CLAUSE}((\s*,\s*|\s+){_CLAUSE})*(\s*,)?"
-_ALTERNATIVE: Final = rf"\s*({_VERSION}(\s+-\s+{_VERSION})?|{_CLAUSES})\s*"
+_ALTERNATIVE: Final = rf"\s*({_VERSION}(\s*,)?\s+-\s+{_NUMBERED}(\s*,)?|{_CLAUSES})\s*"
 
 
 def _whole(pattern: str) -> str:
@@ -45,7 +48,7 @@ _FORMATS: Final[Mapping[str, Mapping[str, object]]] = {
     "period": {"pattern": _whole(rf"(?=.*[1-9])\+?({_NUMBER}{_UNIT})+"), "maxLength": 100},
     "json-pointer": {"pattern": _whole(r"/([^~]|~[01])*")},
 }
-_SENSITIVE: Final = _whole(r"(?![/$])(?!.*\[)(\\[^\n]|[^.\\])+(\.(\\[^\n]|[^.\\])+)*")
+_SENSITIVE: Final = _whole(r"(?![/$])(?![\s\S]*\[)(\\[^\n]|[^.\\])+(\.(\\[^\n]|[^.\\])+)*")
 _ADDRESS: Final = _whole(module_schema.ADDRESS)
 
 

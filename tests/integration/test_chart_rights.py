@@ -224,4 +224,6 @@ def test_the_notes_tell_to_create_the_values_configmap_as_long_as_there_is_none(
     devcluster.run_kubectl("-n", namespace, "create", "configmap", "addon-operator")
     assert edit in notes()
     assert "podPresets.readSecrets" in notes()
+    assert "create secret generic passwords" in notes(**{"valuesSecret.name": "passwords"})
+    assert "create secret" not in notes(**{"valuesSecret.name": "none"})
     assert "webhookconfigurations" not in notes()

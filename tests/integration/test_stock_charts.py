@@ -107,6 +107,9 @@ def test_a_release_lives_under_the_name_and_in_the_namespace_that_module_yaml_sa
     (module / "module.yaml").write_text(
         f"namespace: {edge}\ncreateNamespace: true\nreleaseName: front\ndescription: The front door"
     )
+    # By mistake it names the same release: it neither takes its record nor removes it.
+    mistaken = site.module("020-other", {"a": "b"}, values="otherEnabled: false")
+    (mistaken / "module.yaml").write_text(f"namespace: {edge}\nreleaseName: front")
     operator = site.start().wait_ready().wait_idle()
     try:
         config_map = ("configmap", "front-seen", f"--namespace={edge}")

@@ -117,7 +117,7 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
     """
     if len(text) > MAX_BYTES:
         raise ModuleConfigError(
-            f"{source}: it has more than {MAX_BYTES // 1024} KiB; values belong into values.yaml"
+            f"{source}: it has more than {MAX_BYTES // 1024} KiB; values belong in values.yaml"
         )
     document = yaml_reading.load_document(text, source)
     found = {} if document.value is None else document.value
@@ -251,7 +251,7 @@ def _of_reference(chart: Mapping[str, Any]) -> Iterator[_Problem]:
     if "name" in chart and not _CHART_NAME.fullmatch(chart["name"]):
         yield (
             ("chart", "name"),
-            f"{chart['name']!r} is not the name of a chart; a path before the name belongs into repository",
+            f"{chart['name']!r} is not the name of a chart; a path before the name belongs in repository",
         )
     problems = list(_of_address(chart["repository"]))
     if not problems and not _ADDRESS.fullmatch(chart["repository"]):
@@ -277,8 +277,8 @@ def _of_address(address: str) -> Iterator[str]:
     elif place.scheme == "http" and not is_loopback(address):
         yield "plain HTTP is only for this machine itself; write https://"
     if place.username or place.password:
-        yield "credentials do not belong into the address; mount a Docker configuration (CHART_CREDENTIALS)"
+        yield "credentials do not belong in the address; mount a Docker configuration (CHART_CREDENTIALS)"
     if place.query or place.fragment:
         yield "an address ends before '?' and '#'; remove them and what follows"
     if place.scheme == "oci" and (":" in place.path or "@" in place.path):
-        yield "tag and digest do not belong into the address; use chart.version and chart.digest"
+        yield "tag and digest do not belong in the address; use chart.version and chart.digest"

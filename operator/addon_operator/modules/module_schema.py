@@ -48,7 +48,7 @@ _RESOURCE: Final[Mapping[str, _Schema]] = {
     "kind": _text("The kind of the resource; * stands for any characters."),
     "name": _text("The name of the resource; * stands for any characters."),
 }
-_VALUES_ELSEWHERE: Final = "values of the chart belong into values.yaml, below the key of the module"
+_VALUES_ELSEWHERE: Final = "values of the chart belong in values.yaml, below the key of the module"
 _GLOBAL_REMEDY: Final = "write a list of keys, such as [domain], or all"
 _CHART: Final = {
     **_object(
@@ -131,7 +131,7 @@ SCHEMA: Final[json_types.JsonObject] = {
             **dict.fromkeys(("repository", "version", "digest", "path", "global"), "write it below chart"),
             "name": "a chart's name belongs below chart; for a release, write releaseName",
             "values": _VALUES_ELSEWHERE,
-            "enabled": "the switch belongs into values.yaml, as the module's key with Enabled",
+            "enabled": "the switch belongs in values.yaml, as the module's key with Enabled",
             "dependsOn": "write requires.modules",
         },
         description=_text("One line for people: what the module is for."),

@@ -101,7 +101,7 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
         ),
         pytest.param(
             "chart: {repository: 'https://me:secret@example.com', name: x, version: 1.2.3}",
-            "chart.repository: credentials do not belong into the address",
+            "chart.repository: credentials do not belong in the address",
             id="credentials in the address",
         ),
         pytest.param(
@@ -134,7 +134,7 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
         ),
         pytest.param("- a", '["a"] is not a mapping', id="a list"),
         pytest.param("chart: podinfo", "write path, or repository, name and version", id="a text for chart"),
-        pytest.param("chart: {values: {a: 1}}", "belong into values.yaml, below the key", id="values"),
+        pytest.param("chart: {values: {a: 1}}", "belong in values.yaml, below the key", id="values"),
         pytest.param("chart: {global: true}", "write a list of keys, such as [domain]", id="global"),
         pytest.param(
             "version: 1.2.3",
@@ -148,9 +148,7 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
         ),
         pytest.param("sensitive: [/a/b]", "another kind of path; write keys with dots", id="a JSON pointer"),
         pytest.param("sensitive: ['a[0]']", "another kind of path; write keys with dots", id="a JSONPath"),
-        pytest.param(
-            "#" * 300_000, "it has more than 256 KiB; values belong into values.yaml", id="too large"
-        ),
+        pytest.param("#" * 300_000, "it has more than 256 KiB; values belong in values.yaml", id="too large"),
         *(
             pytest.param(f"chart: {{repository: '{address}', name: x, version: 1.2.3}}", sentence, id=address)
             for address, sentence in (

@@ -53,6 +53,22 @@ def equal(left: object, right: object) -> bool:
     return canonical(left) == canonical(right)
 
 
+def is_within_depth(value: json_types.JsonValue, levels: int) -> bool:
+    """Say whether mappings and lists nest so deep at most; a document may be made so that recursion ends."""
+    level: list[json_types.JsonValue] = [value]
+    for _ in range(levels + 1):
+        inner: list[json_types.JsonValue] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()
+            elif isinstance(each, list):
+                inner += each
+        if not inner:
+            return True
+        level = inner
+    return not any(isinstance(each, dict | list) for each in level)
+
+
 def decode(text: bytes | str) -> Any:  # noqa: ANN401  # JSON of any shape; callers check
     """Return the document of a JSON text.
 

@@ -54,6 +54,8 @@ class Call:
     """Those of the chart, which may stand in what it says itself."""
     create_namespace: bool = False
     """Whether a release creates its namespace if that is missing."""
+    skips_schemas: bool = False
+    """Whether Helm does not check the values by the chart's schemas."""
 
 
 class Helm:

@@ -13,6 +13,9 @@ from addon_operator.kernel import clock
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
 
 
+_NO_SCHEMAS: Final = "--skip-schema-validation"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Files:
     """The chart and the values as Helm reads them."""
@@ -49,6 +52,8 @@ async def template(
     arguments += ["--disable-openapi-validation", "--kube-version", cluster.kube_version]
     if is_upgrade:
         arguments.append("--is-upgrade")
+    if call.skips_schemas:
+        arguments.append(_NO_SCHEMAS)
     for version in sorted(cluster.api_versions):
         arguments += ["--api-versions", version]
     if with_lookup:
@@ -93,6 +98,8 @@ async def upgrade(
     arguments += ["--labels", ",".join(f"{key}={value or 'null'}" for key, value in sorted(labels.items()))]
     if call.create_namespace:
         arguments.append("--create-namespace")
+    if call.skips_schemas:
+        arguments.append(_NO_SCHEMAS)
     if take_ownership:
         arguments.append("--take-ownership")
     if not validate:

@@ -23,6 +23,8 @@ _HYPHEN: Final = re.compile(r"\s+-\s+")
 _SEPARATOR: Final = re.compile(r"\s*,\s*|\s+|$")
 _SAME: Final = {"=>": ">=", "=<": "<=", "~>": "~"}
 _PARTS: Final = 3
+MAX_CHARS: Final = 256
+"""How long a range may be."""
 
 
 class VersionRangeError(errors.ConfigurationError):
@@ -31,6 +33,8 @@ class VersionRangeError(errors.ConfigurationError):
 
 def check(text: str) -> None:
     """Raise :class:`VersionRangeError` for a text that is not a range."""
+    if len(text) > MAX_CHARS:
+        raise VersionRangeError(f"the range has {len(text)} characters, and may have {MAX_CHARS}")
     for alternative in text.split("||"):
         _read(alternative, text)
 

@@ -8,7 +8,7 @@ Three things no schema can say: a module that requires itself, a file that is to
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import json_types, names, version_ranges
 from addon_operator.modules import module_schema
 
 _END: Final = r"(?![\s\S])"
@@ -44,7 +44,10 @@ _FORMATS: Final[Mapping[str, Mapping[str, object]]] = {
         "maxLength": names.RELEASE_MAX,
     },
     "served-api": {"pattern": _whole(f"v1|{names.SUBDOMAIN}/[a-z]([-a-z0-9]*[a-z0-9])?")},
-    "version-range": {"pattern": _whole(rf"{_ALTERNATIVE}(\|\|{_ALTERNATIVE})*")},
+    "version-range": {
+        "pattern": _whole(rf"{_ALTERNATIVE}(\|\|{_ALTERNATIVE})*"),
+        "maxLength": version_ranges.MAX_CHARS,
+    },
     "period": {"pattern": _whole(rf"(?=.*[1-9])\+?({_NUMBER}{_UNIT})+"), "maxLength": 100},
     "json-pointer": {"pattern": _whole(r"/([^~]|~[01])*")},
 }
@@ -57,6 +60,7 @@ def schema() -> json_types.JsonObject:
     made: dict[str, Any] = _plain(module_schema.SCHEMA)
     made["type"] = ["object", "null"]
     properties = made["properties"]
+    properties["sensitive"]["maxItems"] = module_schema.MOST_PATHS
     properties["sensitive"]["items"]["pattern"] = _SENSITIVE
     made |= _if(
         {"required": ["createNamespace"], "properties": {"createNamespace": {"const": True}}},

@@ -104,6 +104,8 @@ _ADDRESS: Final = re.compile(module_schema.ADDRESS)
 _INDEX: Final = "/index.yaml"
 _OTHER_PATH: Final = re.compile(r"\A[/$]|\[")
 """How JSON pointers, JSONPath and jq write paths."""
+_MOST_MISTAKES: Final = 20
+"""How many mistakes of a file are shown."""
 MAX_BYTES: Final = 256 * 1024
 """How large a ``module.yaml`` may be."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -125,7 +127,10 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
     if not problems and isinstance(found, dict):
         problems = list(_contradictions(module, found))
     if problems or not isinstance(found, dict):
-        raise ModuleConfigError("; ".join(_sentence(document, *problem) for problem in problems))
+        shown = [_sentence(document, *problem) for problem in problems[:_MOST_MISTAKES]]
+        if more := len(problems) - len(shown):
+            shown.append(f"{more} more mistakes")
+        raise ModuleConfigError("; ".join(shown))
     warnings = [f"{document.where((key,))}: {key} has no effect yet" for key in _NOT_YET if key in found]
     warnings += [_sentence(document, *doubt) for doubt in _doubts(module, found)]
     return _config(document, found, tuple(warnings))
@@ -193,6 +198,11 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
     for index, name in enumerate(read.get("requires", {}).get("modules", ())):
         if name == module:
             yield ("requires", "modules", index), "a module cannot require itself; remove it"
+    if (count := len(read.get("sensitive", ()))) > module_schema.MOST_PATHS:
+        yield (
+            ("sensitive",),
+            f"there are {count} paths, and {module_schema.MOST_PATHS} may be; use * for any key",
+        )
     for index, path in enumerate(read.get("sensitive", ())):
         if problem := _of_sensitive(path):
             yield ("sensitive", index), problem

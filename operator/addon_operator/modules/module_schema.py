@@ -16,6 +16,8 @@ ADDRESS: Final = rf"oci://{_HOST}{_PORT}(?:/[^\s?#:@]*)?|https://{_HOST}{_PORT}(
 """Of a repository of charts."""
 
 _Schema = Mapping[str, Any]
+MOST_PATHS: Final = 100
+"""How many paths may be sensitive: each is looked for among all values."""
 _LIST_REMEDY: Final = "write a list, such as [a, b]"
 
 

@@ -4,8 +4,10 @@ The models are ``dependsOn`` of Flux and the requirements of Deckhouse's ``modul
 """
 
 import collections
+import contextlib
 import dataclasses
 import graphlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -13,6 +15,12 @@ from addon_operator.kernel import names, version_ranges
 from addon_operator.modules import model
 
 _ARROW: Final = " → "
+_MOST_MISTAKES: Final = 5
+"""Wrong edges of one module that are shown."""
+_CHAIN_END: Final = 6
+"""How many modules are shown at either end of a long chain."""
+MAX_REASON: Final = 1000
+"""How many characters a verdict's reason may have: those of required modules stand within each other."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,23 +78,24 @@ def dependants(modules: Iterable[model.Module]) -> Graph:
 def problems(modules: Sequence[model.Module]) -> Mapping[names.ModuleName, str]:
     """Say what keeps modules from ever running: cycles, and unknown modules or ones of a higher number."""
     known = {module.name: module for module in modules}
-    graph = {module.name: required(module) for module in modules}
-    is_cyclic = _is_cyclic(graph)
+    graph = _in_cycles({module.name: required(module) for module in modules})
     found = {}
     for module in modules:
-        ways = _cycle(module, graph) if is_cyclic else ()
-        if mistakes := [*_wrong_edges(module, known), *ways]:
+        wrong = itertools.islice(_wrong_edges(module, known), _MOST_MISTAKES)
+        if mistakes := [*wrong, *(_cycle(module, graph) if module.name in graph else ())]:
             found[module.name] = "; ".join(mistakes)
     return found
 
 
 def _wrong_edges(module: model.Module, known: Mapping[names.ModuleName, model.Module]) -> Iterator[str]:
     for name in required(module):
-        chain = f"{_where(module, name)}: {module.name}{_ARROW}{name}"
         other = known.get(name)
+        if other is not None and other.order <= module.order:
+            continue
+        chain = f"{_where(module, name)}: {module.name}{_ARROW}{name}"
         if other is None:
             yield f"{chain}: {_unknown(name, known)}"
-        elif other.order > module.order:
+        else:
             yield (
                 f"{chain}: {name} has the higher number, {other.order}, and runs after {module.name}, "
                 f"{module.order}; give {module.name} a number of at least {other.order}"
@@ -100,31 +109,57 @@ def _unknown(name: names.ModuleName, known: Mapping[names.ModuleName, model.Modu
     return names.unknown(name, sorted(known))
 
 
-def _is_cyclic(graph: Graph) -> bool:
-    """Say whether there is any cycle: to look for the one of each module takes the square of the time."""
-    try:
-        graphlib.TopologicalSorter(graph).prepare()
-    except graphlib.CycleError:
-        return True
-    return False
+def _in_cycles(graph: Graph) -> Graph:
+    """Return the part of a graph that has its cycles: without all that only leads to one, or away from it."""
+    for _ in range(2):
+        sorter = graphlib.TopologicalSorter(graph)
+        with contextlib.suppress(graphlib.CycleError):
+            sorter.prepare()
+        left = set(graph)
+        while ready := sorter.get_ready():
+            left.difference_update(ready)
+            sorter.done(*ready)
+        turned: dict[names.ModuleName, list[names.ModuleName]] = {name: [] for name in left}
+        for name in left:
+            for other in left.intersection(graph[name]):
+                turned[other].append(name)
+        graph = turned
+    return graph
 
 
 def _cycle(module: model.Module, graph: Graph) -> Iterator[str]:
     """Show the shortest way from the module back to itself."""
-    ways: collections.deque[tuple[names.ModuleName, ...]] = collections.deque([(module.name,)])
-    seen: set[names.ModuleName] = set()
-    while ways:
-        way = ways.popleft()
-        for name in graph.get(way[-1], ()):
+    before: dict[names.ModuleName, names.ModuleName] = {}
+    pending = collections.deque([module.name])
+    while pending:
+        last = pending.popleft()
+        for name in graph[last]:
             if name == module.name:
-                chain = _ARROW.join((*way, name))
+                way = _way(before, module.name, last)
+                chain = _ARROW.join(_with_ends((*way, name)))
                 first = way[1] if len(way) > 1 else name
                 where = _where(module, first)
                 yield f"{where}: {chain}: modules cannot wait for each other; remove one of these"
                 return
-            if name not in seen:
-                seen.add(name)
-                ways.append((*way, name))
+            if name not in before:
+                before[name] = last
+                pending.append(name)
+
+
+def _way(
+    before: Mapping[names.ModuleName, names.ModuleName], first: names.ModuleName, last: names.ModuleName
+) -> list[names.ModuleName]:
+    way = [last]
+    while way[-1] != first:
+        way.append(before[way[-1]])
+    return way[::-1]
+
+
+def _with_ends(way: Sequence[str]) -> Sequence[str]:
+    if len(way) <= 3 * _CHAIN_END:
+        return way
+    left_out = f"… ({len(way) - 2 * _CHAIN_END} more)"
+    return (*way[:_CHAIN_END], left_out, *way[-_CHAIN_END:])
 
 
 def _where(module: model.Module, name: names.ModuleName) -> str:
@@ -153,7 +188,13 @@ def unmet(
     if not disabled:
         return None
     reason = "; ".join(f"requires {each.module}, which {_what_became_of(each)}" for each in disabled)
-    return model.Verdict(module.name, enabled=False, reason=reason, is_chained=True)
+    return model.Verdict(module.name, enabled=False, reason=_shortened(reason), is_chained=True)
+
+
+def _shortened(reason: str) -> str:
+    """Leave out the middle of a long reason: at its end stands what began it all."""
+    half = MAX_REASON // 2
+    return reason if len(reason) <= MAX_REASON else f"{reason[: half - 1]} … {reason[2 - half :]}"
 
 
 def _what_became_of(verdict: model.Verdict) -> str:

@@ -189,6 +189,13 @@ class Section:
         """Whether there is a chart that may have a schema of its own."""
         return self._schemas.chart is not None
 
+    @property
+    def chart_leads_outside(self) -> bool:
+        """Whether Helm would fetch what a schema of the chart refers to; also if nobody can tell."""
+        part = self._schemas.chart
+        chart = None if part is None else part.read()
+        return part is not None and (chart is None or chart.leads_outside)
+
     def chart_violations(
         self,
         value: json_types.JsonObject,

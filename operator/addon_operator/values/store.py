@@ -172,6 +172,10 @@ class ValuesStore:
         kept = [self._global] if module is None else [self._global, self._section(module)]
         return {part.key: part.masked(part.present) for part in kept}
 
+    def chart_leads_outside(self, module: names.ModuleName) -> bool:
+        """Say whether Helm would fetch what a schema of the module's chart refers to."""
+        return self._section(module).chart_leads_outside
+
     def config_violations(
         self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
     ) -> list[values_schemas.Violation]:

@@ -94,6 +94,15 @@ async def test_upgrade_takes_ownership_only_if_asked_to(tmp_path: pathlib.Path) 
     assert "--take-ownership" in recorder.argv
 
 
+async def test_helm_leaves_schemas_that_lead_outside_to_the_operator(tmp_path: pathlib.Path) -> None:
+    for skips in (False, True):
+        recorder, call = Recorder(), dataclasses.replace(CALL, skips_schemas=skips)
+        await verbs.template(helm(recorder, tmp_path), call, FILES, CLUSTER, 60)
+        assert ("--skip-schema-validation" in recorder.argv) is skips
+        await verbs.upgrade(helm(recorder, tmp_path), call, FILES, OPTIONS, LABELS, validate=True)
+        assert ("--skip-schema-validation" in recorder.argv) is skips
+
+
 async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
     await verbs.upgrade(helm(recorder, tmp_path), CALL, FILES, OPTIONS, LABELS, validate=True)

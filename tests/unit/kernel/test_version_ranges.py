@@ -53,3 +53,9 @@ def test_what_is_no_range_is_an_error_that_shows_one(text: str) -> None:
         version_ranges.VersionRangeError, match=r"is not a range of versions; write one such as"
     ):
         version_ranges.check(text)
+
+
+@pytest.mark.parametrize("text", ["1" + " " * 200_000 + "x", ">=1 <2 " * 10_000], ids=["spaces", "clauses"])
+def test_a_range_is_short(text: str) -> None:
+    with pytest.raises(version_ranges.VersionRangeError, match=r"characters, and may have 256"):
+        version_ranges.check(text)

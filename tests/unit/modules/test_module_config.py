@@ -148,6 +148,10 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
         ),
         pytest.param("sensitive: [/a/b]", "another kind of path; write keys with dots", id="a JSON pointer"),
         pytest.param("sensitive: ['a[0]']", "another kind of path; write keys with dots", id="a JSONPath"),
+        pytest.param(
+            "sensitive: [" + "a," * 101 + "]", "there are 101 paths, and 100 may be", id="too many paths"
+        ),
+        pytest.param("".join(f"a{n}: 1\n" for n in range(30)), "; 10 more mistakes", id="many mistakes"),
         pytest.param("#" * 300_000, "it has more than 256 KiB; values belong in values.yaml", id="too large"),
         *(
             pytest.param(f"chart: {{repository: '{address}', name: x, version: 1.2.3}}", sentence, id=address)

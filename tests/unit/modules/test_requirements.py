@@ -213,3 +213,33 @@ def test_a_cycle_of_three_is_told_by_each_of_them_and_by_nobody_else() -> None:
     found = requirements.problems(modules)
     assert set(found) == {"a", "b", "c"}
     assert "b → c → a → b: modules cannot wait for each other" in found[ModuleName("b")]
+
+
+def test_what_is_said_of_many_modules_stays_short() -> None:
+    circle = [module(f"m{number}", 1, [f"m{(number + 1) % 300}"]) for number in range(300)]
+    found = requirements.problems(circle)
+    assert len(found) == 300
+    assert "m0 → m1 → m2 → m3 → m4 → m5 → … (289 more) → m295 → " in found[ModuleName("m0")]
+    unknown = requirements.problems([module("a", 1, [f"x{number}" for number in range(100)])])
+    assert unknown[ModuleName("a")].count("there is no module") == 5
+
+
+def test_many_modules_that_require_all_before_them_are_no_mistake() -> None:
+    modules = [module(f"m{number}", 1, [f"m{other}" for other in range(number)]) for number in range(300)]
+    assert requirements.problems(modules) == {}
+
+
+def test_the_reason_of_a_verdict_does_not_grow_with_the_ways_to_it() -> None:
+    verdicts = {
+        ModuleName(f"m0-{side}"): model.Verdict(ModuleName("m0"), False, "its switch is off") for side in "ab"
+    }
+    for level in range(1, 30):
+        for side in "ab":
+            both = [f"m{level - 1}-{other}" for other in "ab"]
+            found = requirements.unmet(module(f"m{level}-{side}", 1, both), FACTS, verdicts, is_there=False)
+            assert found is not None
+            verdicts[ModuleName(f"m{level}-{side}")] = found
+    reason = verdicts[ModuleName("m29-a")].reason
+    assert len(reason) <= requirements.MAX_REASON
+    assert reason.startswith("requires m28-a, which requires m27-a")
+    assert reason.endswith("its switch is off")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from addon_operator.commands.checks import values_check, values_files
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.modules import module_files
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, dependencies, subcharts
@@ -129,9 +129,12 @@ def _of_schemas(chart: subcharts.Subchart) -> Iterator[str]:
             schema = json.loads(text)
         except ValueError as error:
             yield f"{source}: this is not JSON: {error}"
+        except RecursionError:
+            pass  # It is among the warnings of the values.
         else:
-            mistakes = itertools.islice(chart_schemas.mistakes(schema), _MOST_MISTAKES)
-            yield from (f"{source}: {mistake}" for mistake in mistakes)
+            is_read = json_documents.is_within_depth(schema, yaml_loader.MAX_DEPTH)
+            mistakes = chart_schemas.mistakes(schema) if is_read else iter(())
+            yield from (f"{source}: {mistake}" for mistake in itertools.islice(mistakes, _MOST_MISTAKES))
     for each in chart.charts:
         yield from _of_schemas(each)
 

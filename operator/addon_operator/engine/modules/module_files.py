@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 
 from addon_operator.engine.modules import stock_schemas
-from addon_operator.helm.charts import chart, chart_cache, chart_files, dependencies
+from addon_operator.helm.charts import chart, chart_cache, chart_files, chart_links, dependencies
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config, requirements
 from addon_operator.values import inspection, sources, store
@@ -142,7 +142,9 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
     if stock is None:
         return ""
     if chart_files.is_complete(stock.directory):
-        return dependencies.problem(stock.directory)
+        # Archives of repositories have no links: see chart_archives.
+        linked = "" if stock.reference is not None else chart_links.problem(stock.directory, path.parent)
+        return linked or dependencies.problem(stock.directory)
     if stock.reference is not None or chart.is_chart(stock.directory):
         return ""
     return (

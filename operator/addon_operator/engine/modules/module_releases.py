@@ -34,6 +34,7 @@ def request_of(
         is_stock=module.stock is not None or bool(module.config.release_name),
         redact=redactor_of(values, module, before),
         hook_places=values.hook_places(module.name).text(),
+        skips_schemas=values.chart_leads_outside(module.name),
     )
 
 

@@ -3,6 +3,7 @@
 import functools
 import json
 
+from addon_operator.documents import json_documents, yaml_loader
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.kernel import errors, json_types
@@ -67,6 +68,6 @@ def checked_chart(chart: subcharts.Subchart) -> chart_schemas.CheckedChart:
 def _document(text: str) -> json_types.JsonValue:
     try:
         found: json_types.JsonValue = json.loads(text) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return found
+    return found if json_documents.is_within_depth(found, yaml_loader.MAX_DEPTH) else None

@@ -93,10 +93,20 @@ class ReleaseRequest:
     hook_places: str = ""
     """Where hooks wrote to in the values, to be saved with the revision; empty for nowhere."""
 
+    skips_schemas: bool = False
+    """Whether Helm leaves the schemas of the chart to the operator, because it would fetch what they name."""
+
     @property
     def call(self) -> command.Call:
         """For whom Helm runs."""
-        return command.Call(self.module, self.redact, self.directory, self.values, self.create_namespace)
+        return command.Call(
+            self.module,
+            self.redact,
+            self.directory,
+            self.values,
+            self.create_namespace,
+            self.skips_schemas,
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,20 +8,22 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import jsonschema
 import referencing
 import referencing.exceptions
 
-from addon_operator.documents import json_documents, patterns, yaml_reading
+from addon_operator.documents import json_documents, patterns, yaml_loader, yaml_reading
 from addon_operator.kernel import json_types
 from addon_operator.values import coalescing
 from addon_operator.values.schema import schema_messages, schemas
 
 MAX_REFERENCES: Final = 2000
 """How many references of a schema are looked at for those that lead nowhere."""
+_MOST_WARNINGS: Final = 20
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _DEFAULT: Final = jsonschema.Draft202012Validator
 """What Helm takes for a schema that names no dialect."""
 
@@ -66,7 +68,12 @@ class ChartSchemas:
     @functools.cached_property
     def warnings(self) -> tuple[str, ...]:
         """What checks nothing, one sentence each."""
-        return tuple(dict.fromkeys(_warnings(self.chart)))
+        return tuple(itertools.islice(dict.fromkeys(_warnings(self.chart)), _MOST_WARNINGS))
+
+    @functools.cached_property
+    def leads_outside(self) -> bool:
+        """Whether Helm would fetch what a schema refers to: files of this machine, or addresses."""
+        return _leads_outside(self.chart)
 
     def violations(self, values: json_types.JsonObject) -> list[schemas.Violation]:
         """Return what the schemas do not allow in what the chart gets.
@@ -213,9 +220,7 @@ def _dialect(schema: json_types.JsonValue) -> Any:  # noqa: ANN401  # classes wi
 def _extended(dialect: Any) -> Any:  # noqa: ANN401  # classes without a common type
     """Return the same dialect with patterns that cannot take long, and references that may lead nowhere."""
     references = {
-        keyword: _lenient(check)
-        for keyword, check in dialect.VALIDATORS.items()
-        if keyword in ("$ref", "$dynamicRef", "$recursiveRef")
+        keyword: _lenient(check) for keyword, check in dialect.VALIDATORS.items() if keyword in _REFERENCES
     }
     own = {"pattern": _pattern, "patternProperties": _pattern_properties, **references}
     return jsonschema.validators.extend(dialect, own)  # type: ignore[no-untyped-call]  # has no stub
@@ -256,17 +261,40 @@ def _pattern_properties(validator: Any, demands: Any, instance: Any, _: object) 
 
 
 def _warnings(chart: CheckedChart) -> Iterator[str]:
+    if chart.schema is None and chart.source:
+        yield (
+            f"{chart.source}: it cannot be read here, because it is not JSON or nests deeper than "
+            f"{yaml_loader.MAX_DEPTH} levels; nothing is checked by it"
+        )
     if isinstance(chart.schema, dict):
         resolver = _resolver(chart.schema)
-        for reference in itertools.islice(_references(chart.schema), MAX_REFERENCES):
+        references = dict.fromkeys(itertools.islice(_references(chart.schema), MAX_REFERENCES))
+        for reference in references:
             if not _leads_somewhere(resolver, reference):
                 yield (
                     f"{chart.source}: nothing is checked by {reference!r}, which is not in the file; "
-                    "only Helm fetches it"
+                    "it is never fetched"
                 )
     for each in chart.charts:
         if isinstance(each, CheckedChart):
             yield from _warnings(each)
+
+
+def _is_unknown(dialect: str) -> bool:
+    """Say whether Helm would fetch the rules of a dialect; draft 3 is one that it lacks, too."""
+    found = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft3Validator)
+    return found is jsonschema.Draft3Validator
+
+
+def _leads_outside(chart: coalescing.Chart) -> bool:
+    if isinstance(chart, CheckedChart):
+        if chart.schema is None and chart.source:
+            return True
+        if any(not reference.startswith("#") for reference in _references(chart.schema)):
+            return True
+        if any(map(_is_unknown, _texts_below(chart.schema, ("$schema",)))):
+            return True
+    return any(map(_leads_outside, chart.charts))
 
 
 def _resolver(schema: dict[str, Any]) -> Any:  # noqa: ANN401  # a private class
@@ -274,8 +302,9 @@ def _resolver(schema: dict[str, Any]) -> Any:  # noqa: ANN401  # a private class
         _dialect(schema).META_SCHEMA.get("$schema", ""), default=referencing.jsonschema.DRAFT202012
     )
     resource = dialect.create_resource(schema)
-    registry = referencing.Registry().with_resource(resource.id() or "", resource)
-    return registry.resolver_with_root(resource)
+    # Without this, each reference that leads nowhere would look through all of the schema.
+    uri = resource.id() or ""
+    return referencing.Registry().with_resource(uri, resource).crawl().resolver(base_uri=uri)
 
 
 def _leads_somewhere(resolver: Any, reference: str) -> bool:  # noqa: ANN401  # a private class
@@ -286,13 +315,18 @@ def _leads_somewhere(resolver: Any, reference: str) -> bool:  # noqa: ANN401  # 
     return True
 
 
-def _references(schema: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON
+def _references(schema: json_types.JsonValue) -> Iterator[str]:
+    return _texts_below(schema, _REFERENCES)
+
+
+def _texts_below(schema: Any, keywords: Sequence[str]) -> Iterator[str]:  # noqa: ANN401  # any JSON
     pending = [schema]
     while pending:
         inner = pending.pop()
         if isinstance(inner, dict):
-            if isinstance(reference := inner.get("$ref"), str):
-                yield reference
+            for keyword in keywords:
+                if isinstance(text := inner.get(keyword), str):
+                    yield text
             pending += inner.values()
         elif isinstance(inner, list):
             pending += inner

@@ -268,6 +268,14 @@ def test_two_modules_with_one_release_are_found_if_one_names_the_operators_names
     assert "releaseName: 'same' is the release of module a, too" in second
 
 
+def test_a_chart_in_a_module_does_not_lead_out_of_the_modules(tmp_path: pathlib.Path) -> None:
+    stock(tmp_path / "modules", "a")
+    link = tmp_path / "modules" / "a" / "chart" / "token"
+    link.symlink_to("/etc/hostname")
+    found = module_files.load([tmp_path / "modules"], 1).modules[0].module
+    assert found.problem.startswith(f"{link} is a link that leads out of {tmp_path / 'modules'}; ")
+
+
 def test_a_module_yaml_that_leads_nowhere_is_a_mistake(tmp_path: pathlib.Path) -> None:
     (module(tmp_path, "a") / "module.yaml").symlink_to("gone")
     found = module_files.load([tmp_path], 1).modules[0].module

@@ -39,8 +39,13 @@ def test_the_schema_of_a_chart_is_read_once_it_is_there(tmp_path: pathlib.Path) 
     assert part.read() is found
 
 
-def test_a_schema_that_is_not_json_checks_nothing(tmp_path: pathlib.Path) -> None:
-    module = module_files.module_of(module_directory(tmp_path, "{"), 50)
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 100_000, '{"not":' * 150 + "{}" + "}" * 150], ids=["not JSON", "deep", "deep schema"]
+)
+def test_a_schema_that_is_not_json_or_nests_too_deep_checks_nothing(
+    tmp_path: pathlib.Path, text: str
+) -> None:
+    module = module_files.module_of(module_directory(tmp_path, text), 50)
     found = stock_schemas.read(module)
     assert found is not None
     assert not found.chart.has_schemas

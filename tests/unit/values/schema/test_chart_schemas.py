@@ -1,5 +1,6 @@
 """Schemas of stock charts, over the values that Helm makes."""
 
+import time
 from typing import Any
 
 import pytest
@@ -75,8 +76,41 @@ def test_the_dialect_is_the_one_that_the_schema_names(dialect: str | None, *, is
 def test_what_cannot_be_resolved_checks_nothing_with_a_warning(schema: dict[str, Any]) -> None:
     assert sentences(schema, {"a": 1}) == []
     (warning,) = checked(schema).warnings
-    assert "only Helm fetches it" in warning
+    assert "it is never fetched" in warning
     assert sentences({**schema, "required": ["b"]}, {"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (
+            {"$ref": "#/$defs/a", "$defs": {"a": {"$schema": "http://json-schema.org/draft-07/schema#"}}},
+            False,
+        ),
+        ({"properties": {"$ref": {"type": "string"}}}, False),
+        ({"properties": {"a": {"$ref": "file:///var/run/secrets/token"}}}, True),
+        ({"allOf": [{"$dynamicRef": "http://169.254.169.254/latest"}]}, True),
+        ({"$defs": {"a": {"$schema": "http://169.254.169.254/"}}}, True),
+    ],
+)
+def test_what_helm_would_fetch_is_known(schema: dict[str, Any], *, expected: bool) -> None:
+    assert checked(schema).leads_outside is expected
+    outer = chart_schemas.CheckedChart("web", charts=(chart_schemas.CheckedChart("db", schema=schema),))
+    assert chart_schemas.ChartSchemas(outer).leads_outside is expected
+
+
+def test_a_schema_that_cannot_be_read_checks_nothing_with_a_warning() -> None:
+    found = chart_schemas.ChartSchemas(chart_schemas.CheckedChart("web", source="web/values.schema.json"))
+    assert found.leads_outside
+    assert found.warnings[0].startswith("web/values.schema.json: it cannot be read here")
+
+
+def test_many_references_that_lead_nowhere_are_found_at_once() -> None:
+    wide = {f"d{number}": {"properties": {"a": {"type": "string"}}} for number in range(2000)}
+    schema: dict[str, Any] = {"$defs": wide, "allOf": [{"$ref": f"#none{number}"} for number in range(1500)]}
+    started = time.perf_counter()
+    assert len(checked(schema).warnings) == 20
+    assert time.perf_counter() - started < 3  # Minutes, if each one looked through the whole schema.
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,39 @@
+"""Links in a public chart's directory: Helm follows them, and a template could show what they lead to."""
+
+import os
+import pathlib
+from collections.abc import Iterator
+
+
+def problem(chart: pathlib.Path, root: pathlib.Path) -> str:
+    """Return a sentence for the first link of a chart that leads out of ``root``; empty if none does."""
+    try:
+        real = root.resolve()
+        for link in _links(chart, real):
+            return f"{link} is a link that leads out of {root}; put a copy of what it leads to in its place"
+    except OSError as error:
+        return f"{error.filename} cannot be read: {error.strerror}"
+    return ""
+
+
+def _links(chart: pathlib.Path, root: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield links that lead out, also those behind links that do not."""
+    if not chart.resolve().is_relative_to(root):
+        yield chart
+        return
+    pending, seen = [chart], {chart.resolve()}
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                path = pathlib.Path(entry.path)
+                if entry.is_symlink():
+                    target = path.resolve()
+                    if not target.is_relative_to(root):
+                        yield path
+                        continue
+                    if target in seen or not target.is_dir():
+                        continue
+                    seen.add(target)
+                    pending.append(path)
+                elif entry.is_dir():
+                    pending.append(path)

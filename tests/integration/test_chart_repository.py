@@ -73,10 +73,9 @@ def test_a_registry_that_is_away_holds_up_only_modules_whose_chart_is_not_in_the
         operator.kill()
 
 
-def test_a_module_runs_when_its_registry_is_back(
+def test_a_module_runs_as_soon_as_its_chart_is_there(
     site: operator_site.Site, gate: chart_repositories.Gate
 ) -> None:
-    site.first_retry = operator_site.SOON
     pulling.write_module(site, gate.address)
     pulling.write_neighbour(site)
     operator = site.start()

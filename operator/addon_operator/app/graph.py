@@ -80,6 +80,7 @@ class Graph:
         self._tell = observers.all_of(observers.module_states(self._states, self._clock), tell)
         self._runner = parts.hook_runner()
         self._inbox = intents.Inbox()
+        parts.charts.on_late = lambda module: self._inbox.put_nowait(intents.ChartPulled(module))
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)

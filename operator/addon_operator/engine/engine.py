@@ -88,6 +88,8 @@ class Engine:
                     self._run_module(module, activation, at_once=at_once)
                 case intents.ApisChanged():
                     self.converger.request_by_hook(ACTIVATION_APIS)
+                case intents.ChartPulled(module=module):
+                    self._hasten(module)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:
         activation = _ACTIVATIONS[edited.kind]
@@ -152,9 +154,12 @@ class Engine:
         ``at_once`` ends the wait for the next try of a failed one.
         """
         if at_once:
-            self._queue.hasten(lambda task: task.owner == module)
+            self._hasten(module)
         if not self.converger.will_run(module):
             self._queue.add(self._make.run(module, activation))
+
+    def _hasten(self, module: names.ModuleName) -> None:
+        self._queue.hasten(lambda task: task.owner == module)
 
     def _drop_run(self, module: names.ModuleName) -> None:
         """Drop the module's run: one that waits for its next try, and one under way at its next step."""

@@ -38,5 +38,12 @@ class ApisChanged:
     """An API that modules require came or went: modules are discovered again."""
 
 
-Intent = ConfigEdited | ValuesChanged | RunWanted | ApisChanged
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChartPulled:
+    """The pull of a chart has ended that a module's run did not wait for: it is tried again now."""
+
+    module: names.ModuleName
+
+
+Intent = ConfigEdited | ValuesChanged | RunWanted | ApisChanged | ChartPulled
 Inbox = asyncio.Queue[Intent]

@@ -142,6 +142,26 @@ async def test_a_run_that_is_wanted_at_once_does_not_wait_for_the_next_try(bench
     assert bench.story == ["run web"]
 
 
+async def test_a_run_that_failed_for_a_late_chart_is_tried_when_its_pull_has_ended(
+    benches: list[Bench],
+) -> None:
+    bench = await started(benches)
+    assert bench.story == ["onStartup", *CONVERGE]
+    bench.steps.broken.add("run web")
+    bench.inbox.put_nowait(intents.RunWanted(WEB, "x"))
+    await fakes.settle()
+    for other in (OFF, SCRIPTED):
+        bench.inbox.put_nowait(intents.ChartPulled(other))
+    await fakes.settle()
+    assert bench.story == ["run web"]
+    bench.steps.broken.clear()
+    bench.inbox.put_nowait(intents.ChartPulled(WEB))
+    await fakes.settle()
+    bench.inbox.put_nowait(intents.ChartPulled(WEB))
+    await fakes.settle()
+    assert bench.story == ["run web"]
+
+
 async def test_a_global_synchronization_that_nobody_waits_for_runs_beside_the_converge(
     benches: list[Bench],
 ) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_archives, chart_files, chart_pull
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
 
 PATIENCE: Final = 5.0
@@ -67,6 +67,8 @@ class ChartCache:
         self._turns: dict[str, asyncio.Semaphore] = collections.defaultdict(
             lambda: asyncio.Semaphore(AT_ONCE)
         )
+        self.on_late: Callable[[names.ModuleName], None] = lambda _: None
+        """Called when a pull has ended, however, that a module did not wait for."""
 
     async def ensure(self, module: model.Module, patience: float | None = PATIENCE) -> None:
         """Have the module's chart in its place; nothing is started when it is there.
@@ -90,6 +92,7 @@ class ChartCache:
         done, _ = await asyncio.wait([pull], timeout=patience)
         if not done:
             self._slow.add(repository)
+            pull.add_done_callback(lambda _: self.on_late(module.name))
             raise helm_errors.ChartError(
                 module.name,
                 f"chart {stock.reference} is still being pulled; the module runs when it is there",

@@ -131,6 +131,22 @@ async def test_a_pull_that_takes_long_holds_up_nobody_and_goes_on(world: World) 
     assert world.puller.pulls == 1
 
 
+@pytest.mark.parametrize("fails", ["", "no way"], ids=["there", "failed"])
+async def test_the_end_of_a_pull_is_reported_for_each_module_that_did_not_wait(
+    world: World, fails: str
+) -> None:
+    late: asyncio.Queue[str] = asyncio.Queue()
+    world.cache.on_late = late.put_nowait
+    world.puller.go.clear()
+    for name in ("web", "shop"):
+        with pytest.raises(helm_errors.ChartError, match="still being pulled"):
+            await world.cache.ensure(world.module(name), 0.01)
+    assert late.empty()
+    world.puller.fails = fails
+    world.puller.go.set()
+    assert {await late.get(), await late.get()} == {"shop", "web"}
+
+
 async def test_a_repository_that_hangs_holds_up_its_own_charts_only(world: World) -> None:
     world.puller.go.clear()
     versions = [

@@ -60,6 +60,11 @@ class ChildBounds:
     memory_bytes: int
     """How much memory of its own it may have, which is not what it maps of files."""
 
+    @property
+    def limits(self) -> dict[int, int]:
+        """As the kernel has them."""
+        return {resource.RLIMIT_FSIZE: self.file_bytes, resource.RLIMIT_DATA: self.memory_bytes}
+
 
 class Children:
     """Starts programs and runs each to its end."""
@@ -110,12 +115,10 @@ class Children:
                 cwd=cwd,
                 stdout=stdout.write_end,
                 stderr=stderr.write_end,
+                limits={} if bounds is None else bounds.limits,
             )
             stdout.close_write_end()
             stderr.close_write_end()
-            if bounds is not None:
-                child.limit(resource.RLIMIT_FSIZE, bounds.file_bytes)
-                child.limit(resource.RLIMIT_DATA, bounds.memory_bytes)
             ending = _Ending(child, started)
             await ending.wait(timeout, kill_grace, (stdout, stderr))
         return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)

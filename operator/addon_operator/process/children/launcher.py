@@ -64,15 +64,17 @@ class Launcher:
         cwd: pathlib.Path | None,
         stdout: int,
         stderr: int,
+        limits: Mapping[int, int],
     ) -> int:
         """Start a program in a session of its own with an empty standard input; its process id.
 
+        ``limits`` bound what the program, and each process that it starts, takes: ``resource.RLIMIT_…``.
         ``stdout`` and ``stderr`` are file descriptors; they stay the caller's to close. Raises
         :class:`OSError` or :class:`ValueError` when the program cannot be started.
         """
         if any("\0" in text for text in (*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
-        request = {"argv": [*argv], "env": {**env}, "cwd": _directory(cwd)}
+        request = {"argv": [*argv], "env": {**env}, "cwd": _directory(cwd), "limits": [*limits.items()]}
         with _in_memory(json.dumps(request).encode()) as document:
             answer = self._ask_again(b"start", [document, stdout, stderr])
         if "pid" in answer:

@@ -13,6 +13,7 @@ whose number is its argument; see :mod:`.launcher` for the other side.
 import errno
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -127,16 +128,26 @@ def _start(fds: list[int], children: set[int]) -> dict[str, int | float]:
         (os.POSIX_SPAWN_DUP2, stdout, 1),
         (os.POSIX_SPAWN_DUP2, stderr, 2),
     ]
+    own_limits = [(what, resource.getrlimit(what)) for what, _ in request["limits"]]
     try:
-        # A child begins in the directory of the process that starts it.
+        # A child begins in the directory and with the limits of the process that starts it.
         os.chdir(request["cwd"])
+        _limit(request["limits"])
         pid = _spawn(request["argv"], request["env"], actions)
     except OSError as error:
         return {"errno": error.errno or errno.EINVAL}
     finally:
+        for what, own in own_limits:
+            resource.setrlimit(what, own)
         os.chdir("/")
     children.add(pid)
     return {"pid": pid}
+
+
+def _limit(limits: list[tuple[int, int]]) -> None:
+    for what, most in limits:
+        _, highest = resource.getrlimit(what)
+        resource.setrlimit(what, (most if highest == resource.RLIM_INFINITY else min(most, highest), highest))
 
 
 def _spawn(argv: list[str], env: dict[str, str], actions: list[tuple[str | int, ...]]) -> int:

@@ -4,10 +4,8 @@ asyncio's own child processes are not used because their reaper throws the resou
 """
 
 import asyncio
-import contextlib
 import os
 import pathlib
-import resource
 import signal
 import socket
 import subprocess
@@ -45,11 +43,6 @@ class Spawned:
         """Send a signal to the child and all that it started and that stayed in its group."""
         groups.send(self._pid, number)
 
-    def limit(self, what: int, most: int) -> None:
-        """Bound a resource (``resource.RLIMIT_…``) of the child and of what it starts from now on."""
-        with contextlib.suppress(ProcessLookupError):
-            resource.prlimit(self._pid, what, (most, most))
-
     def group_is_alive(self) -> bool:
         """Say whether the child or a process that stayed in its group still runs."""
         self._survivor = groups.living_member(self._pid, self._survivor)
@@ -75,14 +68,15 @@ def spawn(
     cwd: pathlib.Path | None,
     stdout: int,
     stderr: int,
+    limits: Mapping[int, int],
 ) -> Spawned:
-    """Start a program and watch it.
+    """Start a program and watch it; ``limits`` are those of :meth:`.Launcher.start`.
 
     Raises :class:`.ChildStartError` when it cannot be started.
     """
     words = [os.fspath(word) for word in argv]
     try:
-        pid = starter.start(words, env=env, cwd=cwd, stdout=stdout, stderr=stderr)
+        pid = starter.start(words, env=env, cwd=cwd, stdout=stdout, stderr=stderr, limits=limits)
     except OSError as error:
         raise start_errors.explain(error, words[0], cwd) from error
     except ValueError as error:

@@ -17,6 +17,7 @@ from tests.integration import (
     charts,
     crash_points,
     definitions,
+    helm_site,
     operator_process,
     operator_site,
     pulling,
@@ -26,7 +27,7 @@ from tests.integration import (
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
+@helm_site.ANY_HELM
 def test_a_chart_of_a_registry_is_pulled_once_and_used_offline_from_then_on(
     site: operator_site.Site, registry: chart_repositories.Registry, archive: pathlib.Path, helm: pathlib.Path
 ) -> None:

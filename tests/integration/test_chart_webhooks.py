@@ -65,7 +65,7 @@ def chart(tmp_path: pathlib.Path) -> pathlib.Path:
     return pathlib.Path(shutil.copytree(charts.CHART, tmp_path / "chart"))
 
 
-@pytest.mark.parametrize("version", ["helm3", "helm4"])
+@pytest.mark.parametrize("version", [pytest.param("helm3", marks=pytest.mark.slow), "helm4"])
 def test_webhooks_outlive_upgrades_and_go_with_the_release(
     devcluster: handle.DevCluster,
     site: operator_site.Site,
@@ -140,6 +140,7 @@ def test_pods_are_created_after_an_uninstallation_without_any_operator(
     devcluster.delete_namespace(namespace)
 
 
+@pytest.mark.slow
 def test_webhooks_of_an_operator_without_the_chart_go_with_its_namespace(
     devcluster: handle.DevCluster, site: operator_site.Site, helms: Mapping[str, pathlib.Path]
 ) -> None:

@@ -97,6 +97,7 @@ def pids(home: Home, name: str = NAME) -> dict[str, int]:
     return {part: known.process.pid for part, known in home.state(name).components.items()}
 
 
+@pytest.mark.slow
 def test_a_cluster_that_runs_is_used_as_it_is(
     home: Home, tmp_path: pathlib.Path, command: Callable[..., commands.Completed]
 ) -> None:

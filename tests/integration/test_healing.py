@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.integration import operator_process, operator_site
+from tests.integration import helm_site, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -289,7 +289,7 @@ def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
     again.stop()
 
 
-@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
+@helm_site.ANY_HELM
 def test_an_object_of_two_modules_stays_as_it_is_until_the_last_of_their_charts_drops_it(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
@@ -372,7 +372,7 @@ def claimed(site: operator_site.Site) -> str:
     return site.kubectl("get", "statefulset", "db", "--ignore-not-found", f"--output=jsonpath={path}")
 
 
-@pytest.mark.parametrize("helm", ["helm3", "helm4"], indirect=True)
+@helm_site.ANY_HELM
 def test_what_nobody_may_change_is_made_anew_by_helm_once_it_is_deleted_and_a_password_is_kept(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:

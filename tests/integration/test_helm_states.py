@@ -70,6 +70,7 @@ async def test_what_a_failed_upgrade_was_to_remove_goes_with_the_release(site: S
     assert left == "configmap/kept\n"
 
 
+@ANY_HELM
 async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(site: Site) -> None:
     site.write("templates/slow.yaml", SLOW_HOOK)
     async with site.manager(timeout=2.0) as manager:

@@ -172,6 +172,7 @@ def test_definitions_that_are_missing_are_created_by_a_right_that_is_held_to_the
             assert denials(operator) == []
 
 
+@pytest.mark.slow
 def test_the_definition_of_an_older_version_is_replaced_by_the_same_rights(
     devcluster: handle.DevCluster, site: operator_site.Site
 ) -> None:

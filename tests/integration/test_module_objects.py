@@ -129,6 +129,7 @@ def test_without_the_rights_everything_else_works(modules: Modules, devcluster: 
     assert modules.get("web") is None
 
 
+@pytest.mark.slow
 def test_operators_with_modules_of_one_name_have_an_object_each(
     modules: Modules, neighbours: Modules, devcluster: handle.DevCluster
 ) -> None:
@@ -150,6 +151,7 @@ def test_operators_with_modules_of_one_name_have_an_object_each(
     assert modules.conditions("web")["Ready"] == "True"
 
 
+@pytest.mark.slow
 def test_the_definition_of_an_older_version_is_replaced(modules: Modules) -> None:
     modules.leave_definition("addon-operator")
     modules.leave_object_of_the_cluster("old")

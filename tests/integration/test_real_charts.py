@@ -12,6 +12,7 @@ from addon_operator.documents import yaml_reading
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
 from addon_operator.modules import release
+from tests.integration import counted_helm
 from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -114,7 +115,7 @@ async def test_the_other_helm_makes_no_revision(helm_site: Site, helm4: pathlib.
     async with site.manager() as manager:
         await manager.ensure(site.asked())
     other = helm4 if site.real_helm != helm4 else site.cluster.helm
-    site.helm.write_text(site.helm.read_text().replace(str(site.real_helm), str(other)))
+    counted_helm.write(site.helm, other, site.calls)
     async with site.manager() as manager:
         assert (await manager.ensure(site.asked())).by is MANIFEST
     assert site.revisions() == {1: "deployed"}

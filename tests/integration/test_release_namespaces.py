@@ -79,6 +79,7 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
     assert len(site.helm_calls()) == calls
 
 
+@pytest.mark.slow
 def test_a_namespace_that_is_gone_keeps_nobody_from_forgetting_the_module(
     site: operator_site.Site,
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_namespace_that_is_gone_keeps_nobody_from_forgetting_the_module(
     assert _MEMORY not in names(site, "secrets", site.namespace)
 
 
+@pytest.mark.slow
 def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> None:
     edge = f"{site.namespace}-edge"
     module = write(site)

@@ -95,7 +95,7 @@ def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operato
         operator.stop()
 
 
-@pytest.mark.parametrize("place", ["crds", "templates"])
+@pytest.mark.parametrize("place", [pytest.param("crds", marks=pytest.mark.slow), "templates"])
 def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
     site: operator_site.Site, place: str
 ) -> None:
@@ -263,6 +263,7 @@ def test_cycles_and_modules_that_cannot_come_first_fail_these_modules_alone(site
         operator.kill()
 
 
+@pytest.mark.slow
 def test_with_watched_modules_requirements_change_while_the_operator_runs(site: operator_site.Site) -> None:
     a, b = requiring.module(site, "010-a"), requiring.module(site, "010-b", is_on=False)
     operator = site.start(WATCH_MODULES="true").wait_ready().wait_idle()

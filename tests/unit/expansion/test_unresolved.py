@@ -60,7 +60,7 @@ def service(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}}
 
 
-@settings(max_examples=max(100, settings().max_examples), deadline=None)
+@settings(max_examples=max(50, settings().max_examples), deadline=None)
 @given(CONTAINERS, st.sampled_from([[], ["db"], ["db", "kubernetes"]]), st.booleans())
 def test_it_finds_what_building_the_environment_finds(
     container: dict[str, Any], own: list[str], links: bool

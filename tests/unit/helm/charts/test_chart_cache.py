@@ -147,7 +147,10 @@ async def test_the_end_of_a_pull_is_reported_for_each_module_that_did_not_wait(
     assert {await late.get(), await late.get()} == {"shop", "web"}
 
 
-async def test_a_repository_that_hangs_holds_up_its_own_charts_only(world: World) -> None:
+async def test_a_repository_that_hangs_holds_up_its_own_charts_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart_cache, "NO_PATIENCE", 0.01)
     world.puller.go.clear()
     versions = [
         dataclasses.replace(WANTED, version=f"1.2.{number}") for number in range(chart_cache.AT_ONCE + 3)

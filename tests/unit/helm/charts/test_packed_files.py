@@ -3,7 +3,6 @@
 import gzip
 import io
 import tarfile
-import time
 import tracemalloc
 
 import pytest
@@ -63,7 +62,7 @@ def test_what_is_damaged_within_is_an_error() -> None:
 
 
 def test_attributes_of_all_files_are_not_kept_with_each_of_them() -> None:
-    attributes = b"".join(b"14 k%06d=ab\n" % number for number in range(20_000))
+    attributes = b"".join(b"14 k%06d=ab\n" % number for number in range(5_000))
     files = [block(tarfile.REGTYPE, b"")] * 200
     tracemalloc.start()
     try:
@@ -71,14 +70,14 @@ def test_attributes_of_all_files_are_not_kept_with_each_of_them() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 20_000_000, "two megabytes for each file"
+    assert peak < 5_000_000, "half a megabyte for each file"
 
 
-def test_eight_gigabytes_are_not_unpacked() -> None:
+def test_eight_gigabytes_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_files, "MAX_UNPACKED", 1024 * 1024)
     header = block(tarfile.REGTYPE, b"", size=(8 << 30) - 1)
-    zeros = gzip.compress(bytes(16 << 20))
-    archive = io.BytesIO(gzip.compress(header) + zeros * 512)
-    began = time.process_time()
-    with pytest.raises(packed_files.PackedFilesError, match="unpacks to more than 64 MiB"):
+    zeros = gzip.compress(bytes(1 << 20))
+    archive = io.BytesIO(gzip.compress(header) + zeros * 8192)
+    with pytest.raises(packed_files.PackedFilesError, match="unpacks to more than 1 MiB"):
         list(packed_files.members(archive, packed_files.Room()))
-    assert time.process_time() - began < 5
+    assert archive.tell() < 100 * len(zeros), "most is not even read"

@@ -5,7 +5,9 @@ headers included. As with Helm, an archive is a tar that is compressed with gzip
 """
 
 import dataclasses
+import functools
 import gzip
+import io
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -15,17 +17,8 @@ MAX_UNPACKED: Final = 64 * 1024 * 1024
 """How many bytes a packed chart may unpack to, those that are packed within it included."""
 MAX_FILES: Final = 20_000
 """How many files a packed chart may have, counted in the same way."""
-_MAX_NAMES: Final = 1024 * 1024
-"""How many bytes one header of long names or other attributes may have: :mod:`tarfile` reads it at once."""
-_NAMES: Final = frozenset(
-    {
-        tarfile.GNUTYPE_LONGLINK,
-        tarfile.GNUTYPE_LONGNAME,
-        tarfile.SOLARIS_XHDTYPE,
-        tarfile.XGLTYPE,
-        tarfile.XHDTYPE,
-    }
-)
+_AT_ONCE: Final = 1024 * 1024
+"""How many bytes are read at once. :mod:`tarfile` reads a header of names or attributes at once."""
 
 
 class PackedFilesError(ValueError):
@@ -60,7 +53,7 @@ def members(archive: IO[bytes], room: Room) -> Iterator[tuple[tarfile.TarInfo, b
     try:
         with (
             _Counted(archive, room) as unpacked,
-            tarfile.open(fileobj=unpacked, mode="r|", tarinfo=_BoundedNames) as packed,
+            tarfile.TarFile(fileobj=unpacked) as packed,
         ):
             while (member := packed.next()) is not None:
                 # Else each member keeps what was said of all members, and all of them are kept to the end.
@@ -69,28 +62,36 @@ def members(archive: IO[bytes], room: Room) -> Iterator[tuple[tarfile.TarInfo, b
                 room.take_file()
                 # A sparse file has more bytes than the archive, as many as it says.
                 file = None if member.issparse() or not member.isreg() else packed.extractfile(member)
-                yield member, None if file is None else file.read()
+                yield member, None if file is None else _content(file)
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, RecursionError) as error:
         raise PackedFilesError(f"is not a readable archive: {error}") from error
 
 
+def _content(file: IO[bytes]) -> bytes:
+    return b"".join(iter(functools.partial(file.read, _AT_ONCE), b""))
+
+
 class _Counted(gzip.GzipFile):
-    """Gives what is unpacked as long as there is room."""
+    """Gives what is unpacked, from the beginning to the end, as long as there is room."""
 
     def __init__(self, archive: IO[bytes], room: Room) -> None:
         super().__init__(fileobj=archive)
         self._room = room
+        self._place = 0
 
     def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= _AT_ONCE:
+            raise PackedFilesError(f"has a name or attribute of a file with more than {_AT_ONCE} bytes")
         found = super().read(size)
+        self._place += len(found)
         self._room.take_bytes(len(found))
         return found
 
+    def tell(self) -> int:
+        return self._place
 
-class _BoundedNames(tarfile.TarInfo):
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_BoundedNames":
-        found = super().frombuf(buf, encoding, errors)
-        if found.type in _NAMES and found.size > _MAX_NAMES:
-            raise tarfile.ReadError(f"a name or attribute of a file has more than {_MAX_NAMES} bytes")
-        return found
+    def seek(self, offset: int, _whence: int = io.SEEK_SET) -> int:
+        """Go on to a place by reading, so that what is skipped counts."""
+        while (ahead := offset - self._place) > 0 and self.read(min(ahead, _AT_ONCE)):
+            pass
+        return self._place

@@ -27,7 +27,7 @@ def read(*blocks: bytes) -> list[str]:
 
 @pytest.mark.parametrize("kind", _NAMES, ids=["attributes", "attributes of all", "name", "target"])
 def test_a_name_is_not_read_whatever_its_size(kind: bytes) -> None:
-    with pytest.raises(packed_files.PackedFilesError, match="has more than 1048576 bytes"):
+    with pytest.raises(packed_files.PackedFilesError, match="with more than 1048576 bytes"):
         read(block(kind, b"", size=1 << 32))
 
 
@@ -80,4 +80,4 @@ def test_eight_gigabytes_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> No
     archive = io.BytesIO(gzip.compress(header) + zeros * 8192)
     with pytest.raises(packed_files.PackedFilesError, match="unpacks to more than 1 MiB"):
         list(packed_files.members(archive, packed_files.Room()))
-    assert archive.tell() < 100 * len(zeros), "most is not even read"
+    assert archive.tell() < 1000 * len(zeros), "most is not even read"

@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-from tests.integration import operator_process, operator_site
+from tests.integration import operator_process, operator_site, shown_sections
+from tests.integration.shown_sections import seen
 
 pytestmark = pytest.mark.integration
 
@@ -23,23 +24,8 @@ properties:
 
 
 def module(site: operator_site.Site, directory: str = "010-web", *, schema: str = "") -> pathlib.Path:
-    """A module that is on and shows its section."""
-    name = directory.lstrip("0123456789-")
-    path = site.module(
-        directory,
-        {"seen": f"{{{{ toJson .Values.{name} | quote }}}}"},
-        values=f"{name}: {{color: green, auth: {{user: admin}}}}\n{name}Enabled: true\n",
-    )
-    if schema:
-        (path / "openapi").mkdir()
-        (path / "openapi" / "config-values.yaml").write_text(schema)
-    return path
-
-
-def seen(site: operator_site.Site, name: str = "web") -> object:
-    """The section that the module's chart got."""
-    data = site.data(name)
-    return None if data is None else json.loads(data["seen"])
+    section = "color: green, auth: {user: admin}"
+    return shown_sections.module(site, directory, section=section, schema=schema)
 
 
 def auth(password: str) -> str:
@@ -53,7 +39,11 @@ def test_the_secret_lies_over_the_config_map_and_below_patches_of_hooks(site: op
     site.config(web="color: red\nsize: 1\nauth: {user: root}\n")
     site.secret(web="size: 2\n" + auth("s3cret-one"))
     site.start().wait_ready()
-    assert seen(site) == {"color": "red", "size": 3, "auth": {"user": "root", "password": "s3cret-one"}}
+    assert seen(site) == {
+        "color": "red",
+        "size": 3,
+        "auth": {"user": "root", "password": "s3cret-one"},
+    }
     (run,) = site.runs()
     assert run.config["web"] == {
         "color": "red", "size": 2, "auth": {"user": "root", "password": "s3cret-one"}
@@ -166,7 +156,10 @@ def test_what_a_hook_writes_goes_below_the_secret_which_is_never_copied(site: op
     )
     site.secret(web=auth("s3cret-one"))
     operator = site.start().wait_ready()
-    assert seen(site) == {"color": "green", "auth": {"user": "by-hook", "password": "s3cret-one"}}
+    assert seen(site) == {
+        "color": "green",
+        "auth": {"user": "by-hook", "password": "s3cret-one"},
+    }
     written = site.data(operator_site.CONFIG_MAP)
     assert written is not None
     assert "s3cret" not in str(written)

@@ -2,12 +2,12 @@
 
 import base64
 import json
-import pathlib
 
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import admitting, operator_site
+from tests.integration import admitting, operator_site, shown_sections
+from tests.integration.shown_sections import seen
 
 pytestmark = pytest.mark.integration
 
@@ -19,26 +19,6 @@ properties:
   size: {type: integer}
   password: {type: string, minLength: 8}
 """
-
-
-def module(site: operator_site.Site, directory: str = "010-web", *, schema: str = "") -> pathlib.Path:
-    """A module that is on and shows its section."""
-    name = directory.lstrip("0123456789-")
-    path = site.module(
-        directory,
-        {"seen": f"{{{{ toJson .Values.{name} | quote }}}}"},
-        values=f"{name}: {{color: green}}\n{name}Enabled: true\n",
-    )
-    if schema:
-        (path / "openapi").mkdir()
-        (path / "openapi" / "config-values.yaml").write_text(schema)
-    return path
-
-
-def seen(site: operator_site.Site, name: str = "web") -> object:
-    """The section that the module's chart got."""
-    data = site.data(name)
-    return None if data is None else json.loads(data["seen"])
 
 
 def refused(site: operator_site.Site, **data: str) -> str:
@@ -53,7 +33,7 @@ def refused(site: operator_site.Site, **data: str) -> str:
 def test_the_webhook_checks_an_edit_of_the_config_map_with_the_secret_in_force(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
-    module(site, schema=_SCHEMA)
+    shown_sections.module(site, schema=_SCHEMA)
     site.secret(web="password: s3cret-one\nsize: 3\n")
     with admitting.admitting(site, devcluster) as operator:
         operator.wait_until(lambda: "web.color" in refused(site, web="color: [1]"), "edits are checked")
@@ -80,7 +60,7 @@ def test_the_webhook_checks_an_edit_of_the_config_map_with_the_secret_in_force(
 
 
 def test_what_no_secret_should_hold_changes_nothing_and_is_never_quoted(site: operator_site.Site) -> None:
-    module(site)
+    shown_sections.module(site)
     site.module("020-off", {"never": "rendered"})
     site.secret(web="password: s3cret-good")
     operator = site.start().wait_ready()
@@ -109,8 +89,8 @@ def test_what_no_secret_should_hold_changes_nothing_and_is_never_quoted(site: op
 def test_a_secret_that_is_gone_or_another_one_after_a_restart_counts_as_it_is_then(
     site: operator_site.Site,
 ) -> None:
-    module(site)
-    module(site, "020-api")
+    shown_sections.module(site)
+    shown_sections.module(site, "020-api")
     site.secret(web="password: s3cret-one")
     site.start().wait_ready().stop()
     site.kubectl("delete", "secret", operator_site.CONFIG_MAP)

@@ -42,3 +42,29 @@ class ModuleError(AddonOperatorError):
         """Name of the module, kebab-case."""
         self.message = message
         """The text without the module's name."""
+
+
+def told(error: Exception, subject: str) -> AddonOperatorError:
+    """Return an error as one that is meant for a person; ``subject`` is what was done, as in ``reading web``.
+
+    A file that cannot be read is a mistake of the user's; whatever else is unexpected is a defect of ours,
+    and the caller logs it with its traceback: :func:`is_defect`.
+    """
+    if isinstance(error, AddonOperatorError):
+        return error
+    if isinstance(error, OSError) and error.filename is not None:
+        return ConfigurationError(f"{error.filename} cannot be read: {error.strerror}; correct or remove it")
+    if isinstance(error, RecursionError):
+        return ConfigurationError(f"{subject} failed: something in it nests too deep; make it flatter")
+    if isinstance(error, MemoryError):
+        return ConfigurationError(f"{subject} failed: it takes too much memory; make it smaller")
+    return ConfigurationError(
+        f"{subject} failed because of a defect of the operator ({type(error).__name__}); something unusual "
+        "in it is the cause: take that out, and report the defect"
+    )
+
+
+def is_defect(error: Exception) -> bool:
+    """Say whether an error is none that a user's mistake explains."""
+    expected = isinstance(error, AddonOperatorError | RecursionError | MemoryError)
+    return not (expected or (isinstance(error, OSError) and error.filename is not None))

@@ -7,8 +7,9 @@ and "Labels and Selectors" of the Kubernetes documentation.
 """
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NewType
 
 from addon_operator.kernel import errors
@@ -24,6 +25,8 @@ MAINTENANCE_SUFFIX: Final = "Maintenance"
 
 _DIRECTORY = re.compile(r"^(?:(?P<order>[0-9]+)-)?(?P<name>.+)$")
 _UPPER = re.compile(r"[A-Z]")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_DIGIT_FIRST = re.compile(r"(?<=-)(?=[0-9])")
 
 
 class ModuleNameError(errors.ConfigurationError):
@@ -66,6 +69,25 @@ def parse_module_directory(directory: str) -> tuple[int | None, ModuleName]:
     name = ModuleName(match["name"])
     _check_name(directory, name)
     return order, name
+
+
+def directory_order(directory: str) -> int | None:
+    """Return the numeric prefix of a module directory's name, whatever follows it; ``None`` without one."""
+    match = _DIRECTORY.match(directory)
+    return int(match["order"]) if match and match["order"] else None
+
+
+def stand_in(directory: str, taken: Collection[str]) -> ModuleName:
+    """Return what a module is called whose directory's name cannot be used: the nearest name that can.
+
+    It is none of ``taken``, so that the directory is in the way of no other module.
+    """
+    match = _DIRECTORY.match(directory)
+    words = _NOT_IN_NAMES.sub("-", (match["name"] if match else directory).lower()).strip("-")
+    words = _DIGIT_FIRST.sub("n", words)[: RELEASE_MAX // 2].strip("-")
+    numbered = (ModuleName(f"{words or 'unnamed'}-n{number}") for number in itertools.count(1))
+    candidates = itertools.chain([ModuleName(words)], numbered)
+    return next(name for name in candidates if is_module_name(name) and name not in taken)
 
 
 def is_module_name(name: str) -> bool:

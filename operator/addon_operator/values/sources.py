@@ -119,6 +119,17 @@ def parse_module_values(module: names.ModuleName, text: str, source: str) -> Val
     return _values_file(document)
 
 
+def switch_in(module: names.ModuleName, text: str) -> Mapping[str, bool]:
+    """Return what the lines of a module's ``values.yaml`` say of its switch, however wrong others are."""
+    key = names.enabled_key(module)
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        word = value.partition("#")[0].strip()
+        if colon and name.rstrip() == key and word in _SWITCH_VALUES:
+            return {key: _SWITCH_VALUES[word]}
+    return {}
+
+
 def _root(document: yaml_reading.Document) -> json_types.JsonObject:
     if document.value is None:
         return {}
@@ -348,6 +359,8 @@ class Flag:
     enabled: bool
     reason: str
     """Which source decided, e.g. ``enabled by someModuleEnabled in modules/values.yaml``."""
+    is_default: bool = False
+    """Whether no source decided."""
 
 
 def decide(
@@ -372,7 +385,7 @@ def decide(
         if key in switches:
             enabled = switches[key]
             return Flag(enabled, f"{'enabled' if enabled else 'disabled'} by {key} {where}")
-    return Flag(False, f"disabled by default: no source sets {key}")
+    return Flag(False, f"disabled by default: no source sets {key}", is_default=True)
 
 
 def merge(*layers: json_types.JsonObject) -> json_types.JsonObject:

@@ -3,8 +3,10 @@
 The store lives in one thread. Documents that it gives out are fresh copies, so that no caller can change it.
 """
 
+import contextlib
+import copy
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 import orjson
@@ -96,18 +98,37 @@ class ValuesStore:
 
         ConfigMap and Secret must then be read again with the new modules and given to :meth:`set_config`.
         """
-        files = sources.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common))
-        self._global.set_files(files, global_schemas)
-        self._modules = {module.module: self._module_section(module) for module in modules}
+        shared = copy.copy(self._global)
+        shared.set_files(
+            sources.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common)), global_schemas
+        )
+        sections = {module.module: self._module_section(module) for module in modules}
+        # Nothing of this can fail.
+        self._global, self._modules, self._common = shared, sections, tuple(common)
         self._files = {module.module: (module.common, module.own) for module in modules}
-        self._common = tuple(common)
+
+    @contextlib.contextmanager
+    def taking_files(
+        self,
+        modules: Sequence[ModuleValues],
+        common: Sequence[sources.ValuesFile],
+        global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
+    ) -> Iterator[None]:
+        """Do as :meth:`set_files`; if the block fails, all is as it was before."""
+        before = self._global, self._modules, self._common, self._files
+        self.set_files(modules, common, global_schemas)
+        try:
+            yield
+        except BaseException:
+            self._global, self._modules, self._common, self._files = before
+            raise
 
     def _module_section(self, module: ModuleValues) -> section.Section:
-        key = names.values_key(module.module)
-        kept = self._modules.get(module.module) or section.Section(module.module, self.inspector)
-        files = sources.merge(_section_of(module.common, key), _section_of(module.own, key))
-        kept.set_files(files, module.schemas)
-        kept.set_config(self._config.section(key), self._config.secret_section(key))
+        known = self._modules.get(module.module)
+        kept = section.Section(module.module, self.inspector) if known is None else copy.copy(known)
+        files = (_section_of(module.common, kept.key), _section_of(module.own, kept.key))
+        kept.set_files(sources.merge(*files), module.schemas)
+        kept.set_config(self._config.section(kept.key), self._config.secret_section(kept.key))
         return kept
 
     def set_config(self, config: sources.ConfigValues) -> ConfigChange:
@@ -244,6 +265,22 @@ class ValuesStore:
         below = [origins.Layer(file.source, _section_of(file, key)) for file in files]
         configured = [config] if config.secret is None else [config, config.secret]
         return [*below, *(origins.Layer(each.source, each.sections.get(key, {})) for each in configured)]
+
+    def checking_set_values(self, module: names.ModuleName) -> Callable[[], None]:
+        """Return what checks the values that files, ConfigMap and Secret set, for any thread.
+
+        What is missing may come from a hook, if it was a hook that enabled the module. What is returned
+        raises :class:`.InvalidValuesError`.
+        """
+        config = self._config
+        is_by_hook = not sources.decide(module, self._files[module], {}, config).enabled
+
+        def check() -> None:
+            found = self.section_violations(module, config)
+            found = [one for one in found if not (is_by_hook and one.is_left_out)]
+            _raise_violations(found, f"the values of module {module} are not valid")
+
+        return check
 
     def checking_helm_values(self, module: names.ModuleName) -> Callable[[], None]:
         """Return what checks the values that the module's chart gets now, for any thread.

@@ -35,11 +35,7 @@ def _modules(places: values_files.Places) -> Iterator[model.Module]:
     for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
         for path in module_files.module_directories(directory):
             if places.only in (None, path.name):
-                try:
-                    yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
-                except errors.ConfigurationError:
-                    # It is among the findings of the values.
-                    continue
+                yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
 
 
 def _of_module(module: model.Module) -> _Found:

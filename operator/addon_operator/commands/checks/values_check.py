@@ -87,7 +87,7 @@ class _ValuesCheck:
             modules += self._modules(directory, file)
         for files in module_files.in_run_order(modules):
             if files.module.problem:
-                self._add(Level.ERROR, files.module.name, files.module.problem)
+                self._add(Level.ERROR, _subject(files.module), files.module.problem)
         made = store.ValuesStore(
             [files.values for files in modules],
             common,
@@ -121,8 +121,8 @@ class _ValuesCheck:
         except sources.ConfigMapError as error:
             for problem in error.violations:
                 self._add(Level.ERROR, subject, problem)
-        except errors.AddonOperatorError as error:
-            self._add(Level.ERROR, subject, error)
+        except Exception as error:  # noqa: BLE001 - whatever is read, the rest is looked at, too
+            self._add(Level.ERROR, subject, errors.told(error, f"reading {subject}"))
 
     def _common(self, directory: pathlib.Path) -> sources.ValuesFile:
         path = directory / module_files.VALUES_FILE
@@ -150,8 +150,8 @@ class _ValuesCheck:
                 self._add(Level.WARNING, directory, problem)
 
     def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> module_files.ModuleFiles | None:
+        module = module_files.module_of(path, self._places.unnumbered_module_order, self._places.charts)
         try:
-            module = module_files.module_of(path, self._places.unnumbered_module_order, self._places.charts)
             self._check_unique(module)
         except errors.ConfigurationError as error:
             self._add(Level.ERROR, path.name, error)
@@ -215,3 +215,8 @@ class _ValuesCheck:
                 self._add(Level.ERROR, subject, violation)
         for rule in present.passed_over():
             self._add(Level.WARNING, subject, rule)
+
+
+def _subject(module: model.Module) -> str:
+    """Return the module's name, or else that of its directory, if no module can be called like that."""
+    return module.name if module_files.module_name(module.path) else module.path.name

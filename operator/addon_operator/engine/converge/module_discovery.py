@@ -13,7 +13,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.informers import informers
 from addon_operator.modules import model, plan, requirements
-from addon_operator.values import store
+from addon_operator.values import sources, store
 
 _SHOWN: Final = 5
 
@@ -80,7 +80,7 @@ class Discovery:
         for module in self._states.modules:
             is_there = module.name in self._states.enabled or module.name in releases
             unmet = requirements.unmet(module, facts, verdicts, is_there=is_there)
-            verdict = await self._verdict(module, enabled, unmet)
+            verdict = await self._verdict(module, enabled, unmet, is_there=is_there)
             verdicts[module.name] = verdict
             self._tell(events.ModuleDecided(verdict))
             if verdict.enabled:
@@ -88,12 +88,19 @@ class Discovery:
         return verdicts
 
     async def _verdict(
-        self, module: model.Module, enabled: list[names.ModuleName], unmet: model.Verdict | None
+        self,
+        module: model.Module,
+        enabled: list[names.ModuleName],
+        unmet: model.Verdict | None,
+        *,
+        is_there: bool,
     ) -> model.Verdict:
         """``unmet`` is the verdict on a module that is switched on, if it lacks what it requires."""
         flag = self._values.flag(module.name)
         if flag.enabled and unmet is not None:
             return unmet
+        if module.problem:
+            return verdict_on_wrong(module, flag, is_there=is_there)
         script = module.enabled_script
         if not flag.enabled or script is None or not os.access(script, os.X_OK):
             return model.Verdict(module.name, flag.enabled, flag.reason)
@@ -108,6 +115,20 @@ class Discovery:
             raise
         except errors.AddonOperatorError as error:
             raise errors.ModuleError(module.name, str(error)) from error
+
+
+def verdict_on_wrong(module: model.Module, flag: sources.Flag, *, is_there: bool) -> model.Verdict:
+    """Return the verdict on a module whose files are wrong: if it is enabled, it fails.
+
+    If no source switches it, that may be what cannot be read: what ``is_there`` is not removed for that.
+    """
+    if flag.enabled:
+        return model.Verdict(module.name, enabled=True, reason=flag.reason)
+    if flag.is_default and is_there:
+        return model.Verdict(module.name, enabled=True, reason="it is there, and its files are wrong")
+    return model.Verdict(
+        module.name, enabled=False, reason=f"{flag.reason}; its files are wrong, too: {module.problem}"
+    )
 
 
 def discovery(

@@ -141,8 +141,9 @@ class TaskFactory:
         """Apply the module's definitions if that is due; a failure is the module's."""
         try:
             await self._definitions.ensure(self._states[module].module)
-        except errors.AddonOperatorError as error:
-            self._states.mark(module, state.ModuleStatus.FAILED, error)
+        except Exception as error:
+            told = errors.told(error, f"applying the definitions of module {module}")
+            self._states.mark(module, state.ModuleStatus.FAILED, told)
             self._tell(events.ModuleFailed(module))
             raise
 
@@ -155,7 +156,7 @@ class TaskFactory:
         async def run(task: tasks.Task) -> None:
             try:
                 await self._define(module)
-            except errors.AddonOperatorError:
+            except Exception:
                 task.step_aside()
                 raise
             task.checkpoint()

@@ -6,11 +6,15 @@ They lie in ``crds/`` of the module, of its chart, and of the charts within that
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import chart_files, chart_ignore, subcharts
-from addon_operator.kernel import errors, json_types, names
+from addon_operator.kernel import json_types, names
 from addon_operator.modules import chart_values, crd_files, model
+
+MAX_FILE: Final = 64 * 1024 * 1024
+"""How many bytes a file of definitions may have: some hold all those of a cloud."""
 
 
 class CrdSources:
@@ -61,11 +65,11 @@ class CrdSources:
                 for crd in crd_files.parse(text, place)
                 for api in crd.apis
             }
-        except errors.AddonOperatorError:
+        except Exception:  # noqa: BLE001 - the module's own run says what is wrong with them
             return set()
 
     def _texts(self, module: model.Module) -> Iterator[tuple[str, str]]:
-        yield from ((str(path), module_files.read_text(path)) for path, _ in self.files(module))
+        yield from ((str(path), module_files.read_text(path, MAX_FILE)) for path, _ in self.files(module))
         chart = module.chart_directory
         if chart_files.is_complete(chart) and (chart / subcharts.DIRECTORY).is_dir():
             yield from self.of_subcharts(module, chart_of(module))

@@ -58,7 +58,7 @@ class ModuleCrds:
         for of_modules in (self._applied, self._charts, self._names):
             for name in of_modules.keys() - self._modules.keys():
                 del of_modules[name]
-        return [module.name for module in modules if self._is_due(module)]
+        return [module.name for module in modules if not module.problem and self._may_be_due(module)]
 
     async def ensure(self, module: model.Module) -> None:
         """Apply the module's definitions, unless nothing changed since that was done.
@@ -66,18 +66,24 @@ class ModuleCrds:
         Raises a :class:`.ModuleError` that names file and document when a file
         holds something else, or the API server does not take a definition, and what pulling raises.
         """
+        if module.problem:
+            raise errors.ModuleError(module.name, module.problem)
         await self._pulled.ensure(module)
+        try:
+            await self._ensure(module)
+        except errors.ModuleError:
+            raise
+        except (errors.AddonOperatorError, OSError) as error:
+            told = errors.told(error, f"reading the definitions of module {module.name}")
+            raise errors.ModuleError(module.name, str(told)) from error
+
+    async def _ensure(self, module: model.Module) -> None:
         if not self._is_due(module):
             return
         await asyncio.to_thread(self._look_at_charts, module)
         # A file that changes while it is read is read again by the next run.
         signature = self._signature(module, self._signature_of_charts(module))
-        try:
-            await self._install(module)
-        except errors.ModuleError:
-            raise
-        except errors.AddonOperatorError as error:
-            raise errors.ModuleError(module.name, str(error)) from error
+        await self._install(module)
         if signature:
             self._applied[module.name] = signature
         else:
@@ -153,7 +159,8 @@ class ModuleCrds:
     def _texts(self, module: model.Module) -> list[tuple[str, str, bool]]:
         """Return places and texts of all files that count, and whether they are the module's, which win."""
         own = [
-            (str(path), module_files.read_text(path), is_own) for path, is_own in self._sources.files(module)
+            (str(path), module_files.read_text(path, crd_sources.MAX_FILE), is_own)
+            for path, is_own in self._sources.files(module)
         ]
         known = self._charts.get(module.name)
         if known is None or not self._sources.of_subcharts(module, known[1]):
@@ -172,6 +179,12 @@ class ModuleCrds:
     def _is_known(self, module: model.Module, signature: _Signature) -> bool:
         known = self._charts.get(module.name)
         return not signature or (known is not None and known[0] == signature)
+
+    def _may_be_due(self, module: model.Module) -> bool:
+        try:
+            return self._is_due(module)
+        except Exception:  # noqa: BLE001 - the module's own task fails with it, and says so
+            return True
 
     def _is_due(self, module: model.Module) -> bool:
         if not chart_cache.is_there(module):

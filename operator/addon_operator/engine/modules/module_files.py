@@ -2,12 +2,21 @@
 
 import dataclasses
 import functools
+import itertools
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from addon_operator.engine.modules import stock_schemas
-from addon_operator.helm.charts import chart, chart_cache, chart_files, chart_links, dependencies
+from addon_operator.engine.modules import module_problems, stock_schemas
+from addon_operator.helm.charts import (
+    chart,
+    chart_cache,
+    chart_files,
+    chart_links,
+    dependencies,
+    plain_files,
+)
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config, requirements
 from addon_operator.values import inspection, sources, store
@@ -16,6 +25,7 @@ from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensi
 VALUES_FILE = "values.yaml"
 SCHEMAS_DIRECTORY = "openapi"
 CONFIG_SCHEMA_FILE = "config-values.yaml"
+_DIRECTORIES: Final = ("crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 CHARTS = pathlib.Path("charts")
 """Where charts from repositories lie if nobody says anything else."""
 
@@ -60,26 +70,51 @@ def load(
 ) -> LoadedModules:
     """Read all modules directories, and the schemas of global values; ``charts`` has those that were pulled.
 
-    ``namespace`` is the operator's, if it is known.
+    ``namespace`` is the operator's, if it is known. What is wrong with the files of one module is that
+    module's :attr:`.Module.problem`.
 
-    Raises a :class:`.ConfigurationError` for a missing directory, a name that
-    cannot be a module's, two modules of one name, and values files and schemas that cannot be read.
+    Raises a :class:`.ConfigurationError` for a missing directory, and for common values files and schemas of
+    global values that cannot be read.
     """
     found: list[ModuleFiles] = []
     common: list[sources.ValuesFile] = []
     evaluator = cel_rules.CelEvaluator()
-    for directory in directories:
+    paths = [_listed(directory) for directory in directories]
+    taken = names_of(itertools.chain.from_iterable(paths))
+    for directory, below in zip(directories, paths, strict=True):
         common.append(common_values(directory))
         found.extend(
-            read_module(path, common[-1], unnumbered_order, evaluator, charts)
-            for path in module_directories(directory)
+            read_module(path, common[-1], unnumbered_order, evaluator, charts, taken) for path in below
         )
-    found = in_run_order(found, namespace)
-    global_schemas = (
-        schemas.SectionSchemas() if global_hooks is None else read_schemas(global_hooks, evaluator)
-    )
+    found = in_run_order(_one_of_each_name(found), namespace)
+    global_schemas = _global_schemas(global_hooks, evaluator)
     warnings = (*_warnings(found), *global_schemas.warnings)
     return LoadedModules(tuple(found), tuple(common), warnings, global_schemas, charts, namespace)
+
+
+def _listed(directory: pathlib.Path) -> list[pathlib.Path]:
+    _check_directory(directory)
+    try:
+        return list(module_directories(directory))
+    except OSError as error:
+        raise errors.ConfigurationError(
+            f"modules directory {directory} cannot be read: {error.strerror}; correct its permissions"
+        ) from None
+
+
+def _global_schemas(
+    global_hooks: pathlib.Path | None, evaluator: schema_rules.RuleEvaluator
+) -> schemas.SectionSchemas:
+    if global_hooks is None:
+        return schemas.SectionSchemas()
+    try:
+        return read_schemas(global_hooks, evaluator)
+    except errors.AddonOperatorError:
+        raise
+    except Exception as error:
+        raise errors.ConfigurationError(
+            module_problems.told(error, global_hooks / SCHEMAS_DIRECTORY)
+        ) from error
 
 
 def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -93,13 +128,17 @@ def common_values(directory: pathlib.Path) -> sources.ValuesFile:
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
+    _check_directory(directory)
+    path = directory / VALUES_FILE
+    return sources.parse_common_values(_text_if_there(path), str(path))
+
+
+def _check_directory(directory: pathlib.Path) -> None:
     if not directory.is_dir():
         problem = "is not a directory" if directory.exists() else "does not exist"
         raise errors.ConfigurationError(
             f"modules directory {directory} {problem}; name it with MODULES_DIR or --modules-dir"
         )
-    path = directory / VALUES_FILE
-    return sources.parse_common_values(read_text(path) if path.exists() else "", str(path))
 
 
 def read_module(
@@ -108,34 +147,97 @@ def read_module(
     unnumbered_order: int,
     evaluator: schema_rules.RuleEvaluator,
     charts: pathlib.Path = CHARTS,
+    taken: Collection[str] = (),
 ) -> ModuleFiles:
-    """Load one module; raises a :class:`.ConfigurationError` like :func:`load`."""
-    module = module_of(path, unnumbered_order, charts)
-    own = own_values(module)
-    return ModuleFiles(module, store.ModuleValues(module.name, common, own, schemas_of(module, evaluator)))
+    """Load one module; whatever is wrong with its files is its :attr:`.Module.problem`, and all of it.
 
-
-def module_of(path: pathlib.Path, unnumbered_order: int, charts: pathlib.Path = CHARTS) -> model.Module:
-    """Return the module of a directory; ``charts`` has the charts that were pulled.
-
-    Raises :class:`.ModuleNameError` for a name that cannot be a module's.
+    ``taken`` are names of modules that no directory with an unusable name gets.
     """
+    module = module_of(path, unnumbered_order, charts, taken)
+    wrong = module_problems.Problems(path, module.problem)
+    nothing = sources.ValuesFile(str(path / VALUES_FILE))
+    own = wrong.attempt(lambda: own_values(module), nothing)
+    if own is nothing:
+        own = dataclasses.replace(nothing, enabled=_switch(module))
+    checks = wrong.attempt(lambda: _looked_at(schemas_of(module, evaluator)), schemas.SectionSchemas())
+    module = dataclasses.replace(module, problem=wrong.text)
+    return ModuleFiles(module, store.ModuleValues(module.name, common, own, checks))
+
+
+def _looked_at(found: schemas.SectionSchemas) -> schemas.SectionSchemas:
+    """Return the same, once everybody has asked it what they ask later: nobody expects an error then."""
+    _ = found.warnings
+    return found
+
+
+def _switch(module: model.Module) -> Mapping[str, bool]:
+    """Return what wrong values say of the switch: a module is not removed for what is wrong there."""
     try:
-        order, name = names.parse_module_directory(path.name)
-    except names.ModuleNameError as error:
-        raise names.ModuleNameError(f"{path}: {error}") from None
-    config, problem = _module_config(name, path / module_config.FILE)
-    stock = _stock_chart(path, config, charts)
+        text = plain_files.read_text(module.path / VALUES_FILE, errors="replace")
+    except OSError:
+        return {}
+    return sources.switch_in(module.name, text)
+
+
+def names_of(paths: Iterable[pathlib.Path]) -> frozenset[names.ModuleName]:
+    """Return the names of modules that directories have."""
+    return frozenset(filter(None, map(module_name, paths)))
+
+
+def module_name(path: pathlib.Path) -> names.ModuleName | None:
+    """Return the name of the module in a directory; ``None`` if no module can have the directory's name."""
+    try:
+        return names.parse_module_directory(path.name)[1]
+    except names.ModuleNameError:
+        return None
+
+
+def module_of(
+    path: pathlib.Path,
+    unnumbered_order: int,
+    charts: pathlib.Path = CHARTS,
+    taken: Collection[str] = (),
+) -> model.Module:
+    """Return the module of a directory; ``charts`` has the charts that were pulled, ``taken`` see above.
+
+    Whatever is wrong with its name, ``module.yaml`` and chart is its problem.
+    """
+    wrong = module_problems.Problems(path)
+    name = module_name(path)
+    if name is None:
+        wrong.attempt(lambda: _check_name(path), None)
+        name = names.stand_in(path.name, taken)
+    known = name
+    order = wrong.attempt(lambda: names.directory_order(path.name), None)
+    config = wrong.attempt(lambda: _module_config(known, path / module_config.FILE), module_config.NOTHING)
+    stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
+    for problem in _not_directories(path):
+        wrong.add(problem)
+    wrong.add(wrong.attempt(lambda: _chart_problem(path, stock), ""))
     return model.Module(
         name=name,
         order=unnumbered_order if order is None else order,
         path=path,
-        has_chart=chart.is_chart(path) if stock is None else True,
+        has_chart=stock is not None or wrong.attempt(lambda: chart.is_chart(path), otherwise=False),
         enabled_script=_enabled_script(path),
         config=config,
         stock=stock,
-        problem=problem or _chart_problem(path, stock),
+        problem=wrong.text,
     )
+
+
+def _check_name(path: pathlib.Path) -> None:
+    try:
+        names.parse_module_directory(path.name)
+    except names.ModuleNameError as error:
+        raise names.ModuleNameError(f"{path}: {error}") from None
+
+
+def _not_directories(path: pathlib.Path) -> Iterator[str]:
+    """Yield a sentence for each thing in the place of a directory, which would count as none."""
+    for name in _DIRECTORIES:
+        if os.path.lexists(path / name) and not (path / name).is_dir():
+            yield f"{path / name} is not a directory; make it one, or remove it"
 
 
 def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
@@ -153,14 +255,10 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
     )
 
 
-def _module_config(module: names.ModuleName, path: pathlib.Path) -> tuple[module_config.ModuleConfig, str]:
-    """Return what ``module.yaml`` says, and what is wrong with it, which stops only this module."""
+def _module_config(module: names.ModuleName, path: pathlib.Path) -> module_config.ModuleConfig:
     if not os.path.lexists(path):  # A link that leads nowhere is a mistake.
-        return module_config.NOTHING, ""
-    try:
-        return module_config.parse(module, read_text(path), str(path)), ""
-    except errors.ConfigurationError as error:
-        return module_config.NOTHING, str(error)
+        return module_config.NOTHING
+    return module_config.parse(module, read_text(path), str(path))
 
 
 def _stock_chart(
@@ -190,7 +288,7 @@ def own_values(module: model.Module) -> sources.ValuesFile:
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     path = module.path / VALUES_FILE
-    return sources.parse_module_values(module.name, read_text(path) if path.exists() else "", str(path))
+    return sources.parse_module_values(module.name, _text_if_there(path), str(path))
 
 
 def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
@@ -228,13 +326,18 @@ def _referred(root: pathlib.Path, source: str, reference: str) -> tuple[str, str
     path = pathlib.Path(os.path.normpath(pathlib.Path(source).parent / reference))
     if "://" in reference or pathlib.PurePath(reference).is_absolute():
         raise errors.ConfigurationError(f"{reference!r} must be a relative path; copy the file into {root}")
-    if not path.resolve().is_relative_to(root.resolve()):
+    if not pathlib.Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
         raise errors.ConfigurationError(f"{reference!r} lies outside of {root}; copy the file into it")
     return read_text(path), str(path)
 
 
 def _schema_text(path: pathlib.Path) -> tuple[str, str] | None:
-    return (read_text(path), str(path)) if path.exists() else None
+    return (read_text(path), str(path)) if os.path.lexists(path) else None
+
+
+def _text_if_there(path: pathlib.Path) -> str:
+    # A link that leads nowhere is a mistake.
+    return read_text(path) if os.path.lexists(path) else ""
 
 
 def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:
@@ -242,16 +345,33 @@ def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:
     return script if script.is_file() else None
 
 
-def read_text(path: pathlib.Path) -> str:
-    """Read the text of a UTF-8 file; an unreadable one is a :class:`ConfigurationError` that says why."""
+def read_text(path: pathlib.Path, most: int = plain_files.MAX_FILE) -> str:
+    """Read the text of a UTF-8 file with at most so many bytes.
+
+    An unreadable one is a :class:`.ConfigurationError` that says why.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        return plain_files.read_text(path, most)
     except OSError as error:
         raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise errors.ConfigurationError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
+
+
+def _one_of_each_name(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
+    """Return the modules, of those with one name the first, which cannot run then."""
+    by_name: dict[names.ModuleName, ModuleFiles] = {}
+    for files in found:
+        name = files.module.name
+        first = by_name.setdefault(name, files)
+        if first is not files:
+            wrong = module_problems.Problems(first.module.path, first.module.problem)
+            wrong.add(_same_name(name, first.module.path, files.module.path))
+            module = dataclasses.replace(first.module, problem=wrong.text)
+            by_name[name] = dataclasses.replace(first, module=module)
+    return list(by_name.values())
 
 
 def in_run_order(found: Sequence[ModuleFiles], namespace: str = "") -> list[ModuleFiles]:
@@ -288,10 +408,11 @@ def _check_unique(found: Sequence[ModuleFiles]) -> None:
     for files in found:
         other = paths.setdefault(files.module.name, files.module.path)
         if other != files.module.path:
-            raise errors.ConfigurationError(
-                f"two directories hold a module named {files.module.name!r}: {other} and {files.module.path}"
-                "; rename or remove one of them"
-            )
+            raise errors.ConfigurationError(_same_name(files.module.name, other, files.module.path))
+
+
+def _same_name(name: str, one: pathlib.Path, other: pathlib.Path) -> str:
+    return f"two directories hold a module named {name!r}: {one} and {other}; rename or remove one of them"
 
 
 def warnings_of_script(module: model.Module) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """The hooks of modules: found in their directories, and asked for their configuration."""
 
+import asyncio
+
 from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_files, hook_runner
 from addon_operator.kernel import errors, names
@@ -32,6 +34,10 @@ class ModuleHooks:
             self._tell(events.DiscoveryFailed())
             raise
         self._tell(events.HooksRegistered(module.module.name, module.hooks))
+
+    async def check_values(self, name: names.ModuleName) -> None:
+        """Raise :class:`.InvalidValuesError` for values that are set and wrong: no hook begins with them."""
+        await asyncio.to_thread(self._values.checking_set_values(name))
 
     async def renew(self, name: names.ModuleName) -> None:
         """Ask the hooks of a started module anew, whose files changed; after an error those before stay.

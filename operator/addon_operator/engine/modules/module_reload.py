@@ -57,21 +57,34 @@ class ModuleReload:
         loader = module_watch.ModuleLoader(directories, unnumbered_order, loaded, first, check)
 
         async def take(loading: module_watch.Loading) -> None:
-            await run(functools.partial(self.take, loading))
+            await run(functools.partial(self.take_or_undo, loading, loader))
 
         def refuse(problem: str) -> None:
             self._tell(events.ReloadRefused(problem))
 
         return module_watch.ModuleWatch(directories, loader, first, take=take, refused=refuse)
 
+    async def take_or_undo(
+        self, loading: module_watch.Loading, loader: module_watch.ModuleLoader
+    ) -> reactions.Reaction:
+        """Do as :meth:`take`; if that fails, ``loader`` reads all that changed again with the next change."""
+        try:
+            return await self.take(loading)
+        except Exception:
+            loader.undo()
+            raise
+
     async def take(self, loading: module_watch.Loading) -> reactions.Reaction:
-        """Take the modules in; the result is what has to follow."""
-        before = self._observe()
-        loaded = loading.loaded
-        self._values.set_files(
-            [files.values for files in loaded.modules], loaded.common, loaded.global_schemas
-        )
-        for gone in self._states.replace([files.module for files in loaded.modules]):
+        """Take the modules in; the result is what has to follow.
+
+        If that fails, nothing of it is in force: values that cannot be worked out are found first.
+        """
+        before, loaded = self._observe(), loading.loaded
+        modules = [files.module for files in loaded.modules]
+        values = [files.values for files in loaded.modules]
+        with self._values.taking_files(values, loaded.common, loaded.global_schemas):
+            reaction = self._reaction(before, self._observe(modules), loading.touched)
+        for gone in self._states.replace(modules):
             self._end(gone)
             self._tell(events.ModuleGone(gone))
         if set(before.modules) != set(self._values.modules):
@@ -80,7 +93,7 @@ class ModuleReload:
             await self._renew_hooks(name)
         if loading.touched:
             self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
-        return self._reaction(before, loading.touched)
+        return reaction
 
     async def _renew_hooks(self, name: names.ModuleName) -> None:
         try:
@@ -88,17 +101,19 @@ class ModuleReload:
         except errors.AddonOperatorError as error:
             self._tell(events.ReloadRefused(f"module {name}: its hooks stay unchanged: {error}"))
 
-    def _observe(self) -> _Before:
+    def _observe(self, modules: Sequence[model.Module] | None = None) -> _Before:
+        """Look at what there is; ``modules`` are those that there will be."""
         known = self._values.modules
         return _Before(
-            {module.name: module for module in self._states.modules},
+            {module.name: module for module in (self._states.modules if modules is None else modules)},
             {name: self._values.flag(name).enabled for name in known},
             self._values.values_json(None),
             {name: self._values.values_json(name) for name in known if name in self._states.enabled},
         )
 
-    def _reaction(self, before: _Before, touched: Collection[names.ModuleName]) -> reactions.Reaction:
-        now = self._observe()
+    def _reaction(
+        self, before: _Before, now: _Before, touched: Collection[names.ModuleName]
+    ) -> reactions.Reaction:
         scripted = {name for name, module in now.modules.items() if module.enabled_script is not None}
         if (
             before.flags != now.flags

@@ -61,8 +61,9 @@ class ModuleRunner:
         except tasks.SupersededError:
             self.states.mark(name, state.ModuleStatus.PENDING)
             raise
-        except errors.AddonOperatorError as error:
-            self.states.mark(name, state.ModuleStatus.FAILED, error)
+        except Exception as error:
+            told = errors.told(error, f"the run of module {name}")
+            self.states.mark(name, state.ModuleStatus.FAILED, told)
             self._tell(events.ModuleFailed(name))
             raise
         finally:
@@ -83,8 +84,9 @@ class ModuleRunner:
             await self._remove(task, module)
         except tasks.SupersededError:
             raise
-        except errors.AddonOperatorError as error:
-            self.states.mark(name, state.ModuleStatus.DELETING, error)
+        except Exception as error:
+            told = errors.told(error, f"the removal of module {name}")
+            self.states.mark(name, state.ModuleStatus.DELETING, told)
             self._tell(events.ModuleFailed(name, deleting=True))
             raise
         self.bindings.end(name)
@@ -113,6 +115,8 @@ class ModuleRunner:
 
     async def _start(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
+            if not module.started:
+                await self.module_hooks.check_values(module.module.name)
             await self.module_hooks.load(module)
         except errors.AddonOperatorError:
             task.step_aside()

@@ -16,7 +16,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, NewType
 
 from addon_operator.aio import waiting
-from addon_operator.engine.modules import module_files
+from addon_operator.engine.modules import module_files, module_problems
+from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import requirements
 from addon_operator.values import sources
@@ -85,9 +86,13 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
         prefix, path = pending.pop()
         try:
             with os.scandir(path) as entries:
-                found = [(entry, entry.stat()) for entry in entries if not _is_passed(entry.name)]
+                found = [(entry, _status(entry)) for entry in entries if not _is_passed(entry.name)]
         except FileNotFoundError:
             # Something goes away just now: the next look tells.
+            continue
+        except OSError:
+            # To read the module says why; others are looked at meanwhile.
+            yield f"{prefix}/", pathlib.Path(path).stat()
             continue
         for entry, status in found:
             name = f"{prefix}{entry.name}"
@@ -98,14 +103,24 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
                 pending.append((f"{name}/", entry.path))
 
 
+def _status(entry: os.DirEntry[str]) -> os.stat_result:
+    try:
+        return entry.stat()
+    except OSError:
+        # A link that leads nowhere, or back to itself, and can be repaired.
+        return entry.stat(follow_symlinks=False)
+
+
 def _contents(directory: pathlib.Path) -> Fingerprint | None:
     """Return what a directory holds, however it was written; ``None`` if it changes just now."""
     digest = hashlib.blake2b(digest_size=16)
     try:
         for name, status in sorted(_files(directory), key=lambda entry: entry[0]):
             content = ""
+            if status.st_size > chart_files.MAX_FILE:
+                content = f"{status.st_size} bytes of {status.st_mtime_ns}"
             # A pipe would be waited for.
-            if stat.S_ISREG(status.st_mode):
+            elif stat.S_ISREG(status.st_mode):
                 with (directory / name).open("rb") as file:
                     content = hashlib.file_digest(file, "blake2b").hexdigest()
             is_executable = bool(status.st_mode & stat.S_IXUSR)
@@ -163,6 +178,7 @@ class ModuleLoader:
         """Modules that changed and cannot stand beside the others, and why."""
         self._problems: list[str] = []
         self._touched: set[names.ModuleName] = set()
+        self._before = (loaded, first, self._contents, self._refused)
         self._evaluator: schema_rules.RuleEvaluator
 
     def learn(self) -> None:
@@ -181,13 +197,18 @@ class ModuleLoader:
         self._problems, self._touched = [], set()
         # It keeps what it compiled, for schemas that may be gone the next time.
         self._evaluator = cel_rules.CelEvaluator()
+        self._before = (self._loaded, self._last, dict(self._contents), self._refused)
         try:
-            self._loaded = self._read(now)
-        except errors.ConfigurationError as error:
-            self._problems.append(str(error))
+            self._loaded, self._last = self._read(now), now
+        except Exception as error:  # noqa: BLE001 - a change is taken as a whole, or not at all
+            self._problems.append(module_problems.told(error, self._directories[0]))
             self._touched.clear()
-        self._last = now
+            self.undo()
         return Loading(self._loaded, frozenset(self._touched), tuple(self._problems))
+
+    def undo(self) -> None:
+        """Forget the last reading, of which nothing was taken in: what changed has yet to be read."""
+        self._loaded, self._last, self._contents, self._refused = self._before
 
     def _read(self, now: Scan) -> module_files.LoadedModules:
         kept = {files.module.path: files for files in self._loaded.modules}
@@ -247,26 +268,37 @@ class ModuleLoader:
         is_same = is_same and path not in self._refused
         if is_same and kept is not None and kept.module.problem:
             # The reason may be another module, which changed.
-            alone = module_files.module_of(path, self._unnumbered_order, shared.charts)
-            kept = dataclasses.replace(kept, module=alone)
+            kept = self._read_module(now, path, common, shared)
         if is_same and (kept is None or kept.values.common is common):
             return kept
-        try:
-            if is_same and kept is not None:
-                files = dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
-            else:
-                files = module_files.read_module(
-                    path, common, self._unnumbered_order, self._evaluator, shared.charts
-                )
-        except errors.ConfigurationError as error:
-            self._problems.append(str(error))
-            return kept
-        if problem := (kept and files.module.problem) or self._check(shared, files):
-            self._problems.append(problem)
+        if is_same and kept is not None:
+            files = dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
+        else:
+            files = self._read_module(now, path, common, shared)
+        if files.module.problem:
+            problem = files.module.problem
+            if kept is None or kept.module.problem != problem:
+                self._problems.append(problem)
+            if kept is not None and not kept.module.problem:
+                return kept
+        elif refused := self._check(shared, files):
+            self._problems.append(refused)
             return kept
         if not is_same:
             self._touched.add(files.module.name)
         return files
+
+    def _read_module(
+        self,
+        now: Scan,
+        path: pathlib.Path,
+        common: sources.ValuesFile,
+        shared: module_files.LoadedModules,
+    ) -> module_files.ModuleFiles:
+        taken = module_files.names_of(now.modules)
+        return module_files.read_module(
+            path, common, self._unnumbered_order, self._evaluator, shared.charts, taken
+        )
 
     def _is_as_before(self, path: pathlib.Path) -> bool:
         before, now = self._contents.get(path), _contents(path)

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import logging
 
 from addon_operator.documents import json_documents, yaml_loader
 from addon_operator.helm import helm_errors
@@ -11,6 +12,7 @@ from addon_operator.modules import chart_values, model, module_config
 from addon_operator.values.schema import chart_schemas
 
 _HOOKS = "hooks"
+_log = logging.getLogger(__name__)
 
 
 def section_chart(module: model.Module) -> chart_schemas.SectionChart:
@@ -49,6 +51,9 @@ def read(module: model.Module) -> chart_schemas.ChartSchemas | None:
         # Numbers that no JSON reader takes cannot be handed to the process that checks.
         return found if found.digest else None
     except (helm_errors.ChartError, errors.ConfigurationError, TypeError):
+        return None
+    except Exception as error:  # noqa: BLE001 - nonsense in one chart is no other module's trouble
+        _log.warning("the schemas of %s are not used", module.chart_directory, exc_info=error)
         return None
 
 

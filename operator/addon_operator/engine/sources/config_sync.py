@@ -16,6 +16,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube.client import api_errors, config_maps, values_secret
 from addon_operator.values import config_map, sources, store
 from addon_operator.values.patches import patches
+from addon_operator.values.schema import schemas
 
 LOOK_SECONDS: Final = 60.0
 """For reading and checking all of a ConfigMap; what takes longer is wrong."""
@@ -69,6 +70,8 @@ class ConfigSync:
 
     async def load(self) -> None:
         """Read the objects for the first time, and check all values of modules that are enabled.
+
+        What the files of one module break is not looked at: that module fails with it.
 
         Raises :class:`.ConfigMapError` when one of them is wrong,
         :class:`.InvalidValuesError` when they and the values files break schemas,
@@ -137,7 +140,8 @@ class ConfigSync:
             with self._values.inspector.within(LOOK_SECONDS):
                 pairs = zip(self._objects.values(), snapshots, strict=True)
                 parts = [kept.at(snapshot) for kept, snapshot in pairs]
-                return configured_object.look_at(parts, self._values.config_violations)
+                found = configured_object.look_at(parts, self._values.config_violations)
+                return dataclasses.replace(found, broken=self._without_modules_own(found))
 
         return await asyncio.to_thread(look)
 
@@ -157,14 +161,31 @@ class ConfigSync:
         return await asyncio.to_thread(look)
 
     def _are_files_wrong(self, look: configured_object.Look) -> bool:
-        """Say whether something is wrong that the objects neither set nor left out."""
-        is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
+        """Say whether something is wrong that the objects neither set nor left out, and no single module."""
         unreadable = frozenset[str]().union(*(part.reading.unreadable for part in look.parts))
         return any(
             found in look.broken or found.keys[0] in unreadable
-            for found in self._values.config_violations(sources.ConfigValues())
-            if not (is_there and found.is_left_out)
+            for found in self._of_files(look)
+            if not self._is_modules_own(found)
         )
+
+    def _without_modules_own(self, look: configured_object.Look) -> tuple[schemas.Violation, ...]:
+        """Return what is wrong, without what the files of one module break by themselves."""
+        if not look.broken:
+            return look.broken
+        own = [found for found in self._of_files(look) if self._is_modules_own(found)]
+        return tuple(found for found in look.broken if found not in own)
+
+    def _of_files(self, look: configured_object.Look) -> list[schemas.Violation]:
+        """Return what is wrong with the files, but for what somebody left out in objects that there are."""
+        is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
+        found = self._values.config_violations(sources.ConfigValues())
+        return [one for one in found if not (is_there and one.is_left_out)]
+
+    def _is_modules_own(self, violation: schemas.Violation) -> bool:
+        """Say whether it concerns one module, and no file that all modules share has set it."""
+        shared = {layer.source for layer in self._values.layers(None)}
+        return violation.keys[0] != names.GLOBAL_KEY and violation.origin not in shared
 
     def _begin_with(self, look: configured_object.Look) -> None:
         self._values.set_config(look.values)

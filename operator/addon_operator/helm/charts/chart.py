@@ -11,7 +11,7 @@ from typing import Final
 
 from addon_operator.documents import yaml_reading
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart_files, subcharts
+from addon_operator.helm.charts import chart_files, plain_files, subcharts
 from addon_operator.kernel import json_types, names
 
 VIRTUAL_CHART_VERSION: Final = "0.2.0"
@@ -55,7 +55,9 @@ def own_values(module: names.ModuleName, directory: pathlib.Path) -> json_types.
     if not chart_files.is_complete(directory) or not path.exists():
         return {}
     try:
-        found = yaml_reading.load(path.read_text(encoding="utf-8"), str(path))
+        found = yaml_reading.load(plain_files.read_text(path), str(path))
+    except UnicodeDecodeError as error:
+        raise helm_errors.ChartError(module, f"{path} is not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
         raise helm_errors.ChartError(module, f"cannot read {error.filename}: {error.strerror}") from error
     return found if isinstance(found, dict) else {}

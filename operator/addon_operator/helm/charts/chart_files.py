@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import subcharts
+from addon_operator.helm.charts import plain_files, subcharts
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import release
@@ -24,12 +24,14 @@ NOT_IN_VIRTUAL_CHART: Final = frozenset({"crds", "docs", "hooks", "images", "lib
 """What the chart of a module without ``Chart.yaml`` leaves out: directories, as the Go operator does, and the
 module's values, which Helm would lay below those that it is given."""
 
+_KIB: Final = 1024
+_MIB: Final = 1024 * _KIB
 _NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi"})
+MAX_FILE: Final = 64 * _MIB
+"""How many bytes a file may have that is read whole: Helm takes none nearly as large."""
 _NEVER: Final = frozenset({".git", "__pycache__"})
 _CHECKSUM_LENGTH: Final = 40
 _SHOWN: Final = 5
-_KIB: Final = 1024
-_MIB: Final = 1024 * _KIB
 _RACY_SECONDS: Final = 0.1
 """A file this young may be written again without its times moving on: its digest is not kept."""
 
@@ -114,7 +116,7 @@ class ChartFilesReader:
             what = (
                 "it is gone; put it back, or remove the module"
                 if isinstance(error, FileNotFoundError)
-                else f"{error.strerror}; check its permissions"
+                else f"{error.strerror}; correct it, or its permissions"
             )
             raise helm_errors.ChartError(
                 module, f"cannot read the chart: {error.filename}: {what}"
@@ -192,7 +194,7 @@ def _digest(
     current = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
     if known is not None and known.status == current:
         return known
-    content = pathlib.Path(path).read_bytes()
+    content = plain_files.read_bytes(pathlib.Path(path), MAX_FILE)
     is_settled = now - status.st_ctime > _RACY_SECONDS
     mentions, groups = _looks(name, path, content)
     return _Digest(current if is_settled else None, hashlib.sha256(content).digest(), mentions, groups)

@@ -9,6 +9,8 @@ import pathlib
 from collections.abc import Sequence
 from typing import Final
 
+from addon_operator.helm.charts import plain_files
+
 FILE: Final = ".helmignore"
 
 
@@ -58,7 +60,7 @@ def read(chart: pathlib.Path) -> ChartIgnore:
     Raises :class:`OSError` when it is there and cannot be read.
     """
     try:
-        return ChartIgnore((chart / FILE).read_text(encoding="utf-8", errors="replace").splitlines())
+        return ChartIgnore(plain_files.read_text(chart / FILE, errors="replace").splitlines())
     except (FileNotFoundError, NotADirectoryError):
         return ChartIgnore()
 

@@ -1,5 +1,6 @@
 """Links in a public chart's directory: Helm follows them, and a template could show what they lead to."""
 
+import errno
 import os
 import pathlib
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 def problem(chart: pathlib.Path, root: pathlib.Path) -> str:
     """Return a sentence for the first link of a chart that leads out of ``root``; empty if none does."""
     try:
-        real = root.resolve()
+        real = _resolved(root)
         for link in _links(chart, real):
             return f"{link} is a link that leads out of {root}; put a copy of what it leads to in its place"
     except OSError as error:
@@ -16,18 +17,25 @@ def problem(chart: pathlib.Path, root: pathlib.Path) -> str:
     return ""
 
 
+def _resolved(path: pathlib.Path) -> pathlib.Path:
+    try:
+        return path.resolve()
+    except RuntimeError:
+        raise OSError(errno.ELOOP, "it is a link that leads back to itself", str(path)) from None
+
+
 def _links(chart: pathlib.Path, root: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yield links that lead out, also those behind links that do not."""
-    if not chart.resolve().is_relative_to(root):
+    if not _resolved(chart).is_relative_to(root):
         yield chart
         return
-    pending, seen = [chart], {chart.resolve()}
+    pending, seen = [chart], {_resolved(chart)}
     while pending:
         with os.scandir(pending.pop()) as entries:
             for entry in entries:
                 path = pathlib.Path(entry.path)
                 if entry.is_symlink():
-                    target = path.resolve()
+                    target = _resolved(path)
                     if not target.is_relative_to(root):
                         yield path
                         continue

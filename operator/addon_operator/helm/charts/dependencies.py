@@ -1,12 +1,13 @@
 """What keeps Helm from taking a chart, found without Helm: its ``Chart.yaml``, and missing dependencies."""
 
+import os
 import pathlib
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from addon_operator.documents import yaml_reading
-from addon_operator.helm.charts import subcharts
+from addon_operator.helm.charts import plain_files, subcharts
 from addon_operator.kernel import errors
 
 _CHART: Final = "Chart.yaml"
@@ -36,8 +37,11 @@ def problem(directory: pathlib.Path) -> str:
 
 def _missing(directory: pathlib.Path, about: dict[str, Any]) -> str:
     try:
-        listed = about.get("dependencies") or _mapping(directory / _OLD_LIST).get("dependencies")
-        wanted = [each["name"] for each in listed or () if isinstance(each, dict) and each.get("name")]
+        source = _CHART if about.get("dependencies") else _OLD_LIST
+        listed = about.get("dependencies") or _mapping(directory / _OLD_LIST).get("dependencies") or []
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            return f"{directory / source}: dependencies must be a list of mappings; Helm takes nothing else"
+        wanted = [each["name"] for each in listed if each.get("name")]
         # Helm wants those that are disabled, too, and goes by their names, not by their aliases.
         missing = (
             sorted(set(map(str, wanted)) - set(_there(directory / subcharts.DIRECTORY))) if wanted else []
@@ -49,9 +53,9 @@ def _missing(directory: pathlib.Path, about: dict[str, Any]) -> str:
     if not missing:
         return ""
     names, is_are = ", ".join(missing), "is" if len(missing) == 1 else "are"
-    source = directory / (_CHART if about.get("dependencies") else _OLD_LIST)
+    charts = directory / subcharts.DIRECTORY
     return (
-        f"{source}: of its dependencies, {names} {is_are} missing in {directory / subcharts.DIRECTORY}; "
+        f"{directory / source}: of its dependencies, {names} {is_are} missing in {charts}; "
         f"run 'helm dependency build {directory}'"
     )
 
@@ -69,7 +73,7 @@ def _there(directory: pathlib.Path) -> Iterator[str]:
 
 def _mapping(path: pathlib.Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        text = plain_files.read_text(path) if os.path.lexists(path) else ""
     except OSError as error:
         raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

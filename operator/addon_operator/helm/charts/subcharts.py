@@ -14,10 +14,12 @@ from typing import Final, TypeAlias
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import packed_files
+from addon_operator.helm.charts import packed_files, plain_files
 from addon_operator.kernel import json_types, names
 from addon_operator.values import coalescing
 
+MAX_ARCHIVE: Final = packed_files.MAX_UNPACKED
+"""How many bytes a packed chart may have: nothing packed is larger than what it unpacks to."""
 MAX_DEPTH: Final = 8
 """How many packed charts may lie within each other."""
 MAX_TEXT: Final = 1024 * 1024
@@ -57,7 +59,7 @@ def read(module: names.ModuleName, directory: pathlib.Path, *, is_stock: bool = 
     own = _ABOUT if is_stock else _ABOUT[:2]
     try:
         found = {
-            name: (directory / name).read_bytes()
+            name: plain_files.read_bytes(directory / name)
             for name in own
             if name == "Chart.yaml" or (directory / name).is_file()
         }
@@ -125,7 +127,7 @@ def members(archive: pathlib.Path) -> Iterator[tuple[str, bytes]]:
     Raises :class:`ValueError` for one that cannot be read or is larger than any chart can be.
     """
     try:
-        yield from _unpacked(archive.read_bytes(), packed_files.Room(), 1)
+        yield from _unpacked(plain_files.read_bytes(archive, MAX_ARCHIVE), packed_files.Room(), 1)
     except packed_files.PackedFilesError as error:
         raise ValueError(f"{archive} {error}") from error
 
@@ -169,7 +171,7 @@ def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:
                     if _counts(inside):
                         yield f"{relative}/{inside}", content
             elif _counts(relative):
-                yield relative, file.read_bytes()
+                yield relative, plain_files.read_bytes(file, MAX_ARCHIVE)
 
 
 def _counts(path: str) -> bool:

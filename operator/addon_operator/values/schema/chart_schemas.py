@@ -181,16 +181,16 @@ def _faults(schema: json_types.JsonValue, values: json_types.JsonObject) -> list
         ]
     if not isinstance(schema, dict):
         return []
-    checker = _extended(_dialect(schema))(schema, registry=referencing.Registry())
     try:
+        checker = _extended(_dialect(schema))(schema, registry=referencing.Registry())
         return [
             (fault, _at(values, fault.path) if fault.shows_value else None)
             for error in itertools.islice(checker.iter_errors(values), schemas.MAX_VIOLATIONS)
             for fault in _explained(error)
         ]
-    except (jsonschema.exceptions.UnknownType, ValueError, TypeError, AttributeError, LookupError):
-        return []
-    except RecursionError:
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - what a library makes of nonsense that it never checked
         return []
 
 
@@ -213,7 +213,10 @@ def _at(values: Any, path: schema_messages.Path) -> json_types.JsonValue:  # noq
 def _dialect(schema: json_types.JsonValue) -> Any:  # noqa: ANN401  # classes without a common type
     named = schema.get("$schema") if isinstance(schema, dict) else None
     known = {"$schema": named} if isinstance(named, str) else {}
-    return jsonschema.validators.validator_for(known, default=_DEFAULT)
+    try:
+        return jsonschema.validators.validator_for(known, default=_DEFAULT)
+    except ValueError:  # It is not an address at all.
+        return _DEFAULT
 
 
 @functools.cache
@@ -267,22 +270,34 @@ def _warnings(chart: CheckedChart) -> Iterator[str]:
             f"{yaml_loader.MAX_DEPTH} levels; nothing is checked by it"
         )
     if isinstance(chart.schema, dict):
-        resolver = _resolver(chart.schema)
-        references = dict.fromkeys(itertools.islice(_references(chart.schema), MAX_REFERENCES))
-        for reference in references:
-            if not _leads_somewhere(resolver, reference):
-                yield (
-                    f"{chart.source}: nothing is checked by {reference!r}, which is not in the file; "
-                    "it is never fetched"
-                )
+        yield from _of_references(chart.schema, chart.source)
     for each in chart.charts:
         if isinstance(each, CheckedChart):
             yield from _warnings(each)
 
 
+def _of_references(schema: dict[str, Any], source: str) -> Iterator[str]:
+    resolver = _resolver(schema)
+    if resolver is None:
+        yield (
+            f"{source}: nothing is checked by it, because it breaks the rules of schemas, and Helm refuses "
+            "it; 'addon-operator module lint' says where"
+        )
+        return
+    for reference in dict.fromkeys(itertools.islice(_references(schema), MAX_REFERENCES)):
+        if not _leads_somewhere(resolver, reference):
+            yield (
+                f"{source}: nothing is checked by {reference!r}, which is not in the file; "
+                "it is never fetched"
+            )
+
+
 def _is_unknown(dialect: str) -> bool:
     """Say whether Helm would fetch the rules of a dialect; draft 3 is one that it lacks, too."""
-    found = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft3Validator)
+    try:
+        found = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft3Validator)
+    except ValueError:  # It is not an address at all.
+        return True
     return found is jsonschema.Draft3Validator
 
 
@@ -297,7 +312,15 @@ def _leads_outside(chart: coalescing.Chart) -> bool:
     return any(map(_leads_outside, chart.charts))
 
 
-def _resolver(schema: dict[str, Any]) -> Any:  # noqa: ANN401  # a private class
+def _resolver(schema: dict[str, Any]) -> Any | None:  # noqa: ANN401  # a private class
+    """Return what finds references of a schema; ``None`` for nonsense, in which nothing can be found."""
+    try:
+        return _crawled(schema)
+    except Exception:  # noqa: BLE001 - what a library makes of nonsense that it never checked
+        return None
+
+
+def _crawled(schema: dict[str, Any]) -> Any:  # noqa: ANN401  # a private class
     dialect = referencing.jsonschema.specification_with(
         _dialect(schema).META_SCHEMA.get("$schema", ""), default=referencing.jsonschema.DRAFT202012
     )
@@ -310,7 +333,7 @@ def _resolver(schema: dict[str, Any]) -> Any:  # noqa: ANN401  # a private class
 def _leads_somewhere(resolver: Any, reference: str) -> bool:  # noqa: ANN401  # a private class
     try:
         resolver.lookup(reference)
-    except (referencing.exceptions.Unresolvable, ValueError, TypeError, AttributeError, LookupError):
+    except Exception:  # noqa: BLE001 - as above
         return False
     return True
 

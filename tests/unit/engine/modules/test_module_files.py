@@ -1,6 +1,8 @@
 """Modules directories as found on disk, and what is wrong with them."""
 
+import os
 import pathlib
+import re
 
 import pytest
 
@@ -75,35 +77,67 @@ def test_a_file_in_place_of_a_directory_is_reported_as_such(tmp_path: pathlib.Pa
         module_files.load([tmp_path / "modules"], 1)
 
 
-def test_two_modules_of_one_name_are_refused_with_both_directories(tmp_path: pathlib.Path) -> None:
-    module(tmp_path, "001-web")
-    module(tmp_path, "002-web")
-    with pytest.raises(errors.ConfigurationError, match=r"'web'.*001-web and .*002-web"):
-        module_files.load([tmp_path], 1)
+def problems(root: pathlib.Path) -> dict[str, str]:
+    """What is wrong with each module."""
+    return {files.module.name: files.module.problem for files in module_files.load([root], 1).modules}
 
 
-def test_a_name_that_does_not_round_trip_is_refused_with_its_directory(tmp_path: pathlib.Path) -> None:
-    module(tmp_path, "001-Web_Server")
-    with pytest.raises(errors.ConfigurationError, match=r"001-Web_Server.*rename"):
+def test_of_two_modules_of_one_name_there_is_one_that_cannot_run(tmp_path: pathlib.Path) -> None:
+    for directory in ("001-web", "002-web", "003-db"):
+        module(tmp_path, directory)
+    found = problems(tmp_path)
+    assert re.search(r"'web'.*001-web and .*002-web", found["web"])
+    assert found == {"web": found["web"], "db": ""}
+
+
+def test_a_directory_whose_name_is_not_a_modules_is_a_module_that_cannot_run(tmp_path: pathlib.Path) -> None:
+    for directory in ("001-Web_Server", "002-db", "DB", "модуль"):
+        module(tmp_path, directory)
+    (tmp_path / os.fsdecode(b"\xff")).mkdir()
+    found = problems(tmp_path)
+    assert found.keys() == {"web-server", "db", "db-n1", "unnamed-n1"}
+    assert re.search(r"001-Web_Server.*rename", found["web-server"])
+    assert found["db"] == "", "the right name is not taken away"
+    assert all(found[name].encode() for name in ("db-n1", "unnamed-n1"))
+
+
+def test_wrong_common_values_are_refused_with_their_path(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "values.yaml").write_text("global: [")
+    with pytest.raises(errors.ConfigurationError, match=r"values\.yaml"):
         module_files.load([tmp_path], 1)
 
 
 @pytest.mark.parametrize(
-    ("place", "text"),
-    [("values.yaml", "global: ["), ("web/values.yaml", "web: {a: 1, a: 2}"), ("web/values.yaml", "db: {}")],
-    ids=["common, syntax", "own, duplicate key", "own, foreign key"],
+    ("text", "expected"),
+    [
+        (b"webEnabled: true\nweb: {a: 1, a: 2}", "values.yaml, line 2"),
+        (b"replicaCount: 1\nwebEnabled: true # on", "values.yaml, line 1, column 1, key replicaCount"),
+        (b"webEnabled: true\nweb: \xff", "UTF-8"),
+        (b"webEnabled: true\nweb: [", "line 3"),
+    ],
+    ids=["duplicate key", "foreign key", "not text", "syntax"],
 )
-def test_a_wrong_values_file_is_refused_with_its_path(tmp_path: pathlib.Path, place: str, text: str) -> None:
-    module(tmp_path, "web")
-    (tmp_path / place).write_text(text)
-    with pytest.raises(errors.ConfigurationError, match=place):
-        module_files.load([tmp_path], 1)
+def test_wrong_values_are_a_problem_of_their_module_whose_switch_still_counts(
+    tmp_path: pathlib.Path, text: bytes, expected: str
+) -> None:
+    (module(tmp_path, "web") / "values.yaml").write_bytes(text)
+    module(tmp_path, "db", "db: {a: 1}")
+    found = problems(tmp_path)
+    assert expected in found["web"]
+    assert found["db"] == ""
+    store = module_files.load([tmp_path], 1).store()
+    assert store.flag(ModuleName("web")).enabled
+    assert store.values(ModuleName("web"))["web"] == {}
 
 
-def test_a_values_file_that_is_not_text_is_refused(tmp_path: pathlib.Path) -> None:
-    (module(tmp_path, "web") / "values.yaml").write_bytes(b"web: \xff")
-    with pytest.raises(errors.ConfigurationError, match="UTF-8"):
-        module_files.load([tmp_path], 1)
+def test_all_that_is_wrong_with_a_module_is_told(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "Web", "other: 1")
+    schema(web, "values.yaml", "type: 7")
+    (web / "module.yaml").write_text("helth: {}")
+    (web / "hooks").symlink_to("nothing")
+    [problem] = problems(tmp_path).values()
+    for part in ("'Web'", "key other", "openapi/values.yaml, line 1", "helth", "hooks is not a directory"):
+        assert part in problem
 
 
 def schema(owner: pathlib.Path, name: str, text: str) -> pathlib.Path:
@@ -153,8 +187,7 @@ def test_a_violation_names_the_file_that_set_the_value(tmp_path: pathlib.Path) -
 
 def test_a_wrong_schema_is_refused_with_file_and_position(tmp_path: pathlib.Path) -> None:
     path = schema(module(tmp_path, "web"), "values.yaml", "type: object\nproperties:\n  size: {type: 7}\n")
-    with pytest.raises(errors.ConfigurationError, match=rf"{path}, line 3, column 10"):
-        module_files.load([tmp_path], 1)
+    assert problems(tmp_path)["web"].startswith(f"{path}, line 3, column 10")
 
 
 def test_a_wrong_schema_of_global_values_is_refused_with_its_file(tmp_path: pathlib.Path) -> None:
@@ -191,10 +224,9 @@ def test_a_schema_may_not_refer_to_files_outside_of_its_module(
     (tmp_path / "common.yaml").write_text(COMMON)
     path = schema(module(tmp_path, "web"), "config-values.yaml", f"$ref: '{reference}#/definitions/port'")
     (path.parent / "link.yaml").symlink_to(tmp_path / "common.yaml")
-    with pytest.raises(errors.ConfigurationError) as caught:
-        module_files.load([tmp_path], 1)
-    assert str(caught.value).startswith(f"{path}, line 1, column 1, $ref: ")
-    assert problem in str(caught.value)
+    found = problems(tmp_path)["web"]
+    assert found.startswith(f"{path}, line 1, column 1, $ref: ")
+    assert problem in found
 
 
 def test_what_checks_nothing_in_schemas_is_warned_of(tmp_path: pathlib.Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import cast
 
 import pytest
@@ -19,7 +19,7 @@ from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
-from addon_operator.values import sources
+from addon_operator.values import sources, store
 
 DB, WEB, NEW = ModuleName("db"), ModuleName("web"), ModuleName("new")
 SCHEMA = "type: object\nproperties: {size: {type: integer, maximum: %d}}\n"
@@ -48,7 +48,8 @@ class Bench:
         self.sleep: waiting.Sleep = asyncio.sleep
         """A test may put its own in its place."""
         first = module_watch.scan([root])
-        loader = module_watch.ModuleLoader([root], 1, loaded, first, module_reload.config_check(self.values))
+        check = module_reload.config_check(self.values)
+        self.loader = module_watch.ModuleLoader([root], 1, loaded, first, check)
         self.reload = module_reload.ModuleReload(
             self.values,
             self.states,
@@ -58,14 +59,14 @@ class Bench:
             end=self.ended.append,
         )
         self.watch = module_watch.ModuleWatch(
-            [root], loader, first, take=self._take, refused=self.refusals.append, sleep=self._pause
+            [root], self.loader, first, take=self._take, refused=self.refusals.append, sleep=self._pause
         )
 
     async def _pause(self, seconds: float) -> None:
         await self.sleep(seconds)
 
     async def _take(self, loading: module_watch.Loading) -> None:
-        self.reactions.append(await self.reload.take(loading))
+        self.reactions.append(await self.reload.take_or_undo(loading, self.loader))
 
     async def set_modules(self) -> None:
         self.known.append(tuple(self.values.modules))
@@ -215,10 +216,9 @@ async def test_common_values_of_a_module_make_its_run(bench: Bench) -> None:
         ("010-web/values.yaml", "web: [", "010-web/values.yaml, line 2"),
         ("010-web/openapi/values.yaml", "type: 7", "010-web/openapi/values.yaml"),
         ("values.yaml", "Wrong: 1", "values.yaml"),
-        ("030-New/values.yaml", "", "030-New"),
         ("030-web/values.yaml", "", "two directories hold a module named 'web'"),
     ],
-    ids=["values", "schema", "common values", "name", "twice"],
+    ids=["values", "schema", "common values", "twice"],
 )
 async def test_what_is_wrong_stays_as_it_was_and_is_reported_once(
     bench: Bench, name: str, text: str, told: str
@@ -231,6 +231,55 @@ async def test_what_is_wrong_stays_as_it_was_and_is_reported_once(
     assert told in refusal
     assert bench.own(WEB) == {"size": 1}
     assert [module.name for module in bench.states.modules] == [WEB, DB]
+
+
+async def test_a_new_module_that_is_wrong_is_there_and_cannot_run(bench: Bench) -> None:
+    bench.write("030-New/values.yaml", "newEnabled: true\nother: 1")
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    [refusal] = bench.refusals
+    assert "030-New" in refusal
+    assert "key other" in refusal
+    assert bench.states[NEW].module.problem == refusal
+    bench.write("030-New/values.yaml", "newEnabled: true")
+    await bench.changed()
+    assert "key other" not in bench.states[NEW].module.problem
+    assert "030-New" in bench.states[NEW].module.problem
+
+
+async def test_a_change_that_was_refused_as_a_whole_is_taken_in_later(bench: Bench) -> None:
+    bench.write("030-web/values.yaml", "")
+    bench.write("020-db/values.yaml", "dbEnabled: true\ndb: {a: 1}")
+    await bench.changed()
+    assert bench.own(DB) == {}
+    (bench.root / "030-web" / "values.yaml").unlink()
+    (bench.root / "030-web").rmdir()
+    assert await bench.changed() == reactions.Reaction(runs=(DB,))
+    assert bench.own(DB) == {"a": 1}
+
+
+async def test_a_change_that_fails_halfway_leaves_all_as_it_was(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 2}")
+    bench.write("020-db/values.yaml", "dbEnabled: true\ndb: {a: 1}")
+    (bench.root / "030-new").mkdir()
+    whole = store.ValuesStore.values_json
+
+    def fail(self: store.ValuesStore, module: ModuleName | None, *rest: Sequence[ModuleName]) -> bytes:
+        if NEW in self.modules and module == DB:
+            raise TypeError("a defect")
+        return whole(self, module, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store.ValuesStore, "values_json", fail)
+        with pytest.raises(TypeError):
+            await bench.changed()
+    assert (bench.own(WEB), bench.own(DB)) == ({"size": 1}, {})
+    assert [module.name for module in bench.states.modules] == [WEB, DB]
+    assert bench.values.modules == (WEB, DB)
+    (bench.root / "040-more").mkdir()
+    await bench.changed()
+    assert (bench.own(WEB), bench.own(DB)) == ({"size": 2}, {"a": 1}), "what was refused is read again"
 
 
 async def test_other_modules_are_applied_beside_a_wrong_one(bench: Bench) -> None:

@@ -9,7 +9,7 @@ import pytest
 from addon_operator.engine import events, intents
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
-from addon_operator.kernel.names import ModuleName
+from addon_operator.kernel.names import ModuleName, values_key
 from addon_operator.kube.client import api_errors, config_maps, paths, values_secret
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
@@ -306,12 +306,14 @@ async def test_an_api_server_that_is_away_meanwhile_is_waited_for_too() -> None:
     assert waiting.bench.heard.warnings == ["ConfigMap cannot be read: nobody answers; next try in 2 s"]
 
 
-def with_files(waiting: Waiting, text: str) -> None:
+def with_files(waiting: Waiting, text: str, own: str = "") -> None:
     checked = schemas.load_schemas((SCHEMA + "required: [a]\n", "config-values.yaml"))
     files = sources.parse_common_values(text, "modules/values.yaml")
-    waiting.bench.values.set_files([store.ModuleValues(WEB, files, schemas=checked)], [])
+    of_module = sources.parse_module_values(WEB, own, "web/values.yaml")
+    waiting.bench.values.set_files([store.ModuleValues(WEB, files, of_module, checked)], [files])
 
 
+WRONG_OWN = "web: {a: 1, size: 10}"
 WRONG_FILES = "{webEnabled: true, web: {a: 1, size: 10}}"
 
 
@@ -321,16 +323,44 @@ WRONG_FILES = "{webEnabled: true, web: {a: 1, size: 10}}"
         (WRONG_FILES, None),
         (WRONG_FILES, {"web": "password: short"}),
         (WRONG_FILES, {"web": "["}),
-        ("webEnabled: true", None),
     ],
-    ids=["alone", "beside a wrong ConfigMap", "under what cannot be read", "a key that nothing sets"],
+    ids=["alone", "beside a wrong ConfigMap", "under what cannot be read"],
 )
-async def test_what_is_wrong_in_files_is_an_error(files: str, data: dict[str, str] | None) -> None:
+async def test_what_is_wrong_in_files_of_all_modules_is_an_error(
+    files: str, data: dict[str, str] | None
+) -> None:
     waiting = Waiting(data)
     with_files(waiting, files)
     with pytest.raises(errors.AddonOperatorError):
         await waiting.start()
     assert waiting.bench.heard.refused == []
+
+
+@pytest.mark.parametrize(
+    ("own", "data"),
+    [(WRONG_OWN, None), (WRONG_OWN, {"web": "password: long-enough"}), ("", None)],
+    ids=["alone", "beside a right ConfigMap", "a key that nothing sets"],
+)
+async def test_what_is_wrong_in_files_of_one_module_keeps_only_that_from_its_start(
+    own: str, data: dict[str, str] | None
+) -> None:
+    waiting = Waiting(data)
+    with_files(waiting, "webEnabled: true", own)
+    await waiting.start()
+    assert (waiting.bench.heard.refused, waiting.bench.state.is_refused) == ([], False)
+    with pytest.raises(schemas.InvalidValuesError, match="the values of module web are not valid"):
+        waiting.bench.values.checking_set_values(WEB)()
+    waiting.bench.values.set_config(sources.ConfigValues({values_key(WEB): {"a": 1, "size": 9}}))
+    waiting.bench.values.checking_set_values(WEB)()
+
+
+async def test_a_wrong_config_map_is_waited_for_beside_a_module_with_wrong_files() -> None:
+    waiting = Waiting({"web": "password: 1"}, lambda cluster: cluster.edit(web=""))
+    with_files(waiting, "webEnabled: true", "web: {a: 1, size: 10}")
+    await waiting.start()
+    [(text, _)] = waiting.bench.heard.refused
+    assert "web.password" in text
+    assert "web.size" not in text
 
 
 @pytest.mark.parametrize(

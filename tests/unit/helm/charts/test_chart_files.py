@@ -7,7 +7,7 @@ import tarfile
 import pytest
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart_files
+from addon_operator.helm.charts import chart_files, plain_files
 from addon_operator.kernel import names
 from tests.unit.helm import fakes
 
@@ -135,13 +135,13 @@ def test_a_file_written_a_moment_ago_is_read_again(
     reader = chart_files.ChartFilesReader(clock)
     reader.read(WEB, module_dir)
     reads: list[pathlib.Path] = []
-    original = pathlib.Path.read_bytes
+    original = plain_files.read_bytes
 
-    def read_bytes(path: pathlib.Path) -> bytes:
+    def read_bytes(path: pathlib.Path, most: int) -> bytes:
         reads.append(path)
-        return original(path)
+        return original(path, most)
 
-    monkeypatch.setattr(pathlib.Path, "read_bytes", read_bytes)
+    monkeypatch.setattr(plain_files, "read_bytes", read_bytes)
     reader.read(WEB, module_dir)
     assert len(reads) == 2
 

@@ -1,0 +1,45 @@
+"""Reads files that somebody else wrote: only regular ones, and only as much as such a file may hold.
+
+A pipe would be waited for without end, and a device has no end.
+"""
+
+import errno
+import os
+import pathlib
+import stat
+from typing import Final
+
+MAX_FILE: Final = 5 * 1024 * 1024
+"""How many bytes a file may have: Helm takes no larger one in a chart either."""
+_MIB: Final = 1024 * 1024
+
+
+def read_bytes(path: pathlib.Path, most: int = MAX_FILE) -> bytes:
+    """Return the content of a file, links followed.
+
+    Raises :class:`OSError` with the file's name and a phrase that says why: also for what is not a file, and
+    for one with more than ``most`` bytes.
+    """
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a directory, and not a file", str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    if status.st_size <= most:
+        # It may have become a pipe since, or longer.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            content = file.read(status.st_size + 1)
+            if len(content) > status.st_size:
+                content += file.read(most)
+        if len(content) <= most:
+            return content
+    raise OSError(errno.EFBIG, f"it has more than {most / _MIB:g} MiB", str(path))
+
+
+def read_text(path: pathlib.Path, most: int = MAX_FILE, errors: str = "strict") -> str:
+    """Return the text of a UTF-8 file, whose lines may end as on any system.
+
+    Raises what :func:`read_bytes` raises, and :class:`UnicodeDecodeError`, as ``errors`` says.
+    """
+    text = read_bytes(path, most).decode("utf-8", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text

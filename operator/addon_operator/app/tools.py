@@ -60,7 +60,7 @@ class Tools:
         self.inspector = values_worker.ValuesWorker()
         """Reads and checks what users hand in."""
         self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
-        """Reads large outputs of hooks: tens of MiB must not hold up the check of an edit."""
+        """Reads large outputs of hooks, and indexes: tens of MiB must not hold up the check of an edit."""
         running = self._helm(helm)
         self.charts = self._chart_cache(running)
         """Pulls the charts that modules have from repositories."""
@@ -101,7 +101,7 @@ class Tools:
 
     def _chart_cache(self, helm: command.Helm) -> chart_cache.ChartCache:
         access = chart_access.Access(self.settings.chart_credentials, self.settings.chart_ca_file)
-        puller = chart_pull.ChartPuller(helm, access, self.environ)
+        puller = chart_pull.ChartPuller(helm, access, self.environ, self.outputs.read_index)
         return chart_cache.ChartCache(self.settings.charts, puller, self.log.info)
 
     def _release_manager(self, helm: command.Helm) -> releases.ReleaseManager:

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 import orjson
 
 from addon_operator.documents import document_stream
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.process import start_errors, values_worker_main
 from addon_operator.process.children import spawning
 from addon_operator.values import inspection, sources
@@ -135,6 +135,21 @@ class ValuesWorker(inspection.Inspector):
         if "error" in answer:
             raise document_stream.StreamError(*answer["error"])
         found: list[json_types.JsonValue] = answer["documents"]
+        return found
+
+    def read_index(self, path: pathlib.Path, name: str, version: str) -> json_types.JsonObject:
+        """Return what the ``index.yaml`` in a file says of a version, see :func:`.chart_index.find`.
+
+        Raises :class:`.ConfigurationError`.
+        """
+        asked = {"ask": "index", "path": str(path), "name": name, "version": version}
+        try:
+            answer = self._ask(asked, ())
+        except _LostError as error:
+            raise errors.ConfigurationError(f"index.yaml cannot be read: {error}") from None
+        if "error" in answer:
+            raise errors.ConfigurationError(answer["error"])
+        found: json_types.JsonObject = answer["found"]
         return found
 
     def _violations(self, question: Mapping[str, Any], key: str, parts: "_Parts") -> list[schemas.Violation]:

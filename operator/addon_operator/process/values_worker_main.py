@@ -85,6 +85,18 @@ class Worker:
             "violations": list(map(_written, inspection.HERE.chart_violations(question["values"], chart)))
         }
 
+    def _index(self, question: dict[str, Any]) -> dict[str, Any]:
+        from addon_operator.kernel import errors
+        from addon_operator.modules import chart_index
+
+        try:
+            content = pathlib.Path(question["path"]).read_bytes()
+            return {"found": chart_index.find(content, question["name"], question["version"])}
+        except errors.ConfigurationError as error:
+            return {"error": str(error)}
+        except OSError as error:
+            return {"error": f"index.yaml cannot be read: {error.strerror}"}
+
     def _documents(self, question: dict[str, Any]) -> dict[str, Any]:
         import orjson
 

@@ -1,6 +1,8 @@
 """Reading and checking values in a process that can be ended."""
 
 import asyncio
+import os
+import pathlib
 import socket
 import threading
 import time
@@ -357,3 +359,24 @@ def test_the_worker_knows_whether_there_were_values_before(
     assert len(worker.values_violations(KEY, {"size": 3}, before, schema, for_helm=False)) == count
     both = schemas.SectionSchemas(schema)
     assert len(worker.config_violations(KEY, {}, {"size": 3}, before, both)) == count
+
+
+def test_an_index_is_read_as_it_would_be_here(
+    worker: values_worker.ValuesWorker, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "index.yaml"
+    path.write_text("entries:\n  web:\n  - version: 1.0.0\n    urls: [web.tgz]\n  bad:\n  - version: [\n")
+    assert worker.read_index(path, "web", "1.0.0")["urls"] == ["web.tgz"]
+    path.write_text("entries: [")
+    with pytest.raises(errors.ConfigurationError, match=r"index\.yaml, line 2"):
+        worker.read_index(path, "web", "1.0.0")
+    with pytest.raises(errors.ConfigurationError, match="cannot be read"):
+        worker.read_index(tmp_path / "none", "web", "1.0.0")
+
+
+def test_an_index_that_takes_too_long_is_ended_in_one_sentence(
+    hurried: values_worker.ValuesWorker, tmp_path: pathlib.Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(errors.ConfigurationError, match=r"index\.yaml cannot be read: it took more than"):
+        hurried.read_index(tmp_path / "pipe", "web", "1.0.0")

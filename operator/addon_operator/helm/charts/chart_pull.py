@@ -11,13 +11,13 @@ import json
 import pathlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from addon_operator.helm import command
-from addon_operator.helm.charts import chart_access, chart_archives, chart_index
-from addon_operator.kernel import errors
-from addon_operator.modules import module_config
+from addon_operator.helm.charts import chart_access, chart_archives
+from addon_operator.kernel import errors, json_types
+from addon_operator.modules import chart_index, module_config
 from addon_operator.process.children import children
 from addon_operator.values import redaction
 
@@ -28,6 +28,7 @@ BOUNDS: Final = children.ChildBounds(chart_archives.MAX_ARCHIVE, 512 * 1024 * 10
 _OUTPUT_BYTES: Final = 64 * 1024
 _OCI: Final = "oci://"
 _MIB: Final = 1024 * 1024
+_SHOWN: Final = 200
 _NAME: Final = "charts"
 _FIRST_THAT_STAYS_WITH_TLS: Final = 4
 """The first major version of Helm that never falls back to plain HTTP by itself."""
@@ -61,6 +62,10 @@ _TOO_LARGE: Final = re.compile(r"file too large|cannot allocate memory|out of me
 _WHEN_AWAY: Final = (
     "it is tried again; check that the operator reaches the repository (HTTPS_PROXY, NO_PROXY)"
 )
+
+
+ReadIndex: TypeAlias = Callable[[pathlib.Path, str, str], json_types.JsonObject]
+"""Gives what an index.yaml says of a version of a chart, see :func:`.chart_index.find`."""
 
 
 class PullError(errors.AddonOperatorError):
@@ -113,11 +118,14 @@ class ChartPuller:
         helm: command.Helm,
         access: chart_access.Access,
         environ: Mapping[str, str],
+        read_index: ReadIndex,
         seconds: float = SECONDS,
     ) -> None:
+        """``read_index`` is called in a thread."""
         self._helm = helm
         self._access = access
         self._environ = environ
+        self._read_index = read_index
         self._seconds = seconds
 
     @contextlib.asynccontextmanager
@@ -170,8 +178,10 @@ class ChartPuller:
         # Helm 3 leaves the beginning of an index that is too large.
         if not place.index.is_file() or _TOO_LARGE.search(_said(done)):
             raise self._error(wanted, _said(done), "the index.yaml of the repository")
-        entry = await asyncio.to_thread(_entry_of, place.index, wanted)
-        self._check_addresses(wanted, entry)
+        entry = await asyncio.to_thread(self._entry_of, place.index, wanted)
+        _check_addresses(wanted, entry)
+        # What was checked is what Helm takes, however it would have read the rest.
+        place.index.write_bytes(_index_of(wanted, entry))
         arguments = ["pull", f"{_NAME}/{wanted.name}", "--version", wanted.version]
         arguments += ["--destination", str(place.pulled)]
         self._check(wanted, place, await self._run(wanted, place, arguments))
@@ -234,14 +244,31 @@ class ChartPuller:
             advice = _likely_mistake(wanted, text) or advice
         return PullError(f"cannot pull chart {wanted}: {text}; {advice}")
 
-    def _check_addresses(self, wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> None:
-        addresses = entry.get("urls")
-        for address in map(str, addresses if isinstance(addresses, list) else ()):
-            if address.startswith("http://") and not module_config.is_loopback(address):
-                raise PullError(
-                    f"cannot pull chart {wanted}: index.yaml names {address}; "
-                    "have it served by HTTPS: plain HTTP is only for this machine itself"
-                )
+    def _entry_of(self, index: pathlib.Path, wanted: module_config.ChartReference) -> Mapping[str, Any]:
+        try:
+            found = self._read_index(index, wanted.name, wanted.version)
+        except errors.ConfigurationError as error:
+            raise PullError(f"cannot pull chart {wanted}: {error}; have the repository mended") from error
+        if not found:
+            said = f"{index.name.removeprefix(f'{_NAME}-')} has no such chart, or not this version"
+            advice = _likely_mistake(wanted, said) or _CORRECT
+            raise PullError(f"cannot pull chart {wanted}: {said}; {advice}")
+        return found
+
+
+def _check_addresses(wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> None:
+    for address in entry["urls"]:
+        if problem := chart_index.refused_address(wanted.repository, address):
+            raise PullError(
+                f"cannot pull chart {wanted}: index.yaml names {address[:_SHOWN]!r}, {problem}; have the "
+                "repository mended"
+            )
+
+
+def _index_of(wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> bytes:
+    """Write an index with nothing but one version."""
+    item = {key: value for key, value in entry.items() if value} | {"apiVersion": "v2", "name": wanted.name}
+    return json.dumps({"apiVersion": "v1", "entries": {wanted.name: [item]}}).encode()
 
 
 def _likely_mistake(wanted: module_config.ChartReference, text: str) -> str:
@@ -268,13 +295,6 @@ def _without_plain_http(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _said(done: children.ChildResult) -> str:
     return b"\n".join([done.stdout or b"", done.stderr]).decode(errors="replace")
-
-
-def _entry_of(index: pathlib.Path, wanted: module_config.ChartReference) -> dict[str, Any]:
-    try:
-        return dict(chart_index.find(index.read_text("utf-8", errors="replace"), wanted.name, wanted.version))
-    except errors.ConfigurationError as error:
-        raise PullError(f"cannot pull chart {wanted}: {error}; have the repository mended") from error
 
 
 def _check_digest(wanted: module_config.ChartReference, found: str) -> None:

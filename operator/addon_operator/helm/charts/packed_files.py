@@ -9,7 +9,6 @@ import functools
 import gzip
 import io
 import tarfile
-import zlib
 from collections.abc import Iterator
 from typing import IO, Final
 
@@ -63,7 +62,14 @@ def members(archive: IO[bytes], room: Room) -> Iterator[tuple[tarfile.TarInfo, b
                 # A sparse file has more bytes than the archive, as many as it says.
                 file = None if member.issparse() or not member.isreg() else packed.extractfile(member)
                 yield member, None if file is None else _content(file)
-    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, RecursionError) as error:
+    except (PackedFilesError, MemoryError):
+        raise
+    except OSError as error:
+        if not isinstance(error, gzip.BadGzipFile):
+            raise
+        raise PackedFilesError(f"is not a readable archive: {error}") from error
+    except Exception as error:
+        # What the library makes of numbers that are none differs from header to header.
         raise PackedFilesError(f"is not a readable archive: {error}") from error
 
 

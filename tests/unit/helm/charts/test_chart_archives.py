@@ -1,6 +1,8 @@
 """Unpacking the archive of a chart, which may come from anywhere."""
 
+import functools
 import hashlib
+import io
 import pathlib
 import tarfile
 from collections.abc import Callable
@@ -87,9 +89,30 @@ def without_chart(path: pathlib.Path) -> pathlib.Path:
     return pack(path, member("web/values.yaml", b"a: 1"))
 
 
+SPARSE = (
+    {"GNU.sparse.map": "a,b"},
+    {"GNU.sparse.map": "1,2", "GNU.sparse.size": "x"},
+    {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"},
+)
+
+
+def sparse(headers: dict[str, str], path: pathlib.Path) -> pathlib.Path:
+    """An archive whose header of a sparse file is nonsense."""
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        found = tarfile.TarInfo("web/Chart.yaml")
+        found.pax_headers, found.size = headers, 600
+        archive.addfile(found, io.BytesIO(b"x" * 600))
+    return path
+
+
 @pytest.mark.parametrize(
     ("make", "problem"),
-    [(no_archive, "not a readable archive"), (cut, "not a readable"), (without_chart, "has no Chart.yaml")],
+    [
+        *((functools.partial(sparse, header), "not a readable archive") for header in SPARSE),
+        (no_archive, "not a readable archive"),
+        (cut, "not a readable"),
+        (without_chart, "has no Chart.yaml"),
+    ],
 )
 def test_what_is_not_a_chart_is_refused(
     tmp_path: pathlib.Path, make: Callable[[pathlib.Path], pathlib.Path], problem: str

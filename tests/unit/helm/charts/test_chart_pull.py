@@ -10,7 +10,8 @@ import pytest
 
 from addon_operator.helm import binary, command
 from addon_operator.helm.charts import chart_access, chart_pull
-from addon_operator.modules import module_config
+from addon_operator.kernel import json_types
+from addon_operator.modules import chart_index, module_config
 from tests.fakes import programs
 
 DIGEST = "sha256:" + "a" * 64
@@ -18,6 +19,10 @@ OCI = module_config.ChartReference("oci://registry.example.com/charts", "web", "
 HTTP = module_config.ChartReference("https://charts.example.com", "web", "1.2.3")
 PULLS = 'while [ "$1" != --destination ]; do shift; done; echo archive > "$2/web-1.2.3.tgz"'
 PASSWORD = "canary-password"
+
+
+def read_index(path: pathlib.Path, name: str, version: str) -> json_types.JsonObject:
+    return chart_index.find(path.read_bytes(), name, version)
 
 
 class World:
@@ -41,7 +46,7 @@ class World:
         )
         (self.root / "cas").write_text("SYSTEM")
         environ = {"SSL_CERT_FILE": str(self.root / "cas"), "HTTPS_PROXY": "http://proxy:1"}
-        return chart_pull.ChartPuller(helm, self.access, environ, seconds)
+        return chart_pull.ChartPuller(helm, self.access, environ, read_index, seconds)
 
     async def pull(self, body: str, wanted: module_config.ChartReference = OCI) -> str:
         async with self.puller(body).pulled(wanted) as archive:
@@ -199,7 +204,31 @@ async def test_credentials_of_an_index_are_in_a_private_file(world: World) -> No
 
 async def test_an_index_that_leads_to_plain_http_is_refused(world: World) -> None:
     said = await world.error(serves(url="http://elsewhere.example.com/web.tgz"), HTTP)
-    assert "index.yaml names http://elsewhere.example.com/web.tgz; have it served by HTTPS" in said
+    assert "index.yaml names 'http://elsewhere.example.com/web.tgz', which is plain HTTP" in said
+    assert "have it served by HTTPS" in said
+    assert "pull" not in world.calls.read_text()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:10255/pods", "https://localhost/web.tgz", "http://[x"])
+async def test_an_index_of_somebody_else_leads_to_no_neighbours(world: World, url: str) -> None:
+    said = await world.error(serves(url=f"'{url}'"), HTTP)
+    assert f"index.yaml names '{url}', which is " in said
+    assert "pull" not in world.calls.read_text()
+
+
+async def test_helm_gets_nothing_of_an_index_but_what_was_checked(world: World) -> None:
+    keeps = f"cp $HELM_REPOSITORY_CACHE/charts-index.yaml {world.root}/kept"
+    body = f'if [ "$1" = pull ]; then {keeps}; fi; {serves()}'
+    await world.pull(body, HTTP)
+    kept = json.loads((world.root / "kept").read_text())
+    [item] = kept["entries"]["web"]
+    assert item.keys() == {"apiVersion", "name", "version", "urls", "digest"}
+    assert (item["version"], item["urls"]) == ("1.2.3", ["web.tgz"])
+
+
+async def test_a_version_that_the_index_does_not_have_is_not_asked_for(world: World) -> None:
+    said = await world.error(serves(), digest("", repository=HTTP.repository, version="9.9.9"))
+    assert "index.yaml has no such chart, or not this version; correct chart.name or chart.version" in said
     assert "pull" not in world.calls.read_text()
 
 

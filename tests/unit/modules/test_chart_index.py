@@ -1,0 +1,189 @@
+"""Finding a version of a chart in an index.yaml."""
+
+import json
+import time
+
+import pytest
+import yaml
+
+from addon_operator.documents import yaml_reading
+from addon_operator.kernel import errors
+from addon_operator.modules import chart_index
+
+ENTRIES = {
+    "web": [
+        {"version": "2.0.0", "digest": "two", "description": "|\n  web:\n- version: 1.0.0"},
+        {"version": "1.0.0", "digest": "one", "urls": ["web-1.0.0.tgz"]},
+        {"version": "1.0.0-rc.1", "digest": "candidate"},
+    ],
+    "web-more": [{"version": "1.0.0", "digest": "another"}],
+    "null": [],
+}
+INDEX = {"apiVersion": "v1", "entries": ENTRIES, "generated": "2026-01-01T00:00:00Z"}
+
+
+def as_helm(index: object) -> str:
+    return yaml.safe_dump(index)
+
+
+def as_others(index: object) -> str:
+    class Indented(yaml.SafeDumper):
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, indentless=False)
+
+    return yaml.dump(index, Dumper=Indented, default_style='"')
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        as_helm,
+        as_others,
+        json.dumps,
+        lambda index: json.dumps(index, indent=2),
+        lambda index: yaml.safe_dump(index, default_flow_style=True),
+    ],
+    ids=["Helm", "quoted", "JSON", "long JSON", "flow"],
+)
+@pytest.mark.parametrize(
+    ("name", "version", "digest"),
+    [
+        ("web", "1.0.0", "one"),
+        ("web", "2.0.0", "two"),
+        ("web-more", "1.0.0", "another"),
+        ("web", "3.0.0", None),
+        ("other", "1.0.0", None),
+    ],
+)
+def test_a_version_is_found_however_the_index_is_written(
+    write: "object", name: str, version: str, digest: str | None
+) -> None:
+    assert callable(write)
+    assert chart_index.find(write(INDEX).encode(), name, version).get("digest") == digest
+
+
+def test_an_index_of_many_megabytes_is_not_parsed_whole() -> None:
+    versions = [
+        {"version": f"1.0.{number}", "digest": str(number), "about": "x" * 200} for number in range(500)
+    ]
+    block = as_helm({"entries": {"web": versions}}).partition("\n")[2]
+    text = "entries:\n" + "".join(block.replace("  web:", f"  web{n}:", 1) for n in range(40))
+    began = time.process_time()
+    assert chart_index.find(text.encode(), "web20", "1.0.77")["digest"] == "77"
+    assert time.process_time() - began < 1.0, "parsing it takes seconds"
+    assert len(text) > 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ('"entries":\n  other: [' + "{}," * 400_000 + "]", 1),
+        ('{"entries": {"other": [' + "[]," * 3_000_000 + "[]]}}", 8),
+        ("entries:\n  web:\n  - version: 1.0.0\n    about: [" + "[]," * 400_000 + "]\n", 1),
+    ],
+    ids=["other YAML", "JSON", "entry"],
+)
+def test_what_is_parsed_whole_is_bounded(text: str, most: int) -> None:
+    with pytest.raises(errors.ConfigurationError, match=f"more than {most} MiB that must be read at once"):
+        chart_index.find(text.encode(), "web", "1.0.0")
+
+
+def test_a_long_index_without_the_version_is_not_an_error() -> None:
+    text = f"entries:\n  web:\n  - version: 2.0.0\n    about: {'x' * 2_000_000}\n"
+    assert chart_index.find(text.encode(), "web", "1.0.0") == {}
+
+
+def test_one_version_many_times_is_parsed_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    monkeypatch.setattr(yaml_reading, "load", lambda text, _: texts.append(text))
+    item = f"  - version: 1.0.0\n    about: {'x' * 200}\n"
+    text = f"entries:\n  web:\n{item * 72_000}".encode()
+    assert chart_index.find(text, "web", "1.0.0") == {}
+    assert 0 < len(texts) <= 20
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"entries": {"web": 5}}', {}),
+        ('{"entries": {"web": [5, [], {}, {"version": 5}]}}', {}),
+        ('{"entries": 5}', {}),
+        ("5", {}),
+        ("entries:\n  web: 5\n", {}),
+        ("entries:\n  web:\n  - 5\n", {}),
+        ("entries:\n  web:\n  - version: 1.0.0\n", {"version": "1.0.0", "digest": "", "urls": []}),
+        ("entries:\n  web:\n  - version: v1.0.0 # new\n", {"version": "v1.0.0", "digest": "", "urls": []}),
+    ],
+)
+def test_an_index_of_another_shape_has_no_version(text: str, expected: object) -> None:
+    assert chart_index.find(text.encode(), "web", "1.0.0") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("entries:\n  web:\n  - &a\n    version: 1.0.0\n    more: [&b [x], *b]\n", "aliases"),
+        ("entries:\n  web:\n  - version: 1.0.0\n    urls: 5\n", "urls of version 1.0.0 must be a list"),
+        ("entries:\n  web:\n  - version: 1.0.0\n   - a\n", "invalid YAML"),
+        ('{"entries": [' + "[" * 100_000, "nest"),
+    ],
+)
+def test_an_index_that_cannot_be_read_is_one_sentence(text: str, problem: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=problem):
+        chart_index.find(text.encode(), "web", "1.0.0")
+
+
+def test_a_version_counts_only_at_its_items_own_place() -> None:
+    text = """\
+entries:
+  web:
+  - annotations:
+      about: |
+        - version: 1.0.0
+      version: 1.0.0
+    digest: wrong
+    dependencies:
+    - name: db
+      version: 1.0.0
+    version: 3.0.0
+  - digest: right
+    version: "1.0.0"
+"""
+    assert chart_index.find(text.encode(), "web", "1.0.0")["digest"] == "right"
+
+
+OUTSIDE, HERE = "https://charts.example.com/stable", "http://127.0.0.1:8080"
+
+
+@pytest.mark.parametrize(
+    ("address", "outside", "here"),
+    [
+        ("web-1.0.0.tgz", True, True),
+        ("https://other.example.com/web.tgz", True, True),
+        ("oci://other.example.com/web:1.0.0", True, True),
+        ("https://10.0.0.1/web.tgz", True, True),
+        ("http://other.example.com/web.tgz", False, False),
+        ("HTTP://other.example.com/web.tgz", False, False),
+        ("http://127.0.0.1:10255/pods", False, True),
+        ("hTTps://LOCALHOST/web.tgz", False, True),
+        ("https://a.localhost./web.tgz", False, True),
+        ("//127.0.0.1/web.tgz", False, True),
+        ("http://[::1]/web.tgz", False, True),
+        ("https://[::ffff:127.0.0.1]/web.tgz", False, True),
+        ("https://[fe80::1%25eth0]/web.tgz", False, True),
+        ("https://127.1/web.tgz", False, True),
+        ("https://2130706433/web.tgz", False, True),
+        ("https://0x7f.0.0.1/web.tgz", False, True),
+        ("https://169.254.169.254/latest", False, True),
+        ("https://0.0.0.0/web.tgz", False, True),
+        ("https://me@127.0.0.1/web.tgz", False, True),
+        ("file:///etc/passwd", False, False),
+        ("http://[x", False, False),
+        ("https://a:b:c/", False, False),
+        (" http://127.0.0.1/", False, False),
+        ("https:\\\\127.0.0.1/", False, False),
+    ],
+)
+def test_an_index_of_somebody_else_names_no_neighbours(address: str, outside: bool, here: bool) -> None:
+    found = [not chart_index.refused_address(repository, address) for repository in (OUTSIDE, HERE)]
+    assert found == [outside, here]

@@ -4,14 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.documents import yaml_reading, yaml_writing
+from addon_operator.documents import manifest_diff, yaml_reading, yaml_writing
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import schemas
 
 HIDDEN: Final = schemas.HIDDEN
 _HOLDERS: Final = ("data", "stringData")
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_LAST_APPLIED: Final = manifest_diff.LAST_APPLIED
 _KIND: Final = "Secret"
+_LIST: Final = f"{_KIND}List"
 _SEPARATOR: Final = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _UNREADABLE: Final = "\n# A document that mentions Secrets and cannot be read is not shown.\n"
 
@@ -26,21 +27,29 @@ def is_secret_kind(name: str) -> bool:
 def without_secret_data(found: Object) -> json_types.JsonObject:
     """Return a copy of the object with what a Secret holds hidden; in a list, of its items."""
     if isinstance(found.get("items"), list):
-        items = [without_secret_data(item) if isinstance(item, dict) else item for item in found["items"]]
+        items = [without_secret_data(item) if isinstance(item, dict) else item for item in _items(found)]
         return {**found, "items": items}
     if found.get("kind") != _KIND:
         return dict(found)
     return _masked_secret(found)
 
 
+def _items(found: Object) -> list[Any]:
+    """Return the items of a list; those of a list of Secrets need not say that they are some."""
+    if found.get("kind") != _LIST:
+        return list(found["items"])
+    return [{"kind": _KIND, **item} if isinstance(item, dict) else item for item in found["items"]]
+
+
 def _masked_secret(secret: Object) -> json_types.JsonObject:
     shown: dict[str, Any] = dict(secret)
     for holder in _HOLDERS:
-        if isinstance(secret.get(holder), dict):
-            shown[holder] = dict.fromkeys(secret[holder], HIDDEN)
-    metadata = secret.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
-    if _LAST_APPLIED in annotations:
+        if secret.get(holder) is not None:
+            is_usual = isinstance(secret[holder], dict)
+            shown[holder] = dict.fromkeys(secret[holder], HIDDEN) if is_usual else HIDDEN
+    metadata = secret.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(metadata, dict) and isinstance(annotations, dict) and _LAST_APPLIED in annotations:
         shown["metadata"] = {**metadata, "annotations": {**annotations, _LAST_APPLIED: HIDDEN}}
     return shown
 
@@ -67,7 +76,7 @@ def masked_manifest(text: str) -> str:
 
 
 def _masked_document(text: str) -> str:
-    if _KIND not in text:
+    if _KIND not in text and "\\" not in text:  # A text in quotes may be written in other ways.
         return text
     try:
         found = yaml_reading.load(text, "the manifest")
@@ -82,7 +91,9 @@ def _masked_document(text: str) -> str:
 def _holds_secret(found: Object) -> bool:
     items = found.get("items")
     inner = items if isinstance(items, list) else []
-    return found.get("kind") == _KIND or any(_holds_secret(item) for item in inner if isinstance(item, dict))
+    if found.get("kind") in (_KIND, _LIST):
+        return True
+    return any(_holds_secret(item) for item in inner if isinstance(item, dict))
 
 
 def masked_snapshot(kind: str, entry: Object) -> json_types.JsonObject:

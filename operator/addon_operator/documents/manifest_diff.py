@@ -19,6 +19,9 @@ from addon_operator.documents import json_documents, yaml_loader, yaml_writing
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: (?P<path>.+)$", re.MULTILINE)
 _SECRET_PARTS: Final = ("data", "stringData")
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Annotation with a copy of an object as it was applied."""
+_LIST: Final = "List"
 _HIDDEN: Final = "***"
 _HIDDEN_BEFORE: Final = "*** (before)"
 _HIDDEN_AFTER: Final = "*** (after)"
@@ -73,6 +76,34 @@ def _document(text: str) -> ManifestDocument | None:
     if not isinstance(body, dict):
         return ManifestDocument(ManifestKey(_source(text)), text, None)
     return ManifestDocument(_key(body, text), text, body)
+
+
+def objects(documents: Iterable[ManifestDocument]) -> Iterator[ManifestDocument]:
+    """Yield the documents with each list of objects taken apart, also one within another."""
+    for document in documents:
+        items = None if document.body is None else document.body.get("items")
+        if document.body is None or not isinstance(items, list) or not _is_list(document.body, items):
+            yield document
+            continue
+        for item in items:
+            body = _of_list(document.body, item)
+            text = _dumped(body) if isinstance(body, dict) else str(body)
+            key = _key(body, text) if isinstance(body, dict) else ManifestKey(document.key.kind)
+            inner = ManifestDocument(key, text, body if isinstance(body, dict) else None)
+            yield from objects([inner])
+
+
+def _is_list(body: Object, items: Sequence[Any]) -> bool:
+    is_called_so = str(body.get("kind")).endswith(_LIST)
+    return is_called_so or any(isinstance(item, dict) and "kind" in item for item in items)
+
+
+def _of_list(body: Object, item: Any) -> Any:  # noqa: ANN401  # JSON
+    """Return an item as an object: those of a list of one kind need not say it again."""
+    kind = str(body.get("kind"))
+    if not isinstance(item, dict) or kind == _LIST or not kind.endswith(_LIST):
+        return item
+    return {"apiVersion": body.get("apiVersion"), "kind": kind.removesuffix(_LIST), **item}
 
 
 def _key(body: Mapping[str, Any], text: str) -> ManifestKey:
@@ -217,8 +248,8 @@ def diff(
 
     ``redact`` hides what must not be shown in a line.
     """
-    old = {document.key: document for document in before}
-    new = {document.key: document for document in after}
+    old = {document.key: document for document in objects(before)}
+    new = {document.key: document for document in objects(after)}
     changes = (_change(key, old.get(key), new.get(key), redact) for key in {**new, **old})
     return tuple(change for change in changes if change is not None)
 
@@ -254,8 +285,10 @@ def _shown(old: ManifestDocument | None, new: ManifestDocument | None) -> tuple[
 def _text(document: ManifestDocument | None, body: Object | None) -> str:
     if document is None:
         return ""
-    if body is None:
-        return document.text
+    return document.text if body is None else _dumped(body)
+
+
+def _dumped(body: Object) -> str:
     return str(
         yaml.dump(body, Dumper=yaml_writing.LinesDumper, sort_keys=False, allow_unicode=True, width=10**6)
     )
@@ -270,7 +303,16 @@ def _mask_secrets(old: Object, new: Object) -> tuple[Object, Object]:
             masked_old[part] = _mask_data(before, after, _HIDDEN_BEFORE)
         if part in masked_new:
             masked_new[part] = _mask_data(after, before, _HIDDEN_AFTER)
-    return masked_old, masked_new
+    return _without_copy(masked_old), _without_copy(masked_new)
+
+
+def _without_copy(secret: Object) -> Object:
+    """Return a Secret without the copy of it that kubectl leaves in an annotation."""
+    metadata = secret.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(annotations, dict) or LAST_APPLIED not in annotations:
+        return secret
+    return {**secret, "metadata": {**metadata, "annotations": {**annotations, LAST_APPLIED: _HIDDEN}}}
 
 
 def _mask_data(data: object, other: object, when_differing: str) -> object:

@@ -123,3 +123,17 @@ def test_snapshots_of_secrets_are_hidden_with_what_filters_made_of_them(kind: st
 def test_snapshots_of_other_kinds_stay_as_they_are() -> None:
     entry = {"object": {"kind": "Pod", "data": 1}, "filterResult": ["x"]}
     assert debug_masking.masked_snapshot("Pod", entry) == entry
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "kind: List\nitems: [{kind: Secret, data: {a: aHVudGVy}}]",
+        "kind: SecretList\nitems: [{metadata: {name: a}, stringData: {a: aHVudGVy}}]",
+        'kind: "\\x53ecret"\ndata: {a: aHVudGVy}',
+        "kind: Secret\nmetadata: 5\ndata: aHVudGVy",
+        "kind: Secret\nmetadata: {annotations: [a]}\ndata: [aHVudGVy]",
+    ],
+)
+def test_a_secret_is_hidden_however_it_is_written(secret: str) -> None:
+    assert "aHVudGVy" not in debug_masking.masked_manifest(secret)

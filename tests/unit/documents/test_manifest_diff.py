@@ -188,3 +188,41 @@ def test_lines_are_redacted() -> None:
         manifest_diff.parse(WEB), manifest_diff.parse(after), lambda line: line.replace("hunter2", "***")
     )
     assert "+  size: ***" in found[0].diff
+
+
+LISTS = {
+    "List": "apiVersion: v1\nkind: List\nitems:\n- %s\n",
+    "list in a list": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: List, items: [%s]}\n",
+    "SecretList": "apiVersion: v1\nkind: SecretList\nitems:\n- %s\n",
+    "of any name": "apiVersion: v1\nkind: Things\nitems:\n- %s\n",
+}
+
+
+@pytest.mark.parametrize("shape", LISTS)
+def test_data_of_secrets_in_a_list_is_never_shown(shape: str) -> None:
+    kind = "" if shape == "SecretList" else "kind: Secret, "
+    item = "{%smetadata: {name: a}, data: {key: %s}, stringData: {other: c2FtZQ==}}"
+    before, after = (LISTS[shape] % (item % (kind, value)) for value in ("aHVudGVyMg==", "aHVudGVyMw=="))
+    for pair in ((before, after), ("", after), (before, "")):
+        [change] = diff(*pair)
+        assert str(change.key) == "Secret a"
+        shown = "\n".join(change.diff)
+        assert "aHVudGVy" not in shown
+        assert "c2FtZQ" not in shown
+    assert "*** (after)" in text(before, after), "that it changes is seen"
+
+
+def test_of_lists_each_object_is_compared() -> None:
+    one = "kind: List\nitems: [{kind: ConfigMap, metadata: {name: %s}, data: {a: %s}}]"
+    before = f"{one % ('a', 1)}\n---\n{one % ('b', 1)}"
+    after = f"{one % ('a', 2)}\n---\n{one % ('c', 1)}"
+    assert [(str(each.kind), str(each.key)) for each in diff(before, after)] == [
+        ("changed", "ConfigMap a"),
+        ("added", "ConfigMap c"),
+        ("removed", "ConfigMap b"),
+    ]
+
+
+def test_a_copy_of_a_secret_in_its_annotations_is_never_shown() -> None:
+    secret = 'kind: Secret\nmetadata: {name: a, annotations: {%s: \'{"data": "aHVudGVy"}\'}}\n'
+    assert "aHVudGVy" not in text("", secret % manifest_diff.LAST_APPLIED)

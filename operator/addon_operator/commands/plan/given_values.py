@@ -137,7 +137,7 @@ class GivenValues:
             if not (module.path / HOOKS).is_dir():
                 continue
             section = _section(module, found)
-            if (saved := hook_values.read_places(found.hook_places)) is not None:
+            if (saved := hook_values.known_places(found.hook_places)) is not None:
                 self._adopt(name, hook_values.at_places(saved.own, {module.key: section}, source), source)
             elif found.by_go_operator:
                 known = _object(self._values.values(name)[module.key])
@@ -148,7 +148,7 @@ class GivenValues:
         if not (self._settings.global_hooks_dir / HOOKS).is_dir():
             return
         told = [(name, saved) for name, found in given.items()
-                if (saved := hook_values.read_places(found.hook_places)) is not None]  # fmt: skip
+                if (saved := hook_values.known_places(found.hook_places)) is not None]  # fmt: skip
         if told:
             self._values.adopt_switches(told[0][1].switches)
             name, saved = next((each for each in told if _has_all(self._modules[each[0]])), told[0])

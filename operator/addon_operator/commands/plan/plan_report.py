@@ -131,7 +131,7 @@ def taken_over(
     ``manifest`` is that of the release; ``namespace_of`` gives the namespace of a release. The purge comes
     after the modules, and Helm deletes whatever stands in the manifest.
     """
-    documents = manifest_diff.parse(manifest)
+    documents = manifest_diff.objects(manifest_diff.parse(manifest))
     of_purged = namespace_of(purge.release)
     gone = {_placed(document.key, of_purged) for document in documents if not _is_kept(document)}
     for module in modules:

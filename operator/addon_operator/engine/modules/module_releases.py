@@ -54,10 +54,14 @@ def redactor_of(
         redaction.sensitive_texts(section, values.frozen(owner).masked(section))
         for owner, section in ((None, shared), (module.name, own))
     )
-    places = hook_values.read_places(before.hook_places) or hook_values.HookPlaces()
+    places = hook_values.read_places(before.hook_places)
+    hidden = () if places is None else places.hidden
+    if places is None and before.hook_places:
+        # What was hidden then cannot be read any more.
+        hidden = hook_values.EVERYWHERE
     sections = {names.GLOBAL_KEY: shared, module.key: own}
     of_secret = (
-        redaction.leaves(json_pointers.find(sections, json_pointers.parse(place))) for place in places.hidden
+        redaction.leaves(json_pointers.find(sections, json_pointers.parse(place))) for place in hidden
     )
     return redaction.redactor(now.union(*once, *of_secret))
 

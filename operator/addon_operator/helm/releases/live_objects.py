@@ -91,7 +91,7 @@ class LiveObjects:
 
         Only objects that the failed revision's error names are asked for, by a dry run.
         """
-        for document in manifest_diff.parse(manifest):
+        for document in manifest_diff.objects(manifest_diff.parse(manifest)):
             if document.key.name and _is_named(document.key, failed.description):
                 namespace = self._places.of(module).namespace
                 refusal = await self._refusal(document, namespace, is_server_side=failed.is_server_side)

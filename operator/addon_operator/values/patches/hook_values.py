@@ -19,6 +19,9 @@ MAX_PLACES_BYTES: Final = 32 << 10
 """How long :meth:`HookPlaces.text` may be; annotations of an object may have 256 KiB together."""
 _ENABLED_MODULES: Final = "enabledModules"
 _ABSENT: Final = object()
+_DEPTHS: Final = (3, 2, 1)
+EVERYWHERE: Final = ("",)
+"""As places: all values of all sections."""
 
 Patches = Sequence[patches.ValuesPatch]
 
@@ -35,17 +38,32 @@ class HookPlaces:
     """What global hooks say of modules, such as ``webEnabled``."""
     hidden: tuple[str, ...] = ()
     """What the values Secret set, in ``global`` and in the module's section: it stays hidden later."""
+    is_known: bool = True
+    """Whether it is known where hooks wrote to; what is hidden is always known."""
 
     def text(self) -> str:
-        """Write the places on one line; empty if there are none, or too many to be kept."""
-        if not (self.shared or self.own or self.switches or self.hidden):
-            return ""
-        document = {"global": self.shared, "section": self.own, "switches": self.switches}
-        of_secret = {"hidden": self.hidden} if self.hidden else {}
-        text = orjson.dumps(document | of_secret, option=orjson.OPT_SORT_KEYS).decode()
-        if len(text) <= MAX_PLACES_BYTES:
-            return text
-        return dataclasses.replace(self, hidden=()).text() if self.hidden else ""
+        """Write the places on one line; empty if there are none.
+
+        If they are too many to be kept, more is hidden than need be, and where hooks wrote to is not kept.
+        """
+        return next(text for text in map(_written, self._shorter()) if len(text) <= MAX_PLACES_BYTES)
+
+    def _shorter(self) -> "Iterator[HookPlaces]":
+        yield self
+        for depth in _DEPTHS:
+            yield dataclasses.replace(self, hidden=_above(self.hidden, depth))
+        for depth in _DEPTHS:
+            yield HookPlaces(hidden=_above(self.hidden, depth), is_known=False)
+        yield HookPlaces(hidden=EVERYWHERE if self.hidden else (), is_known=False)
+
+
+def _written(places: HookPlaces) -> str:
+    if not (places.shared or places.own or places.switches or places.hidden):
+        return ""
+    document: dict[str, Any] = {"global": places.shared, "section": places.own, "switches": places.switches}
+    of_secret = {"hidden": places.hidden} if places.hidden else {}
+    unknown = {} if places.is_known else {"known": False}
+    return orjson.dumps(document | of_secret | unknown, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def read_places(text: str | None) -> HookPlaces | None:
@@ -56,10 +74,17 @@ def read_places(text: str | None) -> HookPlaces | None:
             tuple(map(_pointer, found["global"])),
             tuple(map(_pointer, found["section"])),
             {str(key): value for key, value in found["switches"].items() if isinstance(value, bool)},
-            tuple(map(_pointer, found.get("hidden", ()))),
+            tuple(map(_anywhere, found.get("hidden", ()))),
+            found.get("known", True) is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def known_places(text: str | None) -> HookPlaces | None:
+    """Read the same; ``None`` as well if it does not say where hooks wrote to."""
+    found = read_places(text)
+    return found if found is not None and found.is_known else None
 
 
 def places_of(section: json_types.JsonObject, *above: str) -> tuple[str, ...]:
@@ -74,6 +99,15 @@ def places_of(section: json_types.JsonObject, *above: str) -> tuple[str, ...]:
             else [json_pointers.render(here)]
         )
     return tuple(found)
+
+
+def _above(places: Iterable[str], depth: int) -> tuple[str, ...]:
+    """Return the places that are so many keys deep and hold all of these, each once."""
+    return tuple(dict.fromkeys(json_pointers.render(json_pointers.parse(place)[:depth]) for place in places))
+
+
+def _anywhere(found: Any) -> str:  # noqa: ANN401  # JSON of any shape
+    return found if found in EVERYWHERE else _pointer(found)
 
 
 def _pointer(found: Any) -> str:  # noqa: ANN401  # JSON of any shape

@@ -86,8 +86,36 @@ def test_what_the_values_secret_sets_is_saved_by_its_places_alone() -> None:
     assert found.hidden == ("/global/key", "/web/auth/a.b", "/web/auth/c~1d", "/web/list")
     assert "hunter2" not in found.text()
     assert hook_values.read_places(found.text()) == found
-    many = hook_values.HookPlaces(own=("/web/a",), hidden=tuple(f"/web/{number}" for number in range(9999)))
-    assert hook_values.read_places(many.text()) == hook_values.HookPlaces(own=("/web/a",))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "kept"),
+    [
+        (["/web/%d"], ("/web",)),
+        (["/web/auth/users/%d/password", "/global/key"], ("/web/auth/users", "/global/key")),
+        (["/web/%d/a", "/global/%d"], ("/web", "/global")),
+    ],
+)
+def test_more_hidden_places_than_can_be_kept_hide_more_and_not_less(
+    hidden: list[str], kept: tuple[str, ...]
+) -> None:
+    all_of_them = [text.replace("%d", str(number)) for number in range(9999) for text in hidden]
+    places = hook_values.HookPlaces(own=("/web/a",), hidden=tuple(dict.fromkeys(all_of_them)))
+    assert len(places.text()) <= hook_values.MAX_PLACES_BYTES
+    assert hook_values.read_places(places.text()) == hook_values.HookPlaces(own=("/web/a",), hidden=kept)
+
+
+def test_what_is_hidden_is_kept_beside_more_places_of_hooks_than_can_be() -> None:
+    own = tuple(f"/web/{number}" for number in range(9999))
+    found = hook_values.HookPlaces(own=own, hidden=("/web/password",)).text()
+    assert hook_values.known_places(found) is None, "where hooks wrote to is not known"
+    read = hook_values.read_places(found)
+    assert read is not None
+    assert read.hidden == ("/web/password",)
+    long = hook_values.HookPlaces(own=own, hidden=("/web/" + "x" * 40_000, f"/{'y' * 40_000}")).text()
+    assert hook_values.read_places(long) == hook_values.HookPlaces(
+        hidden=hook_values.EVERYWHERE, is_known=False
+    )
 
 
 def test_more_places_than_an_annotation_holds_are_not_saved() -> None:

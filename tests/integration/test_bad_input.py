@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration import admitting, operator_process, operator_site
+from tests.integration import admitting, operator_process, operator_site, requiring
 
 pytestmark = pytest.mark.integration
 
@@ -174,6 +174,69 @@ def test_a_module_hook_without_configuration_holds_up_only_its_module(site: oper
     site.config(api="note: an edit ends the wait for the next try")
     operator.wait_ready()
     assert site.revisions() == {"web": 1, "api": 1}
+
+
+ODD_CHARTS = {
+    "nonsense": ("values.schema.json", '{"allOf": 5}'),
+    "number": ("values.schema.json", '{"$id": 5}'),
+    "address": ("values.schema.json", '{"$id": "http://["}'),
+    "dependencies": ("Chart.yaml", "apiVersion: v2\nname: x\nversion: 1.0.0\ndependencies: 5\n"),
+}
+"""A file of a chart by the name of the module."""
+
+
+def write_odd_modules(site: operator_site.Site) -> None:
+    """Modules of one order in each of which something else is wrong."""
+    for name, (file, text) in ODD_CHARTS.items():
+        chart = site.module(f"020-{name}", values=f"{name}Enabled: true") / "chart"
+        (chart / "templates").mkdir(parents=True)
+        (chart / "Chart.yaml").write_text("apiVersion: v2\nname: x\nversion: 1.0.0\n")
+        (chart / file).write_text(text)
+    site.module("020-Hello", {"a": "b"})
+    site.module("020-off", {"a": "b"}, values="replicaCount: 1")
+    for name, values in (("schema", ""), ("broken", "broken: {size: 10}\n")):
+        openapi = site.module(f"020-{name}", values=f"{name}Enabled: true\n{values}") / "openapi"
+        openapi.mkdir()
+        text = "properties: {size: {maximum: 9}}" if values else "type: 7"
+        (openapi / "config-values.yaml").write_text(text)
+
+
+def test_what_is_wrong_in_the_files_of_one_module_is_the_state_of_that_module(
+    site: operator_site.Site, web: pathlib.Path
+) -> None:
+    write_odd_modules(site)
+    site.values("webEnabled: true\nweb: {color: green}\nhelloEnabled: true")
+    operator = site.start()
+
+    def settled() -> bool:
+        states = {name: each["state"] for name, each in requiring.rows(site).items()}
+        failed = {"nonsense", "number", "address", "dependencies", "hello", "schema", "broken"}
+        return states == {"web": "Ready", "off": "Disabled", **dict.fromkeys(failed, "Failed")}
+
+    operator.wait_until(settled, "each module has its own state")
+    found = requiring.rows(site)
+    assert "values.yaml, line 1, column 1, key replicaCount" in found["off"]["reason"]
+    for name, said in {
+        "nonsense": "allOf",
+        "dependencies": "020-dependencies/chart/Chart.yaml: dependencies must be a list",
+        "hello": "rename it",
+        "schema": "020-schema/openapi/config-values.yaml, line 1",
+        "broken": "broken.size: must be at most 9, not 10",
+    }.items():
+        assert said in found[name]["lastError"], name
+    assert site.data("web") == {"color": "green"}
+    assert "Traceback" not in operator.log
+    planned = site.command("plan")
+    assert "Traceback" not in planned.stderr
+    assert "020-schema/openapi/config-values.yaml, line 1" in planned.stdout
+    linted = site.command("module", "lint", str(site.modules))
+    assert linted.returncode == 1
+    for said in ("020-Hello", "key replicaCount", "020-address", "broken.size"):
+        assert said in linted.stdout
+    (site.modules / "020-broken" / "values.yaml").write_text("brokenEnabled: true")
+    site.config(broken="size: 8")
+    operator.wait_until(lambda: requiring.rows(site)["broken"]["state"] == "Ready", "an edit mends it")
+    operator.stop()
 
 
 @pytest.mark.slow

@@ -85,12 +85,13 @@ def test_at_the_start_all_violations_end_it_with_path_rule_and_source(
 ) -> None:
     schema(site.global_hooks, config_values="required: [domain]\nproperties: {domain: {type: string}}")
     site.config(web="{size: 10, password: hidden, nosuch: 1}")
-    (web / "values.yaml").write_text("webEnabled: true\nweb: {min: x}\n")
+    site.values("webEnabled: true\nweb: {min: x}\n")
+    (web / "values.yaml").unlink()
     said = refusal(site.start())
     assert "global: must have the key 'domain'" in said
     assert "web.size: must be at most 9, not 10" in said
     assert f'web.min: must be an integer, not "x" ({web}/openapi/config-values.yaml' in said
-    assert f"set in {web}/values.yaml" in said
+    assert f"set in {site.modules}/values.yaml" in said
     assert "web.password: must have at least 8 characters, not ***" in said
     assert "web.nosuch: the schema does not know this key" in said
     assert "hidden" not in said
@@ -195,14 +196,13 @@ def test_a_module_that_a_hook_enables_with_wrong_values_fails_before_helm(
     operator.wait_ready()
 
 
-@pytest.mark.parametrize("directory", ["modules/010-web", "global-hooks"])
-def test_a_schema_that_is_wrong_itself_stops_the_start_with_file_and_position(
-    site: operator_site.Site, web: pathlib.Path, directory: str
+def test_a_schema_of_global_values_that_is_wrong_itself_stops_the_start_with_file_and_position(
+    site: operator_site.Site, web: pathlib.Path
 ) -> None:
     rule = "properties:\n  a:\n    x-kubernetes-validations:\n    - {rule: slef > 1}\n"
-    schema(site.root / directory, config_values=rule)
+    schema(site.global_hooks, config_values=rule)
     said = refusal(site.start())
-    assert f"{site.root / directory}/openapi/config-values.yaml, line 4, column 7" in said
+    assert f"{site.global_hooks}/openapi/config-values.yaml, line 4, column 7" in said
     assert "undeclared reference to 'slef'" in said
 
 

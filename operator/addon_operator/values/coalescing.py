@@ -3,11 +3,22 @@
 Source: "Chart Dependency" and "Values" of the Helm documentation, and its package ``chart/common/util``.
 """
 
-import copy
 import dataclasses
 from collections.abc import Iterator
+from typing import Final
 
 from addon_operator.kernel import json_types, names
+
+MAX_CHARTS: Final = 1000
+"""How many charts there may be within a chart, once for each alias of them and of those around them."""
+MAX_BYTES: Final = 32 << 20
+"""How many characters values and ``dependencies`` of all these may have, once more for each import."""
+MAX_LEVELS: Final = 32
+"""How deep charts may lie within each other."""
+
+
+class TooManyChartsError(ValueError):
+    """A chart that Helm would make something endless of; the sentence says which bound it exceeds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,9 +33,41 @@ class Chart:
     charts: tuple["Chart", ...] = ()
 
 
-def uses(chart: Chart, name: str) -> list[json_types.JsonObject]:
-    """Return how a chart uses the one of that name: once per alias, and always if it does not say when."""
-    return [each for each in chart.dependencies if each.get("name") == name] or [{}]
+def check_size(chart: Chart) -> None:
+    """Raise :class:`TooManyChartsError` if it takes too long to work out the values of the charts within."""
+    count, size = _expanded(chart, MAX_LEVELS)
+    if count > MAX_CHARTS:
+        raise TooManyChartsError(
+            f"with all aliases there are more than {MAX_CHARTS} charts within the chart; remove some"
+        )
+    if size > MAX_BYTES:
+        raise TooManyChartsError(
+            f"with all aliases and import-values, the values of the charts within the chart have more than "
+            f"{MAX_BYTES >> 20} MiB; remove some"
+        )
+
+
+def _expanded(chart: Chart, levels: int) -> tuple[int, int]:
+    if not levels:
+        raise TooManyChartsError(f"charts lie more than {MAX_LEVELS} levels deep within each other")
+    imports = sum(len(_list(each.get("import-values"))) for each in chart.dependencies)
+    count, size = 1, len(repr((chart.values, chart.dependencies))) * (1 + imports)
+    below = {id(each): _expanded(each, levels - 1) for each in chart.charts}
+    for each, _ in uses(chart):
+        inner_count, inner_size = below[id(each)]
+        count, size = count + inner_count, size + inner_size
+    return count, size
+
+
+def uses(chart: Chart) -> Iterator[tuple["Chart", json_types.JsonObject]]:
+    """Yield charts directly within a chart: once per alias, and always if it does not say when."""
+    said: dict[str, list[json_types.JsonObject]] = {}
+    for dependency in chart.dependencies:
+        if isinstance(name := dependency.get("name"), str):
+            said.setdefault(name, []).append(dependency)
+    for each in chart.charts:
+        for dependency in said.get(each.name) or [{}]:
+            yield each, dependency
 
 
 def key_of(dependency: json_types.JsonObject, name: str) -> str:
@@ -34,10 +77,9 @@ def key_of(dependency: json_types.JsonObject, name: str) -> str:
 
 def enabled(chart: Chart, values: json_types.JsonObject) -> Iterator[tuple[str, Chart]]:
     """Yield charts directly within a chart that its coalesced values enable, with their values' keys."""
-    for each in chart.charts:
-        for dependency in uses(chart, each.name):
-            if is_enabled(dependency, values):
-                yield key_of(dependency, each.name), each
+    for each, dependency in uses(chart):
+        if is_enabled(dependency, values):
+            yield key_of(dependency, each.name), each
 
 
 def remaining(chart: Chart, values: json_types.JsonObject) -> Chart:
@@ -47,14 +89,13 @@ def remaining(chart: Chart, values: json_types.JsonObject) -> Chart:
 
 def _remaining(chart: Chart, level: json_types.JsonObject) -> Chart:
     charts, dependencies = [], []
-    for each in chart.charts:
-        for dependency in uses(chart, each.name):
-            if is_enabled(dependency, level):
-                key = key_of(dependency, each.name)
-                below = level.get(key)
-                rest = _remaining(each, below if isinstance(below, dict) else {})
-                charts.append(dataclasses.replace(rest, name=key))
-                dependencies.append({"name": key, "import-values": dependency.get("import-values")})
+    for each, dependency in uses(chart):
+        if is_enabled(dependency, level):
+            key = key_of(dependency, each.name)
+            below = level.get(key)
+            rest = _remaining(each, below if isinstance(below, dict) else {})
+            charts.append(dataclasses.replace(rest, name=key))
+            dependencies.append({"name": key, "import-values": dependency.get("import-values")})
     return dataclasses.replace(chart, dependencies=tuple(dependencies), charts=tuple(charts))
 
 
@@ -82,71 +123,65 @@ def _at(values: json_types.JsonValue, path: str) -> json_types.JsonValue:
 def coalesced(chart: Chart, values: json_types.JsonObject) -> json_types.JsonObject:
     """Lay values over those of a chart and of the charts within it; what they set to ``null`` is gone.
 
-    A ``null`` of a chart's own stays, like one for a key that the chart does not know.
+    A ``null`` of a chart's own stays, like one for a key that the chart does not know. The result shares what
+    is the same with ``values`` and the charts: it must not be changed.
     """
-    level = copy.deepcopy(values)
-    _coalesce(chart, level)
+    return _coalesced(_with_imports(chart), values)
+
+
+def _coalesced(chart: Chart, values: json_types.JsonObject) -> json_types.JsonObject:
+    """Do it for a chart whose own values hold all that it imports."""
+    level = _laid_over(values, chart.values)
+    for each, dependency in uses(chart):
+        key = key_of(dependency, each.name)
+        below = level.get(key, {})
+        if isinstance(below, dict):
+            level[key] = _coalesced(each, _with_globals(level, below))
     return level
 
 
-def _coalesce(chart: Chart, level: json_types.JsonObject) -> None:
-    for key, own in _own_values(chart).items():
-        if key not in level:
-            level[key] = copy.deepcopy(own)
-        elif level[key] is None:
-            del level[key]
-        else:
-            _lay_over(level[key], own)
-    for each in chart.charts:
-        for dependency in uses(chart, each.name):
-            below = level.setdefault(key_of(dependency, each.name), {})
-            if isinstance(below, dict):
-                _pass_globals_on(level, below)
-                _coalesce(each, below)
-
-
-def _lay_over(over: json_types.JsonValue, under: json_types.JsonValue) -> None:
-    """Fill a mapping from the one below it, in place."""
-    if not isinstance(over, dict) or not isinstance(under, dict):
-        return
+def _laid_over(over: json_types.JsonObject, under: json_types.JsonObject) -> json_types.JsonObject:
+    """Return a mapping filled from the one below it; its ``null`` removes what is there."""
+    filled = {key: value for key, value in over.items() if value is not None or key not in under}
     for key, value in under.items():
         if key not in over:
-            over[key] = copy.deepcopy(value)
-        elif over[key] is None:
-            del over[key]
-        else:
-            _lay_over(over[key], value)
+            filled[key] = value
+        elif isinstance(inner := over[key], dict) and isinstance(value, dict):
+            filled[key] = _laid_over(inner, value)
+    return filled
 
 
-def _pass_globals_on(level: json_types.JsonObject, below: json_types.JsonObject) -> None:
+def _with_globals(level: json_types.JsonObject, below: json_types.JsonObject) -> json_types.JsonObject:
+    """Return the values of a chart within another one, with the ``global`` values of that."""
     own, above = below.get(names.GLOBAL_KEY) or {}, level.get(names.GLOBAL_KEY) or {}
     if not isinstance(own, dict) or not isinstance(above, dict):
-        return
-    for key, value in copy.deepcopy(above).items():
-        if isinstance(value, dict) and isinstance(own.get(key), dict):
-            _lay_over(value, own[key])
-        elif isinstance(own.get(key), dict):
-            continue
-        own[key] = value
-    below[names.GLOBAL_KEY] = own
+        return below
+    if not own:
+        return {**below, names.GLOBAL_KEY: above}
+    passed = {**own}
+    for key, value in above.items():
+        inner = own.get(key)
+        if isinstance(value, dict) and isinstance(inner, dict):
+            passed[key] = _laid_over(value, inner)
+        elif not isinstance(inner, dict):
+            passed[key] = value
+    return {**below, names.GLOBAL_KEY: passed}
 
 
-def _own_values(chart: Chart) -> json_types.JsonObject:
-    """Return a chart's own values, with those that it imports from the charts within it."""
-    imports = [
-        (each, dependency, wanted)
-        for each in chart.charts
-        for dependency in uses(chart, each.name)
-        for wanted in _list(dependency.get("import-values"))
-    ]
-    if not imports:
-        return chart.values
-    own = copy.deepcopy(chart.values)
-    for each, dependency, wanted in imports:
-        given = own.get(key_of(dependency, each.name))
-        found = coalesced(each, given if isinstance(given, dict) else {})
-        _lay_over(own, _imported(found, wanted))
-    return own
+def _with_imports(chart: Chart) -> Chart:
+    """Return the chart with its own values as its templates find them: with those that it imports.
+
+    Like Helm, it begins with the innermost charts, so that each import is worked out once.
+    """
+    resolved = dataclasses.replace(chart, charts=tuple(map(_with_imports, chart.charts)))
+    values = chart.values
+    for each, dependency in uses(resolved):
+        if wanted := _list(dependency.get("import-values")):
+            given = values.get(key_of(dependency, each.name))
+            found = _coalesced(each, given if isinstance(given, dict) else {})
+            for one in wanted:
+                values = _laid_over(values, _imported(found, one))
+    return dataclasses.replace(resolved, values=values)
 
 
 def _imported(found: json_types.JsonObject, wanted: json_types.JsonValue) -> json_types.JsonObject:

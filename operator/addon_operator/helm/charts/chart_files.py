@@ -9,10 +9,11 @@ import enum
 import hashlib
 import os
 import pathlib
-import re
 import stat
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
+
+import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import plain_files, subcharts
@@ -58,19 +59,23 @@ _VARYING: Final = (
     rb"rand\w+|shuffle|uuidv4|gen(?:PrivateKey|CA|CAWithKey|SelfSignedCert\w*|SignedCert\w*)|htpasswd|bcrypt|"
     rb"encryptAES|now|ago|(?:html)?[dD]ate(?:InZone|_in_zone)?|IsInstall|IsUpgrade|Revision"
 )
+# RE2 searches in linear time, and lets other threads run meanwhile: charts and values are anybody's.
 _WORDS: Final = {
-    Mention.CAPABILITIES: re.compile(rb"\bCapabilities\b"),
-    Mention.LOOKUP: re.compile(rb"\blookup\b"),
-    Mention.FILES: re.compile(rb"\bFiles\b"),
-    Mention.TPL: re.compile(rb"\btpl\b"),
-    Mention.VARIATION: re.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b"),
-    Mention.ALL_APIS: re.compile(
-        rb"\{\{[^}]*?[.\"`]Capabilities\b(?!\s*\|\s*toString\b|\.(?:KubeVersion|HelmVersion|APIVersions\.Has)\b)"
-    ),
+    Mention.CAPABILITIES: re2.compile(rb"\bCapabilities\b"),
+    Mention.LOOKUP: re2.compile(rb"\blookup\b"),
+    Mention.FILES: re2.compile(rb"\bFiles\b"),
+    Mention.TPL: re2.compile(rb"\btpl\b"),
+    Mention.VARIATION: re2.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b"),
 }
-_API_GROUP: Final = re.compile(rb"[a-z][a-z0-9-]*+(?:\.[a-z0-9-]++)++(?=[\"'`/\s\\])")
+_SPACE: Final = rb"[ \t\n\r\f\v]*"
+_OF_CAPABILITIES: Final = re2.compile(
+    rb"[.\"`]Capabilities\b("
+    rb"(?:" + _SPACE + rb"\|" + _SPACE + rb"toString\b|\.(?:KubeVersion|HelmVersion|APIVersions\.Has)\b)?)"
+)
+"""Its group is empty unless what is read is not the list of APIs."""
+_API_GROUP: Final = re2.compile(rb"([a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+)[\"'`/ \t\n\r\f\v\\]")
 """What may be the name of an API group that is not built in: with a dot."""
-_NAMES_APIS: Final = re.compile(r"(?:^|/)(?:templates/|values\.yaml$)")
+_NAMES_APIS: Final = re2.compile(r"(?:^|/)(?:templates/|values\.yaml$)")
 """Files that say for which APIs a chart asks."""
 _ANYTHING: Final = ~Mention.NOTHING
 
@@ -221,7 +226,22 @@ def mentioned(content: bytes) -> Mention:
     for mention, word in _WORDS.items():
         if word.search(content):
             found |= mention
+    if Mention.CAPABILITIES in found and _reads_all_apis(content):
+        found |= Mention.ALL_APIS
     return found
+
+
+def _reads_all_apis(content: bytes) -> bool:
+    """Return whether an action, from ``{{`` to the next ``}``, reads the whole list of APIs."""
+    looked, is_open = 0, False
+    for read in _OF_CAPABILITIES.finditer(content):
+        closed = content.rfind(b"}", looked, read.start())
+        begin = looked if closed < 0 else closed + 1
+        is_open = (is_open and closed < 0) or content.find(b"{{", begin, read.start()) >= 0
+        looked = read.start()
+        if is_open and not read[1]:
+            return True
+    return False
 
 
 def named_api_groups(content: bytes) -> frozenset[str]:

@@ -9,7 +9,7 @@ import io
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from addon_operator.documents import manifest_diff
@@ -66,7 +66,9 @@ def read(module: names.ModuleName, directory: pathlib.Path, *, is_stock: bool = 
         found |= dict(_files(directory, DIRECTORY))
         if is_stock:
             _check_sizes(found)
-        return _chart(found, "", str(directory))
+        chart = _chart(found, str(directory))
+        coalescing.check_size(chart)
+        return chart
     except OSError as error:
         raise helm_errors.ChartError(module, f"cannot read {error.filename}: {error.strerror}") from error
     except ValueError as error:
@@ -149,10 +151,10 @@ def _unpacked(content: bytes, room: packed_files.Room, depth: int) -> Iterator[t
 
 def of_its_chart(path: str) -> list[str]:
     """Return the parts of a path within a packed chart, from the innermost chart's directory on."""
-    parts = path.split("/")
-    while len(parts) > 2 and parts[0] == DIRECTORY:
-        parts = parts[2:]
-    return parts
+    parts, start = path.split("/"), 0
+    while len(parts) > start + 2 and parts[start] == DIRECTORY:
+        start += 2
+    return parts[start:]
 
 
 def _is_packed_chart(path: str) -> bool:
@@ -178,27 +180,57 @@ def _counts(path: str) -> bool:
     return path.rpartition("/")[2] in _OF_A_CHART or _CRDS.search(path) is not None
 
 
-def _chart(files: Files, prefix: str, source: str) -> Subchart:
-    about = _mapping(files, f"{prefix}Chart.yaml")
-    listed = about.get("dependencies") or _mapping(files, f"{prefix}requirements.yaml").get("dependencies")
-    crds = [path for path in sorted(files) if path.startswith(f"{prefix}crds/") and prefix]
-    return Subchart(
-        str(about.get("name") or ""),
-        tuple(each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else (),
-        _mapping(files, f"{prefix}values.yaml"),
-        crds=tuple((f"{source}/{path}", files[path].decode(errors="replace")) for path in crds),
-        schema=_schema(files, f"{prefix}{SCHEMA}", source),
-        charts=tuple(_chart(files, below, source) for below in _within(files, prefix)),
-    )
+def _chart(files: Files, source: str) -> Subchart:
+    within: dict[str, list[str]] = {}
+    definitions: dict[str, list[str]] = {}
+    for path in sorted(files):
+        prefix, inside = _place(path)
+        if inside == ["Chart.yaml"] and prefix:
+            within.setdefault(_parent(prefix), []).append(prefix)
+        elif inside[0] == "crds" and prefix:
+            definitions.setdefault(prefix, []).append(path)
+    if sum(map(len, within.values())) > coalescing.MAX_CHARTS:
+        raise coalescing.TooManyChartsError(
+            f"there are more than {coalescing.MAX_CHARTS} charts within the chart; remove some"
+        )
+
+    def made(prefix: str, levels: int) -> Subchart:
+        if not levels:
+            raise coalescing.TooManyChartsError(
+                f"charts lie more than {coalescing.MAX_LEVELS} levels deep within each other"
+            )
+        about = _mapping(files, f"{prefix}Chart.yaml")
+        listed = about.get("dependencies") or _mapping(files, f"{prefix}requirements.yaml").get(
+            "dependencies"
+        )
+        return Subchart(
+            str(about.get("name") or ""),
+            tuple(each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else (),
+            _mapping(files, f"{prefix}values.yaml"),
+            crds=tuple(
+                (f"{source}/{path}", files[path].decode(errors="replace"))
+                for path in definitions.get(prefix, ())
+            ),
+            schema=_schema(files, f"{prefix}{SCHEMA}", source),
+            charts=tuple(made(below, levels - 1) for below in within.get(prefix, ())),
+        )
+
+    return made("", coalescing.MAX_LEVELS)
+
+
+def _place(path: str) -> tuple[str, list[str]]:
+    """Return the directory of the chart that a file belongs to, with a slash, and its path from there on."""
+    parts = of_its_chart(path)
+    return path[: len(path) - len("/".join(parts))], parts
+
+
+def _parent(prefix: str) -> str:
+    """Return the directory of the chart around another one."""
+    return "".join(f"{part}/" for part in prefix.split("/")[:-3])
 
 
 def _schema(files: Files, path: str, source: str) -> tuple[str, str] | None:
     return (f"{source}/{path}", files[path].decode(errors="replace")) if path in files else None
-
-
-def _within(files: Iterable[str], prefix: str) -> list[str]:
-    pattern = re.compile(rf"{re.escape(prefix)}{DIRECTORY}/[^/]+/Chart\.yaml")
-    return sorted(path.removesuffix("Chart.yaml") for path in files if pattern.fullmatch(path))
 
 
 def _mapping(files: Files, path: str) -> json_types.JsonObject:

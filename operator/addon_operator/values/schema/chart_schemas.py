@@ -88,6 +88,7 @@ class ChartSchemas:
             return found
         # Helm 4 leaves out a null of the chart's own, and Helm 3 does not: both refuse it where the key is
         # required. That is how charts say that somebody has to set it.
+        level = json_documents.copy(level)
         _leave_out(level, own)
         required = {(keys[:-1], f"{schema_messages.MISSING_KEY}{keys[-1]!r}") for keys in own}
         missing = [one for one in _violations(chart, level, ()) if (one.keys, one.rule) in required]

@@ -4,6 +4,8 @@ import dataclasses
 import re
 from typing import Final
 
+import re2  # type: ignore[import-untyped]  # has no stubs
+
 from addon_operator.documents import quotations
 
 _ERROR: Final = "Error: "
@@ -21,23 +23,23 @@ _TOO_LARGE: Final = re.compile(
 _MISSING_NAMESPACE: Final = re.compile(r'namespaces "(?P<namespace>[-a-z0-9]+)" not found')
 _REMEDIES: Final = (
     (
-        re.compile(r"is larger than the maximum file size"),
+        re2.compile(r"is larger than the maximum file size"),
         "; leave the file out of the chart with .helmignore",
     ),
     (
-        re.compile(r"chart requires kubeVersion"),
+        re2.compile(r"chart requires kubeVersion"),
         "; use a version of the chart that is made for this cluster",
     ),
     (
-        re.compile(r"<[^>\n]*\.Values\.global\.[^>\n]*>: nil pointer"),
+        re2.compile(r"<[^>\n]*\.Values\.global\.[^>\n]*>: nil pointer"),
         "; a public chart gets those keys of the shared global that chart.global in module.yaml lists",
     ),
     (
-        re.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready"),
+        re2.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready"),
         "; HELM_TIMEOUT says how long a step of Helm may take",
     ),
     (
-        re.compile(
+        re2.compile(
             r"field is immutable|updates to \S+(?: \S+){0,3} for fields|may not be specified when strategy"
         ),
         "; delete the object, and Helm creates it again",

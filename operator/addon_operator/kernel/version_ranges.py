@@ -19,7 +19,7 @@ _VERSION: Final = (
     rf"v?(?P<numbers>{_NUMBER}(?:\.{_NUMBER}){{0,2}})(?P<rest>-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"
 )
 _CLAUSE: Final = re.compile(rf"(?P<operator>!=|>=|=>|<=|=<|~>|[=<>~^]?)\s*{_VERSION}")
-_HYPHEN: Final = re.compile(r"\s+-\s+")
+_HYPHEN: Final = re.compile(r"(?<!\s)\s+-\s+")
 _SEPARATOR: Final = re.compile(r"\s*,\s*|\s+|$")
 _SAME: Final = {"=>": ">=", "=<": "<=", "~>": "~"}
 _PARTS: Final = 3

@@ -1,16 +1,21 @@
 """Hiding sensitive values: what the values Secret sets, and texts that were made of such values."""
 
 import base64
+import bisect
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
+
+import ahocorasick_rs
 
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import schemas
 
 MIN_LENGTH: Final = 4
 """Shorter values are left alone: they would be found everywhere, and keep no secret."""
+_LONG: Final = 64
+_HIDDEN: Final = schemas.HIDDEN.encode()
 
 
 def without_secrets(value: json_types.JsonObject, secret: json_types.JsonObject) -> json_types.JsonObject:
@@ -76,15 +81,27 @@ def sensitive_texts(value: json_types.JsonValue, masked: json_types.JsonValue) -
 def redactor(texts: Iterable[str]) -> Callable[[str], str]:
     """Return a function that shows :data:`.HIDDEN` in the place of the texts.
 
-    They are found as they are, as JSON and YAML escape them, in base64, and line by line.
+    They are found as they are, as JSON and YAML escape them, in base64, and line by line. However many there
+    are, a text is searched once for all that are short, and once for each of the others that fits into it.
     """
-    forms = sorted({form for text in texts for form in _forms(text)}, key=lambda form: (-len(form), form))
+    forms = {form.encode(errors="surrogatepass") for text in texts for form in _forms(text)}
+    long = sorted((form for form in forms if len(form) > _LONG), key=lambda form: (-len(form), form))
+    lengths = [-len(form) for form in long]
+    # To prepare the search takes time in proportion to the square of the longest form.
+    short = ahocorasick_rs.BytesAhoCorasick(
+        sorted(form for form in forms if len(form) <= _LONG),
+        matchkind=ahocorasick_rs.MatchKind.LeftmostLongest,
+    )
 
     def redact(text: str) -> str:
-        # A pattern of one long value takes seconds to compile, and one of many values to search with.
-        for form in forms:
-            text = text.replace(form, schemas.HIDDEN)
-        return text
+        shown = text.encode(errors="surrogatepass")
+        for form in long[bisect.bisect_left(lengths, -len(shown)) :]:
+            shown = shown.replace(form, _HIDDEN)
+        found, at = [], 0
+        for _, start, end in short.find_matches_as_indexes(shown):
+            found += [shown[at:start], _HIDDEN]
+            at = end
+        return b"".join([*found, shown[at:]]).decode(errors="surrogatepass")
 
     return redact
 
@@ -121,4 +138,4 @@ def _forms(text: str) -> Iterator[str]:
             yield json.dumps(part, ensure_ascii=False)[1:-1]
             yield part.replace("'", "''")
     if len(text) >= MIN_LENGTH:
-        yield base64.b64encode(text.encode()).decode()
+        yield base64.b64encode(text.encode(errors="surrogatepass")).decode()

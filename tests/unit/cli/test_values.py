@@ -1,6 +1,7 @@
 """``addon-operator values``: what authors see of the values of their modules."""
 # ruff: noqa: E501 - rows of tables
 
+import functools
 import json
 import pathlib
 import textwrap
@@ -10,6 +11,7 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
+from addon_operator.process import values_worker
 
 CONFIG_SCHEMA = """
     required: [domain]
@@ -327,3 +329,16 @@ def test_data_of_a_secret_that_is_not_base64_is_an_error(modules: Directory) -> 
         found for found in modules.findings("--secret", "secret.yaml") if found[1] == "secret.yaml"
     ]
     assert problem == "secret.yaml: data of a Secret must be base64; use stringData"
+
+
+def test_a_schema_that_takes_for_ever_ends_with_a_sentence(
+    modules: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounded = functools.partial(values_worker.ValuesWorker, seconds=1.0)
+    monkeypatch.setattr(values_worker, "ValuesWorker", bounded)
+    twice = {f"d{level}": {"allOf": [{"$ref": f"#/definitions/d{level + 1}"}] * 2} for level in range(40)}
+    schema = {"definitions": {**twice, "d40": {"type": "object"}}, "allOf": [{"$ref": "#/definitions/d0"}]}
+    modules.write("modules/001-web-shop/openapi/config-values.yaml", yaml.safe_dump(schema))
+    ((_, subject, problem), *_) = modules.findings()
+    assert subject == "web-shop"
+    assert "cannot be checked: it took more than 1 s" in problem

@@ -72,3 +72,56 @@ def test_values_are_imported_from_charts_within(wanted: object, made: dict[str, 
     found = coalescing.coalesced(web, {})
     del found["db"]
     assert found == made
+
+
+def chain(levels: int, *dependencies: dict[str, Any]) -> coalescing.Chart:
+    found = chart("db", {"exports": {"data": {"port": 1}}})
+    for _ in range(levels):
+        found = chart("db", {"exports": {"data": {"size": 1}}}, found, dependencies=dependencies)
+    return found
+
+
+TWICE = ({"name": "db", "alias": "one"}, {"name": "db", "alias": "two"})
+
+
+@pytest.mark.parametrize(
+    ("large", "said"),
+    [
+        (chain(24, *TWICE), "more than 1000 charts within the chart; remove some"),
+        (chain(500), "more than 32 levels deep within each other"),
+        (chart("web", {"text": "x" * (33 << 20)}), "have more than 32 MiB; remove some"),
+        (
+            chart(
+                "web",
+                {"text": "x" * (4 << 20)},
+                chart("db", {}),
+                dependencies=[{"name": "db", "import-values": ["data"] * 9}],
+            ),
+            "have more than 32 MiB; remove some",
+        ),
+    ],
+    ids=["aliases of aliases", "levels", "values", "imports"],
+)
+def test_charts_within_are_counted_before_their_values_are_worked_out(
+    large: coalescing.Chart, said: str
+) -> None:
+    with pytest.raises(coalescing.TooManyChartsError, match=said):
+        coalescing.check_size(large)
+
+
+def test_charts_as_people_write_them_are_not_too_many() -> None:
+    coalescing.check_size(chain(8, *TWICE))
+    coalescing.check_size(chart("web", {}, *(chart(f"db{number}", {}) for number in range(999))))
+
+
+def test_imports_of_each_level_are_worked_out_once() -> None:
+    imports = {"name": "db", "import-values": ["data", {"child": "exports", "parent": "exports"}]}
+    made = coalescing.coalesced(chain(30, imports), {})
+    assert (made["port"], made["size"]) == (1, 1)
+
+
+def test_all_charts_within_share_the_global_values_of_the_chart() -> None:
+    wide = chart("web", {}, *(chart(f"db{number}", {}) for number in range(20)))
+    above: dict[str, Any] = {"b": "c"}
+    made: dict[str, Any] = coalescing.coalesced(wide, {"global": {"a": above}})
+    assert all(made[f"db{number}"]["global"]["a"] is above for number in range(20))

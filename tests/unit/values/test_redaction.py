@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from addon_operator.kernel import json_types
 from addon_operator.values import redaction
 from addon_operator.values.schema import schemas
+from tests.unit import costs
 
 
 def test_sensitive_texts_are_the_leaves_that_the_masked_document_hides() -> None:
@@ -140,3 +141,17 @@ def test_long_values_and_many_of_them_are_hidden_in_a_moment() -> None:
     # A pattern of them takes seconds to compile, and minutes to search with.
     assert time.process_time() - began < 1.0
     assert shown == f"{long[1:]}\n******"
+
+
+def test_a_line_is_searched_once_for_all_secrets() -> None:
+    redact = redaction.redactor([f"password-{number}" for number in range(20_000)])
+    line = "nothing to hide " * 20
+    few = redaction.redactor(["password-1"])
+    assert costs.seconds(redact, line) < 20 * costs.seconds(few, line)
+    assert redact(f"{line}password-19999") == f"{line}***"
+
+
+def test_texts_that_are_no_unicode_are_hidden_and_shown_all_the_same() -> None:
+    assert (
+        redaction.redactor(["s3cret\udcff"])("before \udcfe s3cret\udcff after") == "before \udcfe *** after"
+    )

@@ -11,7 +11,8 @@ from addon_operator.documents import yaml_reading
 from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.values import sources, store
+from addon_operator.process import values_worker
+from addon_operator.values import inspection, sources, store
 from addon_operator.values.schema import cel_rules, schema_loading, schemas
 
 
@@ -65,14 +66,20 @@ def check(
     """Look at all modules, whether they are enabled or not.
 
     ``config`` and ``secret`` are files in the place of the values ConfigMap and the values Secret; with
-    ``strict``, what checks nothing in a schema is an error.
+    ``strict``, what checks nothing in a schema is an error. Values are checked within the bounds of time and
+    memory that they have in a running operator.
     """
-    return _ValuesCheck(places, Level.ERROR if strict else Level.WARNING).run(config, secret)
+    level = Level.ERROR if strict else Level.WARNING
+    with values_worker.ValuesWorker() as inspector:
+        return _ValuesCheck(places, level, inspector).run(config, secret)
 
 
 class _ValuesCheck:
-    def __init__(self, places: values_files.Places, schema_level: Level) -> None:
+    def __init__(
+        self, places: values_files.Places, schema_level: Level, inspector: inspection.Inspector
+    ) -> None:
         self._places = places
+        self._inspector = inspector
         self._schema_level = schema_level
         self._findings: list[Finding] = []
         self._evaluator = cel_rules.CelEvaluator()
@@ -92,6 +99,7 @@ class _ValuesCheck:
             [files.values for files in modules],
             common,
             self._schemas(names.GLOBAL_KEY, self._places.global_hooks_dir),
+            self._inspector,
         )
         if config is not None:
             self._take_config(made, config, "ConfigMap")

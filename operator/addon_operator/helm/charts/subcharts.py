@@ -8,9 +8,10 @@ import dataclasses
 import io
 import os
 import pathlib
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
+
+import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
@@ -30,7 +31,7 @@ MAX_SCHEMA: Final = 5 * 1024 * 1024
 """How many bytes a schema may have: no file of a chart may have more for Helm."""
 ARCHIVES: Final = (".tgz", ".tar.gz")
 DIRECTORY: Final = "charts"
-_CRDS: Final = re.compile(r"(?:^|/)crds/.*\.(?:yaml|yml|json)$")
+_CRDS: Final = re2.compile(r"(?:^|/)crds/.*\.(?:yaml|yml|json)$")
 SCHEMA: Final = "values.schema.json"
 _ABOUT: Final = ("Chart.yaml", "requirements.yaml", "values.yaml", SCHEMA)
 _OF_A_CHART: Final = frozenset(_ABOUT)

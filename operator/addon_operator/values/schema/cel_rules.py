@@ -22,7 +22,9 @@ _FIRST_PROBLEM: Final = re.compile(r"ERROR: <input>:(?P<line>\d+):(?P<column>\d+
 _NOISE: Final = re.compile(r" \(in container '[^']*'\)")
 _NO_KEY: Final = "NOT_FOUND: Key not found in map"
 _TEXTS: Final = re.compile(
-    r"""[rRbB]{0,2}(?:'{3}.*?'{3}|"{3}.*?"{3}|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|//[^\n]*""", re.DOTALL
+    # A text without an end ends with the expression: it is no expression, and nothing is searched twice.
+    r"""[rRbB]{0,2}(?:'{3}.*?(?:'{3}|\Z)|"{3}.*?(?:"{3}|\Z)|'(?:\\.|[^'\\\n])*+'?|"(?:\\.|[^"\\\n])*+"?)|//[^\n]*""",
+    re.DOTALL,
 )
 _USES: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b(?:\s*\.\s*([A-Za-z_]\w*+)(?!\s*\())?")
 

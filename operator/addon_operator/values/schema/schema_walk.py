@@ -63,14 +63,29 @@ def facets(
 ) -> list[SchemaObject]:
     """Return the schemas and all that ``allOf`` adds to them, without references.
 
-    With ``alternatives`` also what ``anyOf`` and ``oneOf`` may add.
+    With ``alternatives`` also what ``anyOf`` and ``oneOf`` may add. Each schema is looked at once, whatever
+    number of ways lead to it.
+
+    Raises :class:`RecursionError` for a schema that holds itself in ``allOf``.
     """
     found: list[SchemaObject] = []
-    for schema in schemas:
-        resolved = dereference(schema, definitions)
-        found.append(resolved)
-        for keyword in LISTS_OF_SCHEMAS if alternatives else ("allOf",):
-            found += facets(resolved.get(keyword, ()), definitions, alternatives=alternatives)
+    keywords = LISTS_OF_SCHEMAS if alternatives else ("allOf",)
+    is_open: dict[int, bool] = {}
+
+    def collect(schemas: Iterable[SchemaObject]) -> None:
+        for schema in schemas:
+            if (seen := is_open.get(id(schema))) is not None:
+                if seen and not alternatives:
+                    raise RecursionError("a schema holds itself")
+                continue
+            is_open[id(schema)] = True
+            resolved = dereference(schema, definitions)
+            found.append(resolved)
+            for keyword in keywords:
+                collect(resolved.get(keyword, ()))
+            is_open[id(schema)] = False
+
+    collect(schemas)
     return found
 
 

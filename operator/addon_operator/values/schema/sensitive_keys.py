@@ -6,14 +6,16 @@ A name tells by its last word or words: ``adminPassword``, ``DB_PASSWORD`` and `
 
 import dataclasses
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
 
 from addon_operator.kernel import json_types
 
 HIDDEN: Final = "***"
 """What is shown of a sensitive value."""
 ANY: Final = "*"
+_TELLING: Final = 200
+"""How many characters of a name are looked at, from its end."""
 _PART: Final = re.compile(r"(?:\\.|[^.\\])+")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS: Final = frozenset({"password", "passwd", "passphrase", "passcode", "pwd"})
@@ -40,6 +42,8 @@ _VARIABLE: Final = ("name", "value")
 """The keys of an item in a list of environment variables."""
 
 Path = tuple[str, ...]
+_Tree: TypeAlias = "dict[str | None, _Tree]"
+_END: Final = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,14 +60,15 @@ class SensitiveKeys:
 
     def masked(self, value: json_types.JsonValue) -> json_types.JsonValue:
         """Return a copy of a section that shows :data:`HIDDEN` for each sensitive value."""
-        return _masked(value, self.paths, "" if self.by_name else None)
+        return _masked(value, (_tree(self.paths),), "" if self.by_name else None)
 
     def masked_at(self, path: Sequence[str], value: json_types.JsonValue) -> json_types.JsonValue:
         """Copy what stands, or will stand, at ``path`` (tokens of a JSON Pointer below the section)."""
-        paths, name = self.paths, ""
+        paths: Sequence[_Tree] = (_tree(self.paths),)
+        name = ""
         for token in path:
             paths = _below(paths, token)
-            if () in paths:
+            if _is_end(paths):
                 return HIDDEN
             # The items of a list, and what a mapping of secrets holds, are what their key says.
             name = name if token.isdecimal() or _is_plural(name) else token
@@ -81,13 +86,28 @@ def parse(path: str) -> Path:
     return parts
 
 
-def _below(paths: Sequence[Path], key: str) -> tuple[Path, ...]:
-    return tuple(path[1:] for path in paths if path and path[0] in (key, ANY))
+def _tree(paths: Iterable[Path]) -> _Tree:
+    """Return paths by their first keys, so that a key is looked up once however many there are."""
+    found: _Tree = {}
+    for path in paths:
+        below = found
+        for key in path:
+            below = below.setdefault(key, {})
+        below[_END] = {}
+    return found
 
 
-def _masked(value: json_types.JsonValue, paths: Sequence[Path], name: str | None) -> json_types.JsonValue:
+def _below(trees: Sequence[_Tree], key: str) -> tuple[_Tree, ...]:
+    return tuple(tree[each] for tree in trees for each in {key, ANY} if each in tree)
+
+
+def _is_end(trees: Sequence[_Tree]) -> bool:
+    return any(_END in tree for tree in trees)
+
+
+def _masked(value: json_types.JsonValue, paths: Sequence[_Tree], name: str | None) -> json_types.JsonValue:
     """Copy the value without what is sensitive; ``name`` is its key, ``None`` if names do not count."""
-    if () in paths:
+    if _is_end(paths):
         return HIDDEN
     if isinstance(value, dict):
         variable = name is not None and _is_variable(value)
@@ -124,7 +144,8 @@ def _is_variable(item: json_types.JsonObject) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(name)]
+    # The name of a mapping is looked at for each of its items.
+    return [word.lower() for word in _WORD.findall(name[-_TELLING:])]
 
 
 def _says_secret(name: str) -> bool:

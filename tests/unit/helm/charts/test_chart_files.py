@@ -9,6 +9,7 @@ import pytest
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, plain_files
 from addon_operator.kernel import names
+from tests.unit import costs
 from tests.unit.helm import fakes
 
 WEB = names.ModuleName("web")
@@ -237,3 +238,19 @@ def test_the_largest_files_of_a_chart_are_named_without_what_helm_does_not_get(
         "Chart.yaml (0.0 KiB)"
     )
     assert chart_files.largest(tmp_path / "gone") == ""
+
+
+@pytest.mark.parametrize("text", ["{", "{{", "a.", "a-a.", ".Capabilities", "{{ .APIVersions", "x "])
+def test_a_chart_is_searched_once_whatever_it_holds(
+    reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, text: str
+) -> None:
+    def make(size: int) -> pathlib.Path:
+        directory = module_dir / str(size)
+        write(directory, "Chart.yaml", "name: web")
+        write(directory, "templates/x.yaml", text * (size // len(text)))
+        return directory
+
+    def work(directory: pathlib.Path) -> None:
+        chart_files.ChartFilesReader(fakes.FakeClock()).read(WEB, directory)
+
+    assert costs.is_linear(make, work, 100_000)

@@ -4,6 +4,7 @@ import pytest
 
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import sensitive_keys
+from tests.unit import costs
 
 BY_NAME = sensitive_keys.SensitiveKeys(by_name=True)
 HIDDEN = sensitive_keys.HIDDEN
@@ -91,3 +92,23 @@ def test_paths_hide_whatever_is_there() -> None:
 def test_a_path_with_an_empty_part_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         sensitive_keys.parse(path)
+
+
+def test_a_long_name_above_many_items_is_looked_at_once_per_item_at_most() -> None:
+    def make(size: int) -> json_types.JsonObject:
+        return {"x" * size + "Secret": [{"name": "a", "value": "b"} for _ in range(size // 10)]}
+
+    assert costs.is_linear(make, BY_NAME.masked, 2000)
+    assert BY_NAME.masked({"x" * 2000 + "Password": "hunter2"}) == {"x" * 2000 + "Password": HIDDEN}
+
+
+def test_a_key_is_looked_up_once_however_many_paths_are_hidden() -> None:
+    def make(size: int) -> tuple[sensitive_keys.SensitiveKeys, json_types.JsonObject]:
+        paths = tuple((f"key{number}", "*", "deep") for number in range(size))
+        return sensitive_keys.SensitiveKeys(paths), {
+            f"key{number}": {"a": {"deep": 1}} for number in range(size)
+        }
+
+    assert costs.is_linear(make, lambda made: made[0].masked(made[1]), 2000)
+    hidden, value = make(2)
+    assert hidden.masked(value) == {f"key{number}": {"a": {"deep": HIDDEN}} for number in range(2)}

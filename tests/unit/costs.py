@@ -1,0 +1,28 @@
+"""How much longer work takes when what it is given grows."""
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+_T = TypeVar("_T")
+_TIMES: Final = 4
+_TRIES: Final = 3
+
+
+def is_linear(make: Callable[[int], _T], work: Callable[[_T], object], size: int) -> bool:
+    """Say whether four times as much takes about four times as long, and not sixteen times.
+
+    ``make`` returns something of a size; ``work`` is what takes long: some milliseconds for ``size``.
+    """
+    few, many = make(size), make(_TIMES * size)
+    return seconds(work, many) < 2 * _TIMES * seconds(work, few)
+
+
+def seconds(work: Callable[[_T], object], given: _T) -> float:
+    """Return the processor time of this thread for the fastest of three times."""
+    took = []
+    for _ in range(_TRIES):
+        began = time.thread_time()
+        work(given)
+        took.append(time.thread_time() - began)
+    return min(took)

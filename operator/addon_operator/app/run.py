@@ -156,7 +156,7 @@ class _Process:
         self._status.admit()
 
     def _load_modules(self) -> module_files.LoadedModules:
-        preflight.check_global_hooks_directory(self._settings)
+        preflight.check_global_hooks(self._settings)
         modules = preflight.load_modules(self._settings)
         for warning in modules.warnings:
             self._log.warning(warning)

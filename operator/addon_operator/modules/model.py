@@ -37,6 +37,13 @@ class Module:
     """``None`` if the module's directory itself is the chart, if there is one."""
     problem: str = ""
     """What is wrong with ``module.yaml``, if something is: the module fails, and nothing else does."""
+    hooks_problem: str = ""
+    """Why one of its hooks, or its ``enabled`` script, can never run: the module fails then, too."""
+
+    @property
+    def stopped_by(self) -> str:
+        """Why the module cannot run; empty if it can."""
+        return self.problem or self.hooks_problem
 
     @property
     def key(self) -> names.ValuesKey:

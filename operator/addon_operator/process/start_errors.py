@@ -4,12 +4,16 @@ import contextlib
 import errno
 import os
 import pathlib
+import shlex
+import stat
 from typing import Final
 
 from addon_operator.kernel import errors
 
 _SHEBANG_BYTES: Final = 256
-_ELF: Final = b"\x7fELF"
+ELF: Final = b"\x7fELF"
+"""How compiled programs begin."""
+_EXECUTABLE: Final = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 class ChildStartError(errors.AddonOperatorError):
@@ -32,15 +36,31 @@ def foresee(program: pathlib.Path) -> ChildStartError | None:
     """Say why an executable file could not be started, by its first line; ``None`` if it could."""
     try:
         with program.open("rb") as file:
-            head = file.read(len(_ELF))
+            head = file.read(len(ELF))
     except OSError as error:
         return explain(error, str(program), None)
     interpreter = _interpreter(program)
     if interpreter is not None and not os.path.exists(interpreter):  # noqa: PTH110 - it is a text
         return explain(OSError(errno.ENOENT, ""), str(program), None)
-    if interpreter is None and head != _ELF:
+    if interpreter is None and head != ELF:
         return explain(OSError(errno.ENOEXEC, ""), str(program), None)
     return None
+
+
+def is_executable(program: pathlib.Path) -> bool:
+    """Say whether the mode of a file lets somebody execute it; raises :class:`OSError` if it is not there."""
+    return bool(program.stat().st_mode & _EXECUTABLE)
+
+
+def not_executable(program: pathlib.Path) -> str:
+    """Say what mends a file without the mode to execute it, to be put behind its name."""
+    mend = f"is not executable; run 'chmod +x {shlex.quote(str(program))}'"
+    if not _mount_flags(program) & os.ST_RDONLY:
+        return mend
+    return (
+        f"{mend} where it comes from, as this place is read-only; files of a ConfigMap or Secret are "
+        "executable with 'defaultMode: 0555' in the volume"
+    )
 
 
 _ABOUT_A_PATH: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
@@ -79,12 +99,25 @@ def _missing(program: pathlib.Path) -> str:
 def _forbidden(program: pathlib.Path) -> str:
     if program.is_dir():
         return "it is a directory"
-    if not os.access(program, os.X_OK):
-        return f"it is not executable; run 'chmod +x {program}'"
+    if not is_executable(program):
+        return f"it {not_executable(program)}"
     interpreter = _interpreter(program)
     if interpreter is not None and not os.access(interpreter, os.X_OK):
         return f"its first line names the interpreter {interpreter}, which is not executable"
-    return "permission denied; is its file system mounted with noexec?"
+    if _mount_flags(program) & os.ST_NOEXEC:
+        return (
+            "its file system is mounted with noexec, so nothing starts from there; "
+            "mount it without noexec, or put the files into the image"
+        )
+    if not os.access(program, os.X_OK):
+        return f"this user may not execute it; run 'chmod a+rx {shlex.quote(str(program))}'"
+    return "permission denied; may this user enter the directories above it?"
+
+
+def _mount_flags(path: pathlib.Path) -> int:
+    with contextlib.suppress(OSError):
+        return os.statvfs(path).f_flag
+    return 0
 
 
 def _interpreter(program: pathlib.Path) -> str | None:

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors
 from addon_operator.process import workspaces
@@ -34,6 +35,14 @@ def _check_common_values(directories: Sequence[pathlib.Path]) -> None:
             f"{missing[0] / module_files.VALUES_FILE} does not exist, and STRICT_CHECK_VALUES_MODE_ENABLED "
             "demands it; write the file, which may be empty, or leave that setting out"
         )
+
+
+def check_global_hooks(settings: settings_module.Settings) -> None:
+    """Raise a :class:`ConfigurationError` if a global hook can never run, or their directory is missing."""
+    check_global_hooks_directory(settings)
+    found = hook_files.discover(hook_files.global_hooks_root(settings.global_hooks_dir))
+    if found.problem:
+        raise hook_files.HookFilesError(found.problem)
 
 
 def check_global_hooks_directory(settings: settings_module.Settings) -> None:

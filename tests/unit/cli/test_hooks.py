@@ -197,12 +197,17 @@ def test_queues_of_several_hooks_are_compared(modules: Directory) -> None:
     ]
 
 
-def test_a_script_that_is_not_executable_is_a_warning_and_with_strict_an_error(modules: Directory) -> None:
+def test_a_hook_that_is_not_executable_is_an_error_and_what_looks_like_one_with_strict(
+    modules: Directory,
+) -> None:
     modules.file(f"{WEB}/a.sh", "#!/bin/sh\n[ $1 = --config ]\n", 0o644)
     modules.file(f"{WEB}/notes.md", "", 0o644)
     modules.file(f"{WEB}/lib/common.sh", "", 0o644)
+    ((path, row),) = modules.files(exit_code=1).items()
+    assert row["errors"] == [f"it is not executable; run 'chmod +x {path}'"]
+    modules.file(f"{WEB}/a.sh", "text\n", 0o644).rename(f"{WEB}/a.what")
     ((path, row),) = modules.files().items()
-    assert row["warnings"] == [f"it is ignored because it is not executable; run 'chmod +x {path}'"]
+    assert "it is not a hook" in row["warnings"][0]
     modules.files("--strict", exit_code=1)
 
 
@@ -210,7 +215,7 @@ def test_a_script_that_is_not_executable_is_a_warning_and_with_strict_an_error(m
     ("text", "mode", "errors", "warnings"),
     [
         ("#!/bin/sh\nexit 1\n", 0o755, "", ""),
-        ("#!/bin/sh\n", 0o644, "", "it is not executable; run 'chmod +x modules/010-web/enabled'"),
+        ("#!/bin/sh\n", 0o644, "it is not executable; run 'chmod +x modules/010-web/enabled'", ""),
         ("#!/nowhere/sh\n", 0o755, "its first line names the interpreter /nowhere/sh", ""),
         ("exit 0\n", 0o755, "begin a script with a line such as", ""),
     ],
@@ -243,7 +248,7 @@ def test_one_hook_can_be_checked_by_itself(modules: Directory) -> None:
     assert list(modules.files(f"{WEB}/a.sh")) == [f"{WEB}/a.sh"]
     assert list(modules.files(f"{WEB}/b.sh", exit_code=1)) == [f"{WEB}/b.sh"]
     (row,) = modules.files(str(path)).values()
-    assert row["warnings"][0].startswith("it is ignored: it is a data file")
+    assert row["warnings"][0].startswith("it is ignored: it is data or a library")
 
 
 def test_hooks_find_the_libraries_and_their_own_directory(modules: Directory) -> None:

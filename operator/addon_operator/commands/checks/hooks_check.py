@@ -176,12 +176,12 @@ def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Itera
     for file, said in found.suspects:
         for path in _chosen([file], place):
             yield CheckedFile(path, place.owner, warnings=(f"it {said}",))
-    if (
-        place.only
-        and not place.script
-        and not _chosen([*found.executables, *(file for file, _ in found.suspects)], place)
-    ):
-        said = "it is ignored: it is a data file, is hidden, or is in a directory lib or venv"
+    for file, said in found.refused:
+        for path in _chosen([file], place):
+            yield CheckedFile(path, place.owner, errors=(f"it {said}",))
+    known = (*found.executables, *(file for file, _ in (*found.suspects, *found.refused)))
+    if place.only and not place.script and not _chosen(known, place):
+        said = "it is ignored: it is data or a library, is hidden, or is in a directory lib or venv"
         yield CheckedFile(place.only, place.owner, warnings=(said,))
 
 
@@ -191,9 +191,8 @@ def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
     if path is None:
         return
     checked = CheckedFile(path, place.owner, (hook_config.BindingRow(ENABLED, queue=""),))
-    if not os.access(path, os.X_OK):
-        said = f"it is ignored because it is not executable; run 'chmod +x {path}'"
-        yield dataclasses.replace(checked, warnings=(said,))
+    if not start_errors.is_executable(path):
+        yield dataclasses.replace(checked, errors=(f"it {start_errors.not_executable(path)}",))
     elif problem := start_errors.foresee(path):
         yield dataclasses.replace(checked, errors=(str(problem),))
     else:

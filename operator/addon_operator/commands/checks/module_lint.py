@@ -9,6 +9,7 @@ from typing import Final
 
 from addon_operator.commands.checks import values_check, values_files
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
+from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_files
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, dependencies, subcharts
@@ -41,7 +42,7 @@ def _modules(places: values_files.Places) -> Iterator[model.Module]:
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
         yield values_check.Finding(_WARNING, module.name, warning)
-    for warning in (*module_files.warnings_of_script(module), *_unused(module)):
+    for warning in (*_of_hooks(module), *_unused(module)):
         yield values_check.Finding(_WARNING, module.name, warning)
     if module.problem:
         return
@@ -58,6 +59,14 @@ def _of_module(module: model.Module) -> _Found:
     elif chart_files.is_complete(module.chart_directory):
         for problem in _of_chart(module):
             yield values_check.Finding(_ERROR, module.name, problem)
+
+
+def _of_hooks(module: model.Module) -> Iterator[str]:
+    """Yield a sentence for each file that might be meant as a hook and is none."""
+    try:
+        yield from hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).warnings
+    except hook_files.HookFilesError:
+        return  # It is what stops the module.
 
 
 def _unused(module: model.Module) -> Iterator[str]:

@@ -93,8 +93,8 @@ class _ValuesCheck:
             common.append(file)
             modules += self._modules(directory, file)
         for files in module_files.in_run_order(modules):
-            if files.module.problem:
-                self._add(Level.ERROR, _subject(files.module), files.module.problem)
+            if files.module.stopped_by:
+                self._add(Level.ERROR, _subject(files.module), files.module.stopped_by)
         made = store.ValuesStore(
             [files.values for files in modules],
             common,

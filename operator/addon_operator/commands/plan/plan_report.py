@@ -109,8 +109,8 @@ def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: 
         return ReleaseReport(PlanStep.DELETE, "the module is disabled and has a release")
     if module.name not in made.enabled:
         return ReleaseReport(PlanStep.NOTHING, "the module is disabled and has no release")
-    if module.problem:
-        return ReleaseReport(PlanStep.UNKNOWN, module.problem)
+    if module.stopped_by:
+        return ReleaseReport(PlanStep.UNKNOWN, module.stopped_by)
     if not module.has_chart:
         return ReleaseReport(PlanStep.HOOKS, "the module has no chart")
     if maintenance:

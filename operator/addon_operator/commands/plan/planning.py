@@ -50,7 +50,7 @@ async def make(
     the debug socket. Raises what keeps the operator from starting, and an
     :class:`.AddonOperatorError` when the discovery fails.
     """
-    preflight.check_global_hooks_directory(settings)
+    preflight.check_global_hooks(settings)
     loaded = preflight.load_modules(settings)
     chosen = _chosen(only, [files.module.name for files in loaded.modules])
     notes: list[str] = [*settings.warnings, *loaded.warnings]
@@ -289,5 +289,9 @@ class _Planner:
 
 
 def _notes_on_go_hooks(module: model.Module) -> Iterator[str]:
-    for name in hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).go_hooks:
+    try:
+        found = hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY)
+    except hook_files.HookFilesError:
+        return  # It is what stops the module.
+    for name in found.go_hooks:
         yield f"module {module.name}: {name} {hook_files.GO_VERDICT}"

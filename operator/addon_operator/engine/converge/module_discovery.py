@@ -1,7 +1,6 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
 
 import dataclasses
-import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -13,6 +12,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.informers import informers
 from addon_operator.modules import model, plan, requirements
+from addon_operator.process import start_errors
 from addon_operator.values import sources, store
 
 _SHOWN: Final = 5
@@ -102,7 +102,8 @@ class Discovery:
         if module.problem:
             return verdict_on_wrong(module, flag, is_there=is_there)
         script = module.enabled_script
-        if not flag.enabled or script is None or not os.access(script, os.X_OK):
+        # A script that nobody may execute stops the module itself.
+        if not flag.enabled or script is None or not start_errors.is_executable(script):
             return model.Verdict(module.name, flag.enabled, flag.reason)
         try:
             return await self._runner.enabled(

@@ -1,5 +1,6 @@
 """Finding hooks on disk."""
 
+import enum
 import os
 import pathlib
 import stat
@@ -7,22 +8,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from addon_operator.engine.hooks import hook_names
 from addon_operator.kernel import errors
+from addon_operator.process import start_errors
 
 HOOKS_DIRECTORY: Final = "hooks"
 _VENV: Final = "venv"
-LIBRARY: Final = "lib"
-_PASSED_DIRECTORIES: Final = frozenset({LIBRARY, _VENV, "__pycache__"})
+_PASSED_DIRECTORIES: Final = frozenset({hook_names.LIBRARY, _VENV, "__pycache__"})
 _DATA_SUFFIXES: Final = frozenset({".yaml", ".json", ".md", ".txt"})
-_EXECUTABLE: Final = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 GO_SUFFIX: Final = ".go"
 GO_VERDICT: Final = (
     "is a Go hook, which is compiled into the Go operator: it never runs here; rewrite it as an executable"
 )
 _HEAD_BYTES: Final = 64 * 1024
-_MARKS_OF_HOOKS: Final = (b"--config", b"__config__", b"hook::", b"addon_operator")
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_MARKS_OF_HOOKS: Final = (b"--config", b"__config__", b"hook::run", b"hook.run(")
 """Stand in hooks, by hand and with the libraries, and hardly in what hooks include."""
+_INTO_LIBRARY: Final = f"put a library into {hook_names.LIBRARY}/, next to the hooks"
 
 _Identity: TypeAlias = tuple[int, int]
 
@@ -48,6 +51,13 @@ class HookFiles:
     """Sorted by name."""
     suspects: tuple[tuple[HookFile, str], ...] = ()
     """Files that look like hooks and are none, each with the part of a sentence after its path."""
+    refused: tuple[tuple[HookFile, str], ...] = ()
+    """Hooks that can never run, each with the part of a sentence after its path."""
+
+    @property
+    def problem(self) -> str:
+        """What stops the owner of the hooks: a clause for each of the refused; empty if there are none."""
+        return "; ".join(f"hook {file.path} {verdict}" for file, verdict in self.refused)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -95,19 +105,22 @@ def discover(root: pathlib.Path) -> HookFiles:
     """Return all hooks below ``root``, which need not exist.
 
     A hook is an executable file; symbolic links are followed. Directories called ``lib`` or ``venv``, hidden
-    entries, and ``.yaml``, ``.json``, ``.md`` and ``.txt`` files are ignored; any other file that is not
-    executable is a warning.
+    entries, and ``.yaml``, ``.json``, ``.md`` and ``.txt`` files are ignored. Another file that is not
+    executable is ignored if its name says that it is data or a library, and refused if it begins
+    as a program.
 
     Raises :class:`HookFilesError` when a directory cannot be read.
     """
     if not root.exists():
         return HookFiles()
     found = sorted(_files(root, "", frozenset()), key=lambda file: file.name)
-    verdicts = [(file, _verdict(file)) for file in found]
-    return HookFiles(
-        executables=tuple(file for file, verdict in verdicts if verdict is None),
-        suspects=tuple((file, verdict) for file, verdict in verdicts if verdict is not None),
-    )
+    verdicts = [(file, *_verdict(file)) for file in found]
+    told = {
+        judged: tuple((file, said) for file, verdict, said in verdicts if verdict is judged)
+        for judged in _Verdict
+    }
+    hooks = tuple(file for file, _ in told[_Verdict.HOOK])
+    return HookFiles(hooks, told[_Verdict.SUSPECT], told[_Verdict.REFUSED])
 
 
 def _files(directory: pathlib.Path, prefix: str, above: frozenset[_Identity]) -> Iterator[HookFile]:
@@ -141,33 +154,60 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _verdict(file: HookFile) -> str | None:
+class _Verdict(enum.Enum):
+    HOOK = enum.auto()
+    IGNORED = enum.auto()
+    SUSPECT = enum.auto()
+    REFUSED = enum.auto()
+
+
+_Judged: TypeAlias = tuple[_Verdict, str]
+
+
+def _verdict(file: HookFile) -> _Judged:
     try:
         mode = file.path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            return _Verdict.SUSPECT, "is ignored: it is not a regular file"
+        if file.path.suffix == GO_SUFFIX:
+            return _Verdict.SUSPECT, GO_VERDICT
+        if start_errors.is_executable(file.path):
+            return _Verdict.HOOK, ""
+        return _not_executable(file)
     except OSError as error:
-        return f"is ignored: {error.strerror}"
-    if not stat.S_ISREG(mode):
-        return "is ignored: it is not a regular file"
-    if file.path.suffix == GO_SUFFIX:
-        return GO_VERDICT
-    return None if mode & _EXECUTABLE else _not_executable(file.path)
+        return _Verdict.SUSPECT, f"is ignored: {error.strerror}"
 
 
-def _not_executable(path: pathlib.Path) -> str:
-    """Say what becomes of such a file, with harmless advice: an executable library would be asked."""
+def _not_executable(file: HookFile) -> _Judged:
+    """Judge such a file by its name, and by how it begins: an executable library would be asked."""
+    if hook_names.is_data(file.name):
+        return _Verdict.IGNORED, ""
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
+        with file.path.open("rb") as opened:
+            head = opened.read(_HEAD_BYTES).removeprefix(_BYTE_ORDER_MARK)
     except OSError as error:
-        return f"is ignored: {error.strerror}"
-    if not head.startswith(b"#!"):
-        return (
-            "is ignored: it is neither executable nor begins with '#!', so it is not a hook; "
-            f"put a library into {LIBRARY}/, next to the hooks"
-        )
-    if any(mark in head for mark in _MARKS_OF_HOOKS):
-        return f"is ignored because it is not executable; run 'chmod +x {path}'"
-    return (
-        f"is ignored because it is not executable; put a library into {LIBRARY}/, next to the hooks, "
-        f"and run 'chmod +x {path}' only if it answers --config as a hook"
+        return _Verdict.REFUSED, f"is not executable, and cannot be read: {error.strerror}; see its mode"
+    is_program = head.startswith((b"#!", start_errors.ELF))
+    is_hook = any(mark in head for mark in _MARKS_OF_HOOKS)
+    if hook_names.is_library(file.name):
+        return _named_like_a_library(file.path) if is_program and is_hook else (_Verdict.IGNORED, "")
+    if is_program or is_hook or (head and not file.path.suffix):
+        return _Verdict.REFUSED, _mend(file.path, is_program=is_program, is_hook=is_hook)
+    if hook_names.may_be_included(file.name):
+        return _Verdict.IGNORED, ""
+    return _Verdict.SUSPECT, (
+        f"is ignored: it is neither executable nor begins with '#!', so it is not a hook; {_INTO_LIBRARY}"
     )
+
+
+def _named_like_a_library(path: pathlib.Path) -> _Judged:
+    mend = start_errors.not_executable(path)
+    return _Verdict.SUSPECT, f"is ignored, because its name is one of a library, and it {mend}"
+
+
+def _mend(path: pathlib.Path, *, is_program: bool, is_hook: bool) -> str:
+    mend = start_errors.not_executable(path)
+    if not is_program:
+        begin = "does not begin with a line such as '#!/usr/bin/env bash'"
+        return f"{begin}, and {mend}; if it is not a hook, {_INTO_LIBRARY}"
+    return mend if is_hook else f"{mend}, or, if hooks include it, {_INTO_LIBRARY}"

@@ -179,8 +179,11 @@ class HookRunner:
     ) -> tuple[state.Hook, ...]:
         """Ask the hooks of a module, or the global ones, for their configuration.
 
-        Raises :class:`.HookConfigError` for the first one that is invalid.
+        Raises :class:`.HookFilesError` if one can never run, and :class:`.HookConfigError` for the first one
+        that is invalid.
         """
+        if files.problem:
+            raise hook_files.HookFilesError(files.problem)
         kind = hook_config.HookKind.GLOBAL if module is None else hook_config.HookKind.MODULE
         place = "" if module is None else f"module {module}: "
         for warning in files.warnings:

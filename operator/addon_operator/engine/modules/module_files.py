@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_problems, stock_schemas
 from addon_operator.helm.charts import (
     chart,
@@ -19,6 +20,7 @@ from addon_operator.helm.charts import (
 )
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config, requirements
+from addon_operator.process import start_errors
 from addon_operator.values import inspection, sources, store
 from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensitive_keys
 
@@ -222,8 +224,20 @@ def module_of(
         enabled_script=_enabled_script(path),
         config=config,
         stock=stock,
+        hooks_problem=wrong.attempt(lambda: _hooks_problem(path), ""),
         problem=wrong.text,
     )
+
+
+def _hooks_problem(path: pathlib.Path) -> str:
+    try:
+        found = [hook_files.discover(path / hook_files.HOOKS_DIRECTORY).problem]
+    except hook_files.HookFilesError as error:
+        found = [str(error)]
+    script = _enabled_script(path)
+    if script is not None and not start_errors.is_executable(script):
+        found.append(f"the enabled script {script} {start_errors.not_executable(script)}")
+    return "; ".join(filter(None, found))
 
 
 def _check_name(path: pathlib.Path) -> None:
@@ -415,15 +429,7 @@ def _same_name(name: str, one: pathlib.Path, other: pathlib.Path) -> str:
     return f"two directories hold a module named {name!r}: {one} and {other}; rename or remove one of them"
 
 
-def warnings_of_script(module: model.Module) -> Iterator[str]:
-    """Yield a sentence if the module has an ``enabled`` script that cannot be run."""
-    script = module.enabled_script
-    if script is not None and not os.access(script, os.X_OK):
-        yield f"{script} is not executable and is ignored; make it executable with 'chmod +x'"
-
-
 def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
-    not_run = (warning for files in found for warning in warnings_of_script(files.module))
     of_configs = (warning for files in found for warning in files.module.config.warnings)
     of_schemas = (warning for files in found for warning in files.values.schemas.warnings)
-    return (*not_run, *of_configs, *of_schemas)
+    return (*of_configs, *of_schemas)

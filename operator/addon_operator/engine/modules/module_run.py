@@ -205,9 +205,9 @@ def module_runner(
 
 
 def _check(task: tasks.Task, module: model.Module) -> None:
-    if module.problem:
+    if module.stopped_by:
         task.step_aside()
-        raise errors.ModuleError(module.name, module.problem)
+        raise errors.ModuleError(module.name, module.stopped_by)
 
 
 def _begin_try(task: tasks.Task, module: state.ModuleState) -> None:

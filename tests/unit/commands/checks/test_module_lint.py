@@ -44,9 +44,12 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"chart/values.schema.json": '{"required": ["a"]}'}, "web: must have the key 'a'"),
         ({"openapi/values.yaml": "type: [\n"}, "openapi/values.yaml"),
         ({"values.yaml": "other: {}\n"}, "values.yaml"),
+        ({"hooks/run.sh": "#!/bin/sh\n"}, "hooks/run.sh is not executable; run 'chmod +x "),
+        ({"enabled": "#!/bin/sh\n"}, "enabled is not executable; run 'chmod +x "),
     ],
     ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "chart's values", "JSON", "schema",
-         "values by schema", "openapi", "values"],
+         "values by schema", "openapi", "values",
+         "hook", "enabled script"],
 )  # fmt: skip
 def test_each_mistake_is_found(tmp_path: pathlib.Path, files: dict[str, str], expected: str) -> None:
     module = tmp_path / "010-web"

@@ -51,23 +51,66 @@ def test_what_is_not_a_hook_is_skipped_without_a_word(tmp_path: pathlib.Path, mo
     assert hook_files.discover(tmp_path) == hook_files.HookFiles()
 
 
-def test_a_script_that_is_not_executable_is_a_warning_with_the_remedy(tmp_path: pathlib.Path) -> None:
-    make(tmp_path, "hook.sh", mode=0o644)
-    (tmp_path / "hook.sh").write_text("#!/bin/sh\n[ $1 = --config ]\n")
-    files = hook_files.discover(tmp_path)
-    assert files.executables == ()
-    (warning,) = files.warnings
-    assert warning.endswith(f"is not executable; run 'chmod +x {tmp_path / 'hook.sh'}'")
+def judged(root: pathlib.Path, name: str, text: str = "#!/bin/sh\n") -> hook_files.HookFiles:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="latin-1")
+    path.chmod(0o644)
+    return hook_files.discover(root)
 
 
-def test_a_library_is_not_to_be_made_executable_but_put_into_its_place(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "common.sh").write_text("greet() { echo hello; }\n")
-    (tmp_path / "more.sh").write_text("#!/bin/bash\ngreet() { echo hello; }\n")
-    common, more = hook_files.discover(tmp_path).warnings
-    assert "it is not a hook; put a library into lib/" in common
-    assert "chmod" not in common
-    assert "put a library into lib/" in more
-    assert more.endswith("only if it answers --config as a hook")
+HOOK_TEXT = "[ $1 = --config ] && exit\n"
+REFUSED = {
+    "run.sh": f"#!/bin/sh\n{HOOK_TEXT}",
+    "deep/run.py": "#!/usr/bin/env python3\n",
+    "set-common-values.sh": "#!/bin/sh\n",
+    "contest.py": "#!/usr/bin/env python3\n",
+    "with-mark.sh": "\xef\xbb\xbf#!/bin/sh\n",
+    "compiled": "\x7fELF\x02\x01",
+    "no-first-line.sh": HOOK_TEXT,
+    "no-first-line": "echo\n",
+    "no-first-line.py": "from addon_operator import hook\nhook.run(CONFIG, main)\n",
+}
+
+
+@pytest.mark.parametrize(("name", "text"), REFUSED.items(), ids=REFUSED)
+def test_a_program_that_is_not_executable_is_refused_with_what_mends_it(
+    tmp_path: pathlib.Path, name: str, text: str
+) -> None:
+    files = judged(tmp_path, name, text)
+    assert (files.executables, files.suspects) == ((), ())
+    assert files.problem.startswith(f"hook {tmp_path / name} ")
+    assert f"is not executable; run 'chmod +x {tmp_path / name}'" in files.problem
+
+
+def test_a_program_that_may_be_a_library_can_be_put_into_its_place(tmp_path: pathlib.Path) -> None:
+    assert judged(tmp_path, "run.sh").problem.endswith("put a library into lib/, next to the hooks")
+    assert "lib/" not in judged(tmp_path, "run.sh", REFUSED["run.sh"]).problem
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["README", "README.de", "Makefile", "Dockerfile.dev", "requirements.txt", "pyproject.toml", "a.yml",
+     "a.tpl", "LICENSE", "a.sh.bak", "a.sh~", "go.mod", "_helpers.sh", "__init__.py", "package/__init__.py",
+     "common.sh", "10-common.sh", "k8s_utils.py", "shell_lib.sh", "lib-bash.sh", "lib.py", "functions",
+     "libs/a.sh", "tests/run.sh", "test_a.py", "a_test.sh", "conftest.py", "node_modules/x/cli.js",
+     "plugin.so"],
+)  # fmt: skip
+def test_a_name_can_say_that_a_file_is_data_or_a_library(tmp_path: pathlib.Path, name: str) -> None:
+    assert judged(tmp_path, name) == hook_files.HookFiles()
+
+
+@pytest.mark.parametrize("name", ["names.py", "deep/names.sh", "names.js"])
+def test_what_hooks_include_needs_no_first_line_and_no_mode(tmp_path: pathlib.Path, name: str) -> None:
+    assert judged(tmp_path, name, "def greet(): pass\n") == hook_files.HookFiles()
+
+
+def test_what_may_be_a_hook_all_the_same_is_a_warning(tmp_path: pathlib.Path) -> None:
+    (named,) = judged(tmp_path, "set-common.sh", REFUSED["run.sh"]).warnings
+    assert "its name is one of a library" in named
+    assert named.endswith(f"run 'chmod +x {tmp_path / 'set-common.sh'}'")
+    strange = judged(tmp_path, "what.ever", "text\n").warnings[1]
+    assert "it is not a hook; put a library into lib/" in strange
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o644], ids=["executable", "not executable"])

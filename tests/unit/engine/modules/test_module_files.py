@@ -59,11 +59,18 @@ def test_a_linked_module_directory_is_followed(tmp_path: pathlib.Path) -> None:
     assert [files.module.name for files in loaded.modules] == ["web"]
 
 
-def test_an_enabled_script_that_is_not_executable_is_a_warning(tmp_path: pathlib.Path) -> None:
-    (module(tmp_path, "web") / "enabled").write_text("#!/bin/bash\n")
-    loaded = module_files.load([tmp_path], 1)
-    assert len(loaded.warnings) == 1
-    assert "chmod +x" in loaded.warnings[0]
+def test_what_can_never_run_stops_its_module_alone(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "web")
+    (web / "enabled").write_text("#!/bin/bash\n")
+    (web / "hooks").mkdir()
+    (web / "hooks" / "run.sh").write_text("#!/bin/bash\n")
+    module(tmp_path, "db")
+    db, found = [files.module for files in module_files.load([tmp_path], 1).modules]
+    assert f"'chmod +x {web / 'hooks' / 'run.sh'}'" in found.stopped_by
+    assert found.stopped_by.endswith(
+        f"enabled script {web / 'enabled'} is not executable; run 'chmod +x {web / 'enabled'}'"
+    )
+    assert (found.problem, db.stopped_by) == ("", "")
 
 
 def test_a_missing_directory_is_named_with_its_setting(tmp_path: pathlib.Path) -> None:

@@ -5,7 +5,7 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -583,10 +583,14 @@ async def test_hooks_that_were_never_asked_are_left_to_the_first_run(bench: Benc
     assert bench.states[WEB].hooks is None
 
 
-async def test_a_module_whose_module_yaml_is_wrong_fails_before_anything_of_it_runs(bench: Bench) -> None:
+@pytest.mark.parametrize("field", ["problem", "hooks_problem"])
+async def test_a_module_whose_files_are_wrong_fails_before_anything_of_it_runs(
+    bench: Bench, field: str
+) -> None:
     bench.hook("a", config(beforeHelm=1))
     problem = "web/module.yaml, line 1, column 1, namspace: the key is not known here"
-    bench.states[WEB].module = dataclasses.replace(bench.module, problem=problem)
+    found: dict[str, Any] = {field: problem}
+    bench.states[WEB].module = dataclasses.replace(bench.module, **found)
     for step in (bench.run, bench.delete):
         with pytest.raises(errors.ModuleError, match="namspace"):
             await step()

@@ -1,6 +1,7 @@
 """Running a real child to its end."""
 
 import asyncio
+import errno
 import os
 import pathlib
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from addon_operator.process import start_errors
 from addon_operator.process.children import children, groups
 from tests.fakes import programs
 
@@ -275,6 +277,25 @@ async def test_a_file_that_is_not_executable_is_named_with_the_remedy(tmp_path: 
     path.chmod(stat.S_IRUSR)
     with pytest.raises(children.ChildStartError, match=f"chmod [+]x {path}"):
         await programs.programs().run([path], env=ENV)
+
+
+async def test_a_mount_with_noexec_is_not_mended_by_the_mode(
+    script: Callable[..., pathlib.Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = script("")
+    monkeypatch.setattr(start_errors, "_mount_flags", lambda _: os.ST_NOEXEC)
+    refused = start_errors.explain(PermissionError(errno.EACCES, "Permission denied"), str(path), None)
+    assert "mounted with noexec" in str(refused)
+    assert "chmod" not in str(refused)
+
+
+def test_a_mode_that_cannot_be_changed_here_is_mended_where_the_file_comes_from(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a hook.sh"
+    assert start_errors.not_executable(path) == f"is not executable; run 'chmod +x '{path}''"
+    monkeypatch.setattr(start_errors, "_mount_flags", lambda _: os.ST_RDONLY)
+    assert "defaultMode: 0555" in start_errors.not_executable(path)
 
 
 @pytest.mark.parametrize(

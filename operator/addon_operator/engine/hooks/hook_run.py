@@ -9,7 +9,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_outputs, hook_runner
 from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.process.children import children
 from addon_operator.values import store
 
@@ -34,6 +34,7 @@ class HookExecutor:
         self._outputs = outputs
         self._states = states
         self._tell = tell
+        self._hinted: set[tuple[names.ModuleName | None, str, str]] = set()
 
     async def run(
         self,
@@ -69,6 +70,7 @@ class HookExecutor:
             self._tell(events.HookFailed(labels, failed, allow_failure))
             raise
         self._tell(events.HookSucceeded(labels, ran.result))
+        self._hint(hook, ran.hint)
         return effects
 
     async def _start(
@@ -83,6 +85,14 @@ class HookExecutor:
             self._values.values(hook.module, enabled),
             fields | ({"module": hook.module} if hook.module else {}),
         )
+
+    def _hint(self, hook: state.Hook, hint: str) -> None:
+        """Tell once what a hook does in each of its runs."""
+        known = (hook.module, hook.name, hint)
+        if hint and known not in self._hinted:
+            self._hinted.add(known)
+            place = f"module {hook.module}: " if hook.module else ""
+            self._tell(events.Warned(f"{place}hook {hook.name} {hint}"))
 
     async def _apply_after_failure(self, hook: state.Hook, failure: hook_runner.HookRunError) -> None:
         """Apply what a failed hook wrote; a mistake in it does not hide that it failed."""

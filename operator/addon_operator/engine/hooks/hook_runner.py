@@ -17,6 +17,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_directory, hook_files
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.hook_contract.outputs import printed_outputs
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.modules import model
@@ -56,6 +57,8 @@ class HookRunResult:
     result: children.ChildResult
     written: Mapping[str, str]
     """By the variable of each file that it may write to."""
+    hint: str = ""
+    """What its author might not have meant: the sentence after its name."""
 
 
 class HookRunError(errors.AddonOperatorError):
@@ -262,7 +265,9 @@ class HookRunner:
                 written = await _in_thread(_collect, files, _OUTPUTS)
             except hook_directory.HookFileError as error:
                 raise HookRunError(name, result, f"returned invalid output: {error}") from error
-        return HookRunResult(result, written)
+            printed = (result.stdout or b"").decode(errors="replace")
+            hint = await asyncio.to_thread(printed_outputs.hint, printed, written)
+        return HookRunResult(result, written, hint)
 
     async def enabled(
         self,
@@ -306,6 +311,7 @@ class HookRunner:
             cwd=path.parent,
             timeout=timeout,
             on_stdout_line=self._log.handler(log_fields, "stdout"),
+            capture_stdout=printed_outputs.READ_BYTES,
             on_stderr_line=self._log.handler(log_fields, "stderr"),
         )
 

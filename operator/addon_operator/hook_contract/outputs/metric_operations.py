@@ -104,6 +104,12 @@ def parse(text: str, source: str) -> tuple[Operation, ...]:
     )
 
 
+def is_one(document: JsonObject) -> bool:
+    """Say whether a JSON object is an operation on a metric, and hardly anything else."""
+    is_change = "name" in document and ("set" in document or "add" in document or "action" in document)
+    return is_change and not _CHECKER.find(document)
+
+
 def _operation(index: int, document: JsonValue, where: str) -> Operation:
     if not isinstance(document, dict):
         raise MetricOperationError(f"{where}: it is not a mapping; write one operation in each document")

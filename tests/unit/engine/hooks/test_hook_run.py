@@ -127,7 +127,8 @@ class Bench:
         lines = ["#!/bin/sh"]
         for variable, document in files.items():
             (self.root / variable).write_text(document if isinstance(document, str) else json.dumps(document))
-            lines.append(f'cat "{self.root / variable}" > "${variable}"')
+            target = "/dev/stdout" if variable == "stdout" else f"${variable}"
+            lines.append(f'cat "{self.root / variable}" >> "{target}"')
         path = self.root / "hook.sh"
         path.write_text("\n".join([*lines, f"exit {exit_code}", ""]))
         path.chmod(0o755)
@@ -171,6 +172,14 @@ async def test_all_outputs_of_a_good_run_are_applied(bench: Bench) -> None:
     assert bench.order == ["objects", "config values"]
     assert bench.applied == {"objects", "config values", "values", "metrics"}
     assert bench.heard.outcomes == [("succeeded", False)]
+
+
+async def test_a_patch_that_is_printed_is_pointed_out_once(bench: Bench) -> None:
+    for _ in range(2):
+        assert not (await bench.run({"stdout": VALUES})).values_changed
+    (hint,) = [event.text for event in bench.heard if isinstance(event, events.Warned)]
+    assert hint.startswith("module web: hook sub/hook.sh printed a JSON patch to its standard output")
+    await bench.run({"stdout": VALUES, **GOOD})
 
 
 async def test_series_of_a_modules_hook_have_its_module(bench: Bench) -> None:

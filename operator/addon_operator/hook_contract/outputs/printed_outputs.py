@@ -1,0 +1,76 @@
+"""What a hook printed that belongs into one of its files: it is logged there, and has no effect."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from addon_operator.documents import json_pointers
+from addon_operator.hook_contract.outputs import metric_operations, object_schemas
+from addon_operator.kernel import json_types
+
+READ_BYTES: Final = 64 * 1024
+"""So much of a hook's standard output is looked at."""
+_MOST_TEXTS: Final = 20
+"""After so many lines that begin like JSON and are none, the output is a log."""
+_BEGINNING: Final = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
+_OPERATION: Final = re.compile(r"^operation:[ \t]*[\"']?(\w+)", re.MULTILINE)
+
+_VALUES: Final = ("VALUES_JSON_PATCH_PATH", "CONFIG_VALUES_JSON_PATCH_PATH")
+_OBJECTS: Final = ("KUBERNETES_PATCH_PATH",)
+_METRICS: Final = ("METRICS_PATH",)
+_CALLED: Final = {
+    _VALUES: "a JSON patch",
+    _OBJECTS: "operations on Kubernetes objects",
+    _METRICS: "operations on metrics",
+}
+
+
+def hint(printed: str, written: Mapping[str, str]) -> str:
+    """Say what stands in the standard output and belongs into a file; empty if there is no such thing.
+
+    ``written`` is what the hook wrote, by the variable of the file: a hook that fills a file may print the
+    same for the log.
+    """
+    for kind in dict.fromkeys(_kinds(printed)):
+        if not any(written.get(variable, "").strip() for variable in kind):
+            files = " or ".join(f"${variable}" for variable in kind)
+            return (
+                f"printed {_CALLED[kind]} to its standard output, which only goes to the log, and wrote "
+                f'none: write it to the file {files}, such as with > "${kind[0]}"'
+            )
+    return ""
+
+
+def _kinds(printed: str) -> Iterator[tuple[str, ...]]:
+    for document in _documents(printed):
+        for item in document if isinstance(document, list) else [document]:
+            if isinstance(item, dict) and (kind := _kind(item)) is not None:
+                yield kind
+    if any(found[1] in object_schemas.BY_OPERATION for found in _OPERATION.finditer(printed)):
+        yield _OBJECTS
+
+
+def _kind(item: json_types.JsonObject) -> tuple[str, ...] | None:
+    op, operation = item.get("op"), item.get("operation")
+    if isinstance(op, str) and isinstance(item.get("path"), str) and op in json_pointers.PATCH_MEMBERS:
+        return _VALUES
+    if isinstance(operation, str) and operation in object_schemas.BY_OPERATION:
+        return _OBJECTS
+    return _METRICS if metric_operations.is_one(item) else None
+
+
+def _documents(printed: str) -> Iterator[Any]:
+    """Yield the JSON documents that begin with a line."""
+    decoder, end, failed = json.JSONDecoder(), 0, 0
+    for beginning in _BEGINNING.finditer(printed):
+        if beginning.end() < end:
+            continue
+        try:
+            document, end = decoder.raw_decode(printed, beginning.end())
+        except (ValueError, RecursionError):
+            failed += 1
+            if failed == _MOST_TEXTS:
+                return
+        else:
+            yield document

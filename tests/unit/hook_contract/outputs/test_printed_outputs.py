@@ -1,0 +1,59 @@
+"""What hooks print that belongs into their files."""
+
+import json
+import time
+
+import pytest
+
+from addon_operator.hook_contract.outputs import printed_outputs
+
+PATCH = '[{"op": "add", "path": "/web/replicas", "value": 3}]'
+OBJECT = '{"operation": "Create", "object": {}}'
+METRIC = '{"name": "a_total", "add": 1, "labels": {}}'
+
+
+@pytest.mark.parametrize(
+    ("printed", "variable"),
+    [
+        (PATCH, "VALUES_JSON_PATCH_PATH"),
+        (PATCH[1:-1], "VALUES_JSON_PATCH_PATH"),
+        (f"Looking around\n  {PATCH}\ndone\n", "VALUES_JSON_PATCH_PATH"),
+        (f"{{oops\n[oops\n{json.dumps(json.loads(PATCH), indent=2)}", "VALUES_JSON_PATCH_PATH"),
+        (f'{{"level": "info"}}\n{PATCH}', "VALUES_JSON_PATCH_PATH"),
+        (OBJECT, "KUBERNETES_PATCH_PATH"),
+        ("operation: Delete\nkind: Pod\nname: a\n", "KUBERNETES_PATCH_PATH"),
+        (METRIC, "METRICS_PATH"),
+    ],
+    ids=["patch", "operation", "between lines", "over lines", "after a log line", "object", "YAML", "metric"],
+)
+def test_an_output_that_is_printed_is_recognised(printed: str, variable: str) -> None:
+    found = printed_outputs.hint(printed, {})
+    assert f"write it to the file ${variable}" in found
+    assert printed_outputs.hint(printed, {variable: PATCH}) == ""
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "",
+        "replicas: 3\n",
+        '{"level": "info", "msg": "set", "op": "add"}',
+        '{"name": "web", "action": "restart"}',
+        '{"operation": "Login", "path": "/"}',
+        "operation: backup\n",
+        f"wrote {PATCH}",
+        '[{"op": "sum", "path": "/"}, 5, null]',
+    ],
+)
+def test_a_log_is_none(printed: str) -> None:
+    assert printed_outputs.hint(printed, {}) == ""
+
+
+@pytest.mark.parametrize(
+    "unit", ["[", "{\n", "[\n[", '{"a":\n', "[1,\n", "9", "[9", "\n", "operation:\n", " "]
+)
+def test_what_is_printed_costs_no_more_than_its_size_allows(unit: str) -> None:
+    printed = (unit * printed_outputs.READ_BYTES)[: printed_outputs.READ_BYTES]
+    began = time.process_time()
+    assert printed_outputs.hint(printed, {}) == ""
+    assert time.process_time() - began < 0.5

@@ -245,16 +245,22 @@ async def test_history_is_limited(site: Site) -> None:
 @pytest.mark.parametrize(
     ("template", "sentence"),
     [
-        pytest.param('{{ fail "size is wrong" }}', r"helm upgrade: .*size is wrong", id="fail"),
-        pytest.param("a: [", r"helm upgrade: YAML parse error on .*broken.yaml", id="broken yaml"),
+        pytest.param(
+            '{{ fail "size is wrong" }}',
+            r"helm install: .*/templates/broken.yaml:1:3\): size is wrong",
+            id="fail",
+        ),
+        pytest.param(
+            "a: [", r"helm install: YAML parse error on /.*/templates/broken.yaml", id="broken yaml"
+        ),
         pytest.param(
             "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 99999999}]}",
-            r"helm upgrade: .*99999999",
+            r"helm install: .*99999999",
             id="refused by the API server",
         ),
         pytest.param(
             "apiVersion: no.such/v1\nkind: Thing\nmetadata: {name: x}",
-            r"helm upgrade: .*no matches for kind",
+            r"helm install: .*no matches for kind",
             id="unknown kind",
         ),
     ],

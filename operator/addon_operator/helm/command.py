@@ -56,6 +56,12 @@ class Call:
     """Whether a release creates its namespace if that is missing."""
     skips_schemas: bool = False
     """Whether Helm does not check the values by the chart's schemas."""
+    is_install: bool = False
+    """Whether there is no release yet: for Helm's users, its first upgrade is an install."""
+
+    def called(self, verb: str) -> str:
+        """Return what people call a verb of Helm."""
+        return "install" if self.is_install and verb == "upgrade" else verb
 
 
 class Helm:
@@ -104,10 +110,13 @@ class Helm:
         )
         if result.timed_out:
             raise helm_errors.HelmTimeoutError(
-                call.module, f"'helm {arguments[0]}' did not end within {timeout:.0f} s and was stopped"
+                call.module,
+                f"'helm {call.called(arguments[0])}' did not end within {timeout:.0f} s and was stopped",
             )
         if result.exit_code != 0:
-            error, only_for_the_log = await asyncio.to_thread(_explained, call, arguments[0], result)
+            error, only_for_the_log = await asyncio.to_thread(
+                _explained, call, call.called(arguments[0]), result
+            )
             if only_for_the_log:
                 self.warn(call.module, only_for_the_log)
             raise error
@@ -183,12 +192,17 @@ def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[hel
         with contextlib.suppress(OSError):
             large = chart_files.largest(call.chart)
             advice += f"; {large}" if large else ""
-    text = call.redact(f"helm {verb}: {said.text}")
+    text = _in_module(call, call.redact(f"helm {verb}: {said.text}"))
     if said.without_values is None:
         sentence = f"helm {verb} failed with a text that may hold values; the operator's log shows it"
         return helm_errors.HelmError(call.module, sentence + advice), text
-    shown = _without_values_of_chart(call, call.redact(f"helm {verb}: {said.without_values}"))
+    hidden = _without_values_of_chart(call, call.redact(f"helm {verb}: {said.without_values}"))
+    shown = _in_module(call, hidden)
     return helm_errors.HelmError(call.module, text + advice, shown + advice), ""
+
+
+def _in_module(call: Call, text: str) -> str:
+    return text if call.chart is None else messages.in_module(text, call.chart)
 
 
 def _without_values_of_chart(call: Call, text: str) -> str:

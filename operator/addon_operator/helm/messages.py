@@ -1,6 +1,7 @@
 """Reading what Helm writes to its standard error: why it failed, and what it warns of."""
 
 import dataclasses
+import pathlib
 import re
 from typing import Final
 
@@ -68,6 +69,8 @@ _UNCHANGEABLE: Final = re.compile(
     # What server-side apply cannot take away from an object: nobody owns a default.
     r"|may not be specified when strategy"
 )
+_FILE_OF_CHART: Final = re.compile(r"(?<![\w./-])[\w.-]{1,250}/(?=(?:charts/[\w.-]{1,250}/){0,9}templates/)")
+"""The chart's name, where Helm says which file is wrong; subcharts are below it."""
 _SHOWN_HEAD: Final = 1400
 _SHOWN_END: Final = 500
 _FAILED_VERB: Final = re.compile(r'"[a-z]+ failed" .*\berror=')
@@ -133,6 +136,20 @@ def _on_one_line(text: str) -> str:
     if len(shown) <= _SHOWN_HEAD + _SHOWN_END:
         return shown
     return f"{shown[:_SHOWN_HEAD]} … {shown[-_SHOWN_END:]}"
+
+
+def in_module(text: str, chart: pathlib.Path) -> str:
+    """Return the text with the files of the chart as they lie on disk; Helm begins them with its name.
+
+    What the chart says itself stays as it is.
+    """
+    head, mark, rest = text.partition(WORDS_OF_THE_CHART)
+    place, end, words = rest.partition(")")
+    return _on_disk(head, chart) + mark + _on_disk(place, chart) + end + words
+
+
+def _on_disk(text: str, chart: pathlib.Path) -> str:
+    return _FILE_OF_CHART.sub(lambda _: f"{chart}/", text)
 
 
 def unchangeable(description: str) -> frozenset[ObjectName]:

@@ -92,6 +92,17 @@ async def test_a_failure_is_an_error_with_the_module_the_verb_and_helms_message(
     assert raised.value.module == "web"
 
 
+async def test_the_first_upgrade_is_an_install_and_files_are_those_of_the_module(
+    tmp_path: pathlib.Path,
+) -> None:
+    made = helm(tmp_path, "echo 'Error: YAML parse error on web/templates/a.yaml: x' >&2; exit 1")
+    call = command.Call(WEB, chart=pathlib.Path("modules/010-web"), is_install=True)
+    with pytest.raises(helm_errors.HelmError) as raised:
+        await made.run(call, ["upgrade", "web"], 10)
+    sentence = "module web: helm install: YAML parse error on modules/010-web/templates/a.yaml: x"
+    assert (str(raised.value), raised.value.without_values) == (sentence, sentence)
+
+
 async def test_a_helm_that_hangs_is_stopped(tmp_path: pathlib.Path) -> None:
     made = helm(tmp_path, "exec sleep 60")
     with pytest.raises(helm_errors.HelmTimeoutError, match="'helm upgrade' did not end within 0 s"):

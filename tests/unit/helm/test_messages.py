@@ -1,5 +1,7 @@
 """Reading Helm's standard error; the lines are those of Helm 3.22 and 4.3."""
 
+import pathlib
+
 import pytest
 
 from addon_operator.helm import messages
@@ -41,6 +43,24 @@ def test_what_has_no_known_form_is_for_the_log_only(stderr: str) -> None:
 )
 def test_helm_without_output_is_reported_by_how_it_ended(exit_code: int, text: str) -> None:
     assert messages.explanation(" \n", exit_code) == messages.Explanation(text, text)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("parse error at (web/templates/a.yaml:2): unclosed action started at web/templates/a.yaml:1",
+         "parse error at (m/web/templates/a.yaml:2): unclosed action started at m/web/templates/a.yaml:1"),
+        ('template: web/charts/db/templates/_h.tpl:1:3: executing "web/templates/a.yaml" at <x>',
+         'template: m/web/charts/db/templates/_h.tpl:1:3: executing "m/web/templates/a.yaml" at <x>'),
+        ("execution error at (web/templates/a.yaml:1:6): see docs/templates/a.yaml",
+         "execution error at (m/web/templates/a.yaml:1:6): see docs/templates/a.yaml"),
+        ("/x/web/templates/a.yaml is gone", "/x/web/templates/a.yaml is gone"),
+        ("web/templates.yaml", "web/templates.yaml"),
+    ],
+    ids=["parse", "subchart", "words of the chart", "a path on disk", "another file"],
+)  # fmt: skip
+def test_files_are_those_of_the_module(said: str, shown: str) -> None:
+    assert messages.in_module(said, pathlib.Path("m/web")) == shown
 
 
 def test_of_a_very_long_explanation_head_and_end_are_shown() -> None:

@@ -132,9 +132,9 @@ class ReleaseRun:
         self, plan: release_planning.ReleasePlan, labels: Mapping[str, str | None], *, validate: bool
     ) -> None:
         marked = {**labels, **self._records.marks(self._request.module)}
-        upgrade = functools.partial(
-            verbs.upgrade, self._helm, self._request.call, plan.files, self._planner.options
-        )
+        is_there = self._record is not None and self._record.revision.exists
+        call = dataclasses.replace(self._request.call, is_install=not is_there)
+        upgrade = functools.partial(verbs.upgrade, self._helm, call, plan.files, self._planner.options)
         with self._watch.measured(release_types.Operation.UPGRADE):
             try:
                 await upgrade(marked, validate=validate)

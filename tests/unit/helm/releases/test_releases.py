@@ -171,10 +171,8 @@ async def test_an_absent_resource_is_restored_although_nothing_changed(
 
 async def test_a_failed_release_is_upgraded_again(world: fakes.World, module_dir: pathlib.Path) -> None:
     manager = world.manager()
-    world.helm.fail["upgrade"] = "UPGRADE FAILED: no\n\tgood: not found"
-    with pytest.raises(
-        helm_errors.HelmError, match="module web: helm upgrade: UPGRADE FAILED: no good: not found"
-    ):
+    world.helm.fail["upgrade"] = "no\n\tgood: not found"
+    with pytest.raises(helm_errors.HelmError, match="module web: helm install: no good: not found"):
         await manager.ensure(asked(module_dir))
     world.helm.fail.clear()
     outcome = await manager.ensure(asked(module_dir))

@@ -104,7 +104,10 @@ def lint(
     *,
     strict: bool,
 ) -> int:
-    """Find all mistakes in modules on disk: module.yaml, charts, their dependencies and schemas, values.
+    """Find all mistakes in modules on disk: module.yaml, hooks, charts and what they render to, values.
+
+    Charts are rendered with the values of the files alone, and what comes out is checked by the schemas of
+    Kubernetes that the last local control plane left in its cache.
 
     DIR is a module, a directory of modules, or one with modules/ and global-hooks/; several are looked at one
     by one. Without it, the modules of the settings are looked at. No cluster is needed, and hooks are not

@@ -85,6 +85,8 @@ def check(
 def print_report(report: "values_check.ValuesReport", output: str) -> int:
     """Print what was found; the result is the exit code."""
     (_print_json if output == "json" else _print_table)(report)
+    for note in report.notes:
+        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
     return tables.EXIT_FINDINGS if report.failed else 0
 
 

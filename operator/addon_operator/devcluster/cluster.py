@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 from addon_operator.devcluster import (
+    api,
+    api_schemas,
     errors,
     handle,
     layout,
@@ -198,7 +200,9 @@ class ClusterManager:
         self._clear(where)
         try:
             found = source.ensure(_wanted(request.version))
-            return self._create_on_free_ports(where, request, found)
+            made = self._create_on_free_ports(where, request, found)
+            api_schemas.save(source.cache, made.version, api.ApiClient(where, made.ports.url))
+            return made
         except errors.ComponentError:
             # The logs stay for whoever wants to know why.
             self._kill(where)

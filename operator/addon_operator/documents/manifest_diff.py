@@ -59,6 +59,11 @@ class ManifestDocument:
     body: Object | None
     """``None`` when the text is not a mapping, or not YAML at all."""
 
+    @property
+    def source(self) -> str:
+        """The file of the chart that it comes from, as Helm says it."""
+        return _source(self.text)
+
 
 def parse(manifest: str) -> tuple[ManifestDocument, ...]:
     """Return the documents of a manifest; those with nothing but comments are left out."""

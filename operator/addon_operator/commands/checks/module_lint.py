@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.commands.checks import values_check, values_files
+from addon_operator.commands.checks import chart_renders, values_check, values_files
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_files
@@ -27,9 +27,11 @@ _Found = Iterator[values_check.Finding]
 def lint(places: values_files.Places, *, strict: bool = False) -> values_check.ValuesReport:
     """Look at all modules of the places: at what :func:`.values_check.check` does, and at their charts."""
     report = values_check.check(places, strict=strict)
-    more = itertools.chain.from_iterable(map(_of_module, _modules(places)))
-    findings = dict.fromkeys((*report.findings, *more))
-    return dataclasses.replace(report, findings=tuple(findings))
+    more = list(itertools.chain.from_iterable(map(_of_module, _modules(places))))
+    broken = {found.subject for found in more if found.level is _ERROR}
+    rendered = chart_renders.check(places, broken)
+    findings = dict.fromkeys((*report.findings, *more, *rendered.findings))
+    return dataclasses.replace(report, findings=tuple(findings), notes=rendered.notes)
 
 
 def _modules(places: values_files.Places) -> Iterator[model.Module]:

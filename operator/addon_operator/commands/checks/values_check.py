@@ -43,6 +43,8 @@ class ValuesReport:
     findings: tuple[Finding, ...]
     modules: int
     """How many modules were looked at."""
+    notes: tuple[str, ...] = ()
+    """What was not looked at, and why: nothing is wrong with the modules."""
 
     @property
     def failed(self) -> bool:
@@ -53,7 +55,8 @@ class ValuesReport:
 def joined(reports: Sequence[ValuesReport]) -> ValuesReport:
     """Return what several reports found, each finding once."""
     findings = dict.fromkeys(found for report in reports for found in report.findings)
-    return ValuesReport(tuple(findings), sum(report.modules for report in reports))
+    notes = dict.fromkeys(note for report in reports for note in report.notes)
+    return ValuesReport(tuple(findings), sum(report.modules for report in reports), tuple(notes))
 
 
 def check(

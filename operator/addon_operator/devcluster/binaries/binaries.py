@@ -53,9 +53,14 @@ class BinaryStore:
         """Return the pins of a component."""
         return components.read_pins(self._where.pins / component.name, component.module)
 
+    @property
+    def cache(self) -> pathlib.Path:
+        """The directory for what all clusters of the machine share."""
+        return self._where.cache
+
     def directory(self, component: components.Component) -> pathlib.Path:
         """Return where the cache has the binaries of a component, as pinned now."""
-        return self._where.cache / f"{component.name}-{cache_key(component, self.pin(component))}"
+        return directory_of(self._where, component, self.pin(component))
 
     def cached(self, wanted: Wanted) -> dict[str, pathlib.Path]:
         """Return those that need no work, by name."""
@@ -130,6 +135,13 @@ def workshop(
     fetcher = archives.ReleaseArchives(reporter)
     with gobuild.building(where.cache, environ, reporter, keep_caches=keep_go_caches) as builder:
         yield BinaryStore(where, reporter, envtest, fetcher, builder)
+
+
+def directory_of(
+    where: locations.Locations, component: components.Component, pin: components.Pin
+) -> pathlib.Path:
+    """Return where the cache has the binaries of a component that is pinned so."""
+    return where.cache / f"{component.name}-{cache_key(component, pin)}"
 
 
 def cache_key(component: components.Component, pin: components.Pin) -> str:

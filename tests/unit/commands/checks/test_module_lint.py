@@ -11,6 +11,12 @@ from addon_operator.cli import main
 CHART = "apiVersion: v2\nname: upstream\nversion: 1.0.0\n"
 
 
+@pytest.fixture(autouse=True)
+def no_helm(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are not rendered here: that takes a real Helm."""
+    monkeypatch.setenv("HELM_BIN_PATH", str(tmp_path / "no-helm"))
+
+
 def chart(module: pathlib.Path, text: str = CHART, **files: str) -> pathlib.Path:
     path = module / "chart"
     path.mkdir(parents=True)

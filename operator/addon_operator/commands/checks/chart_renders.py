@@ -1,0 +1,242 @@
+"""Charts of modules on disk, rendered with the values that files alone make; no cluster is asked."""
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from addon_operator.commands.checks import object_checks, values_check, values_files
+from addon_operator.devcluster import api_schemas, locations
+from addon_operator.devcluster import errors as devcluster_errors
+from addon_operator.devcluster.binaries import binaries, components
+from addon_operator.documents import manifest_diff
+from addon_operator.engine.hooks import hook_files
+from addon_operator.engine.modules import module_files, module_releases
+from addon_operator.helm import binary, command, messages
+from addon_operator.helm.charts import chart_files, inputs, rendering
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors
+from addon_operator.modules import model
+from addon_operator.process import values_worker
+from addon_operator.process.children import children, launcher
+from addon_operator.settings import settings as app_settings
+from addon_operator.values import store
+from addon_operator.values.schema import cel_rules, schemas
+
+_ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
+_NAMESPACE: Final = "default"
+_STEP_SECONDS: Final = 30.0
+_SOME_VERSION: Final = "v1.34.0"
+"""What charts take for the cluster's, if no schemas tell a version."""
+_HELM_SETTING: Final = "helm_bin_path"
+_IN_THE_TEXT: Final = re.compile(r"parse error at \(|no template \"|function \"[^\"]{0,200}\" not defined")
+"""What values have no part in."""
+_NO_YAML: Final = re.compile(r"YAML parse error on |unable to parse YAML")
+_OF_THE_CLUSTER: Final = "chart requires kubeVersion"
+_NO_SCHEMAS: Final = (
+    "what charts render to is not checked by the schemas of Kubernetes: the cache has none; "
+    "'addon-operator devcluster up' puts them there"
+)
+_INCOMPLETE: Final = "its values are not complete"
+_HELM_4: Final = 4
+
+
+def check(
+    places: values_files.Places, broken: Collection[str], environ: Mapping[str, str] = os.environ
+) -> values_check.ValuesReport:
+    """Render all charts that can be rendered, and look at what comes out.
+
+    ``broken``: modules whose charts cannot be read, as is known already. The report's notes say what was not
+    looked at.
+    """
+    files = [each for each in _readable(places) if each.module.name not in broken]
+    charts = [each.module for each in files if _is_rendered(each.module, places.only)]
+    if not charts:
+        return values_check.ValuesReport((), 0)
+    known = api_schemas.load(locations.locate(environ).cache)
+    try:
+        made = values_check.joined(asyncio.run(_render(places, files, charts, known, environ)))
+    except binary.HelmBinaryError as error:
+        return values_check.ValuesReport((), 0, (f"charts are not rendered: {error}",))
+    return dataclasses.replace(made, notes=(*made.notes, *([] if known else [_NO_SCHEMAS])))
+
+
+def _readable(places: values_files.Places) -> list[module_files.ModuleFiles]:
+    """Return the modules that can be read; what is wrong with the others is told elsewhere."""
+    found: list[module_files.ModuleFiles] = []
+    evaluator = cel_rules.CelEvaluator()
+    for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
+        with contextlib.suppress(errors.ConfigurationError):
+            common = module_files.common_values(directory)
+            for path in module_files.module_directories(directory):
+                with contextlib.suppress(errors.ConfigurationError):
+                    order = places.unnumbered_module_order
+                    found.append(module_files.read_module(path, common, order, evaluator, places.charts))
+    with contextlib.suppress(errors.ConfigurationError):
+        return module_files.in_run_order(found)
+    return []
+
+
+def _is_rendered(module: model.Module, only: str | None) -> bool:
+    is_chosen = only in (None, module.path.name)
+    return is_chosen and module.has_chart and not module.problem and module.chart_directory.is_dir()
+
+
+async def _render(
+    places: values_files.Places,
+    files: Sequence[module_files.ModuleFiles],
+    charts: Sequence[model.Module],
+    known: api_schemas.ApiSchemas | None,
+    environ: Mapping[str, str],
+) -> Sequence[values_check.ValuesReport]:
+    with (
+        launcher.Launcher() as starter,
+        tempfile.TemporaryDirectory(prefix="addon-operator-lint-") as workspace,
+        values_worker.ValuesWorker() as worker,
+    ):
+        programs = children.Children(starter)
+        found = await _find_helm(environ, programs)
+        target = command.HelmTarget(_NAMESPACE)
+        helm = command.Helm(found, target, environ, pathlib.Path(workspace), programs, _ignore)
+        helm.places.assign(each.module for each in files)
+        values = _store(places, files, worker)
+        return await _Renders(helm, values, known, places.global_hooks_dir).reports(charts)
+
+
+def _ignore(_module: str, _warning: str) -> None:
+    """Ignore it: the operator logs what Helm warns of."""
+
+
+async def _find_helm(environ: Mapping[str, str], programs: children.Children) -> binary.HelmBinary:
+    """Find the operator's, or the one of the local control plane.
+
+    Raises :class:`.HelmBinaryError` if there is neither.
+    """
+    configured = app_settings.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
+    try:
+        return await binary.find(str(configured) if configured else None, environ, programs)
+    except binary.HelmBinaryError:
+        own = None if configured else _helm_of_devcluster(environ)
+        if own is None:
+            raise
+        return await binary.find(str(own), environ, programs)
+
+
+def _helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
+    with contextlib.suppress(devcluster_errors.DevClusterError):
+        where, component = locations.locate(environ), components.CONTROL_PLANE
+        pin = components.read_pins(where.pins / component.name, component.module)
+        path = binaries.directory_of(where, component, pin) / components.HELM
+        return path if path.exists() else None
+    return None
+
+
+def _store(
+    places: values_files.Places,
+    files: Sequence[module_files.ModuleFiles],
+    worker: values_worker.ValuesWorker,
+) -> store.ValuesStore:
+    shared = schemas.SectionSchemas()
+    with contextlib.suppress(errors.ConfigurationError):
+        shared = module_files.read_schemas(places.global_hooks_dir, cel_rules.CelEvaluator())
+    common = list(dict.fromkeys(each.values.common.source for each in files))
+    by_source = {each.values.common.source: each.values.common for each in files}
+    values = [each.values for each in files]
+    return store.ValuesStore(values, [by_source[source] for source in common], shared, worker)
+
+
+class _Renders:
+    def __init__(
+        self,
+        helm: command.Helm,
+        values: store.ValuesStore,
+        known: api_schemas.ApiSchemas | None,
+        global_hooks: pathlib.Path,
+    ) -> None:
+        version = known.version if known else _SOME_VERSION
+
+        async def capabilities() -> inputs.Capabilities:
+            return inputs.Capabilities(version, frozenset())
+
+        clock = clocks.SystemClock()
+        reader = inputs.CapabilityReader(capabilities, clock)
+        self._renderer = rendering.ChartRenderer(helm, reader, _STEP_SECONDS, clock)
+        self._values = values
+        self._objects = object_checks.ObjectChecks(known)
+        self._has_global_hooks = bool(
+            hook_files.discover(hook_files.global_hooks_root(global_hooks)).executables
+        )
+        self._unknown_fields = _ERROR if helm.binary.major >= _HELM_4 else _WARNING
+        self._turns = asyncio.Semaphore(os.cpu_count() or 1)
+
+    async def reports(self, charts: Sequence[model.Module]) -> Sequence[values_check.ValuesReport]:
+        return await asyncio.gather(*map(self._report, charts))
+
+    async def _report(self, module: model.Module) -> values_check.ValuesReport:
+        async with self._turns:
+            missing = await asyncio.to_thread(self._missing, module)
+            request = dataclasses.replace(
+                module_releases.request_of(self._values, module), skips_schemas=True
+            )
+            try:
+                given = await self._renderer.inputs(request)
+                if given.mentions & chart_files.Mention.LOOKUP:
+                    missing.append("the chart looks up objects in the cluster")
+                offline = dataclasses.replace(given, mentions=given.mentions & ~chart_files.Mention.LOOKUP)
+                async with self._renderer.files(request, offline) as files:
+                    manifest = await self._renderer.render(request, offline, files, is_upgrade=False)
+            except errors.AddonOperatorError as error:
+                return self._failure(module, str(error).removeprefix(f"module {module.name}: "), missing)
+            return await asyncio.to_thread(self._of_manifest, module, manifest, missing)
+
+    def _missing(self, module: model.Module) -> list[str]:
+        """Return why a run of the module may have values that files do not give."""
+        found = []
+        try:
+            self._values.checking_helm_values(module.name)()
+        except schemas.InvalidValuesError as error:
+            is_absent = all(each.is_missing_key for each in error.violations)
+            keys = ", ".join(f"{each.path} {each.rule}" for each in error.violations)
+            found.append(f"{_INCOMPLETE}: {keys}" if is_absent else "its values are not valid")
+        if hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).executables:
+            found.append("its hooks may set values")
+        if not self._values.flag(module.name).enabled:
+            found.append("it is off by default")
+        return found
+
+    def _failure(self, module: model.Module, text: str, missing: Sequence[str]) -> values_check.ValuesReport:
+        """Tell of a chart that does not render: a mistake, or a note if values may be all that it lacks."""
+        is_wrong = bool(_IN_THE_TEXT.search(text))
+        reasons = list(missing)
+        if self._has_global_hooks and ".global" in text:
+            reasons.append("global hooks may set values")
+        if messages.WORDS_OF_THE_CHART in text:
+            reasons.append("the chart demands values")
+        if _OF_THE_CLUSTER in text:
+            reasons.append("it is for other versions of Kubernetes")
+        if _NO_YAML.search(text) and not any(reason.startswith(_INCOMPLETE) for reason in reasons):
+            is_wrong = True
+        if is_wrong or not reasons:
+            return values_check.ValuesReport((values_check.Finding(_ERROR, module.name, text),), 0)
+        note = f"module {module.name} is not checked beyond this ({'; '.join(reasons)}): {text}"
+        return values_check.ValuesReport((), 0, (note,))
+
+    def _of_manifest(
+        self, module: model.Module, manifest: str, missing: Sequence[str]
+    ) -> values_check.ValuesReport:
+        levels = {
+            object_checks.Mistake.WRONG: _ERROR,
+            object_checks.Mistake.UNKNOWN_FIELD: self._unknown_fields,
+            object_checks.Mistake.MISSING: _WARNING if missing else _ERROR,
+        }
+        found = []
+        for document in manifest_diff.parse(manifest):
+            file = messages.in_module(document.source, module.chart_directory)
+            for mistake, text in self._objects.problems(document):
+                found.append(values_check.Finding(levels[mistake], module.name, f"{file} {text}"))
+        return values_check.ValuesReport(tuple(found), 0)

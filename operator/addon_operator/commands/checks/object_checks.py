@@ -1,0 +1,142 @@
+"""Checks of rendered objects by the schemas of Kubernetes' own kinds."""
+
+import enum
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, cast
+
+import jsonschema
+
+from addon_operator.devcluster import api_schemas
+from addon_operator.documents import json_schemas, manifest_diff, yaml_reading
+from addon_operator.kernel import names
+from addon_operator.modules import manifests
+from addon_operator.values.schema import schema_messages
+
+_REFERENCE: Final = "#/components/schemas/"
+_DEFINITION: Final = "#/$defs/"
+_KEPT: Final = ("type", "properties", "items", "required", "allOf", "oneOf", "anyOf", "enum", "$ref")
+_OPEN: Final = ("additionalProperties", "x-kubernetes-preserve-unknown-fields")
+_MOST: Final = 5
+"""Mistakes that are told of one object."""
+_NO_FORMATS: Final = jsonschema.FormatChecker(())
+
+
+class Mistake(enum.Enum):
+    """What is wrong with an object."""
+
+    WRONG = enum.auto()
+    UNKNOWN_FIELD = enum.auto()
+    """Helm 3 passes this on with a warning, and Helm 4 refuses it."""
+    MISSING = enum.auto()
+    """Something has to be there; values may be missing from which it is made."""
+
+
+class Problem(NamedTuple):
+    """One thing that is wrong with an object."""
+
+    mistake: Mistake
+    text: str
+    """A sentence without its subject, which is the file."""
+
+
+class ObjectChecks:
+    """Checks objects; without schemas, only that they are objects at all."""
+
+    def __init__(self, schemas: api_schemas.ApiSchemas | None) -> None:
+        self._schemas = schemas
+        self._validators: dict[str, json_schemas.Validator] = {}
+
+    def problems(self, document: manifest_diff.ManifestDocument) -> Iterator[Problem]:
+        """Yield what Helm or the API server would refuse in a document of a manifest."""
+        if document.body is None:
+            yield Problem(
+                Mistake.WRONG, "renders a document that is not an object; write a mapping with kind"
+            )
+            return
+        items = manifests.items_of(document.body)
+        for body in [document.body] if items is None else items:
+            yield from self._of_object(body if isinstance(body, dict) else {})
+
+    def _of_object(self, body: Mapping[str, Any]) -> Iterator[Problem]:
+        for key in ("apiVersion", "kind", "metadata"):
+            if not body.get(key):
+                yield Problem(Mistake.WRONG, f"renders an object without {key}, which Helm refuses; add it")
+                return
+        metadata = body["metadata"] if isinstance(body["metadata"], dict) else {}
+        name = metadata.get("name") or metadata.get("generateName")
+        if not name:
+            said = f"renders an object {body['kind']} without a name; give it metadata.name"
+            yield Problem(Mistake.MISSING, said)
+        if self._schemas is not None:
+            subject = f"renders {body['kind']} {name}, which Kubernetes {self._schemas.version} refuses"
+            for mistake, said in itertools.islice(self._by_schema(body), _MOST):
+                yield Problem(mistake, f"{subject}: {said}")
+
+    def _by_schema(self, body: Mapping[str, Any]) -> Iterator[tuple[Mistake, str]]:
+        kinds = {} if self._schemas is None else self._schemas.kinds
+        type_name = kinds.get(f"{body['apiVersion']}/{body['kind']}")
+        if type_name is None:
+            return
+        for error in self._validator(type_name).errors(_without_nulls(body)):
+            yield from _explained(error)
+
+    def _validator(self, type_name: str) -> json_schemas.Validator:
+        if type_name not in self._validators:
+            found = self._closure(type_name)
+            schema = {"$ref": f"{_DEFINITION}{type_name}", "$defs": found}
+            self._validators[type_name] = json_schemas.Validator(schema, _NO_FORMATS)
+        return self._validators[type_name]
+
+    def _closure(self, type_name: str) -> dict[str, Any]:
+        """Return the definitions that a type needs, as JSON Schema."""
+        definitions = {} if self._schemas is None else self._schemas.definitions
+        found: dict[str, Any] = {}
+        wanted = [type_name]
+        while wanted:
+            name = wanted.pop()
+            if name not in found:
+                found[name] = _json_schema(definitions.get(name, True), wanted)
+        return found
+
+
+def _json_schema(schema: Any, wanted: list[str]) -> Any:  # noqa: ANN401  # a schema or a boolean
+    """Return an OpenAPI schema as JSON Schema in which unknown fields are wrong; adds what it refers to."""
+    if not isinstance(schema, dict):
+        return schema
+    made: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
+    if "$ref" in made:
+        wanted.append(made["$ref"].removeprefix(_REFERENCE))
+        made["$ref"] = f"{_DEFINITION}{wanted[-1]}"
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            made[key] = _json_schema(schema[key], wanted)
+    for key in ("allOf", "oneOf", "anyOf"):
+        if key in made:
+            made[key] = [_json_schema(each, wanted) for each in made[key]]
+    if "properties" in made:
+        made["properties"] = {key: _json_schema(each, wanted) for key, each in made["properties"].items()}
+        if not any(key in schema for key in _OPEN):
+            made["additionalProperties"] = False
+    return made
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401  # JSON
+    """Return it without keys that are ``null``, which the API server takes as not set."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def _explained(error: jsonschema.ValidationError) -> Iterator[tuple[Mistake, str]]:
+    path = tuple(error.absolute_path)
+    if error.validator == "additionalProperties":
+        schema, instance = (cast("Mapping[str, Any]", each) for each in (error.schema, error.instance))
+        known = schema.get("properties", {})
+        for key in json_schemas.unknown_keys(instance, schema):
+            hint = names.did_you_mean(key, known, "remove it")
+            yield Mistake.UNKNOWN_FIELD, f"{yaml_reading.format_path((*path, key))} is no field of it; {hint}"
+        return
+    for fault in schema_messages.explain(error):
+        mistake = Mistake.MISSING if error.validator == "required" else Mistake.WRONG
+        yield mistake, f"{yaml_reading.format_path(fault.path)} {fault.rule}"

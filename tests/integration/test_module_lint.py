@@ -1,0 +1,132 @@
+"""``module lint`` with a real Helm and the schemas of a real API server: what charts render to."""
+
+import json
+import os
+import pathlib
+
+import pytest
+from click import testing
+
+from addon_operator.cli import main
+from addon_operator.devcluster import handle
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: {{ .Values.web.replicaCount }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web}]}
+"""
+
+
+class Module:
+    """A module on disk, whose chart is ``chart`` below it, or the module itself."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.path = root / "010-web"
+        self.write("values.yaml", "webEnabled: true\nweb: {replicaCount: 1}\n")
+
+    def write(self, name: str, text: str, mode: int = 0o644) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+    def lint(self) -> tuple[list[tuple[str, str]], str]:
+        """What was found, and the notes."""
+        arguments = ["module", "lint", str(self.path.parent), "-o", "json"]
+        ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+        assert ran.exception is None
+        found = [(row["level"], row["problem"]) for row in json.loads(ran.stdout)]
+        assert ran.return_value == int(any(level == "error" for level, _ in found))
+        return found, ran.stderr
+
+
+@pytest.fixture
+def module(tmp_path: pathlib.Path, devcluster: handle.DevCluster, monkeypatch: pytest.MonkeyPatch) -> Module:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HELM_BIN_PATH", str(devcluster.helm))
+    return Module(tmp_path / "modules")
+
+
+@pytest.mark.parametrize("chart", ["", "chart/", "own/"], ids=["the module", "chart/", "chart.path"])
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("a: {{ foo }}\n", ':1): function "foo" not defined'),
+        ("a: {{ .Values.a\n", ":2): unclosed action"),
+        ("a: b: c\n", "mapping values are not allowed"),
+        ("a: {{ .Values.none.b }}\n", "nil pointer evaluating"),
+        ("a: 1\n", "renders an object without apiVersion"),
+    ],
+)
+def test_a_template_that_is_wrong_is_named_as_it_lies_in_the_module(
+    module: Module, chart: str, template: str, said: str
+) -> None:
+    if chart:
+        module.write(f"{chart}Chart.yaml", "apiVersion: v2\nname: upstream\nversion: 1.0.0\n")
+    module.write(f"{chart}templates/a.yaml", template)
+    module.write("module.yaml", "chart: {path: own}\n" if chart == "own/" else "releaseName: web\n")
+    ((level, problem),) = module.lint()[0]
+    assert level == "error"
+    assert f"{module.path}/{chart}templates/a.yaml" in problem
+    assert said in problem
+
+
+def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module) -> None:
+    module.write("templates/deployment.yaml", DEPLOYMENT)
+    assert module.lint() == ([], "")
+    module.write("values.yaml", "web: {replicaCount: many}\n")
+    module.write("hooks/hook.sh", "#!/bin/sh\n", 0o755)
+    module.write("templates/more.yaml", DEPLOYMENT.replace("replicas: {{", "replica: 1 # {{"))
+    found, _ = module.lint()
+    file = module.path / "templates" / "deployment.yaml"
+    assert found[0][0] == "error"
+    assert found[0][1].startswith(f"{file} renders Deployment web, which Kubernetes v")
+    assert found[0][1].endswith("refuses: spec.replicas must be an integer")
+    assert found[1][0] == "warning", "Helm 3 passes it on"
+    assert found[1][1].endswith("spec.replica is no field of it; did you mean 'replicas'?")
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"templates/a.yaml": '{{ required "say it" .Values.web.name }}'}, "the chart demands values"),
+        ({"templates/a.yaml": '{{ fail "say it" }}'}, "the chart demands values"),
+        ({"templates/a.yaml": '{{ (lookup "v1" "Secret" "a" "b").data.x.y }}'}, "the chart looks up"),
+        ({"templates/a.yaml": "{{ .Values.web.internal.a }}", "hooks/a": "#!/bin/sh\n"}, "hooks may set"),
+        ({"templates/a.yaml": "{{ .Values.web.a.b }}", "values.yaml": "web: {}"}, "it is off by default"),
+        (
+            {
+                "templates/a.yaml": "a: {{ .Values.web.a.b | toYaml }}: c: d",
+                "openapi/values.yaml": "{type: object, x-required-for-helm: [a]}",
+            },
+            "its values are not complete: web must have the key 'a'",
+        ),
+    ],
+    ids=["required", "fail", "lookup", "hooks", "off", "x-required-for-helm"],
+)
+def test_values_that_files_alone_do_not_give_are_no_mistake_of_the_chart(
+    module: Module, files: dict[str, str], reason: str
+) -> None:
+    for name, text in files.items():
+        module.write(name, text, 0o755)
+    found, notes = module.lint()
+    assert found == []
+    assert "module web is not checked beyond this" in notes
+    assert reason in notes
+
+
+def test_what_is_not_looked_at_is_said_in_a_line(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    module.write("templates/deployment.yaml", DEPLOYMENT)
+    monkeypatch.setenv("ADDON_OPERATOR_DEVCLUSTER_CACHE", str(module.path))
+    found, notes = module.lint()
+    assert (found, len(notes.splitlines())) == ([], 1)
+    assert "'addon-operator devcluster up' puts them there" in notes
+    monkeypatch.delenv("HELM_BIN_PATH")
+    monkeypatch.setenv("PATH", os.fspath(module.path))
+    assert "charts are not rendered: there is no 'helm' in PATH" in module.lint()[1]

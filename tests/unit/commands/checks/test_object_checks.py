@@ -1,0 +1,85 @@
+"""Rendered objects against schemas as an API server has them."""
+
+import pytest
+
+from addon_operator.commands.checks import object_checks
+from addon_operator.devcluster import api_schemas
+from addon_operator.documents import manifest_diff
+
+PORT = {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"}
+SPEC = {
+    "type": "object",
+    "required": ["selector"],
+    "properties": {
+        "selector": {"type": "object", "additionalProperties": {"type": "string"}},
+        "replicas": {"type": "integer", "format": "int32"},
+        "port": {"$ref": "#/components/schemas/Port"},
+        "parts": {
+            "type": "array",
+            "items": {"allOf": [{"$ref": "#/components/schemas/Spec"}], "default": {}},
+        },
+        "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {}}},
+    },
+}
+THING = {
+    "type": "object",
+    "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": {"$ref": "#/components/schemas/Spec"},
+    },
+}
+CHECKS = object_checks.ObjectChecks(
+    api_schemas.ApiSchemas("v1.36.3", {"Thing": THING, "Spec": SPEC, "Port": PORT}, {"v1/Thing": "Thing"})
+)
+WRONG, UNKNOWN, MISSING = object_checks.Mistake
+
+
+def problems(
+    text: str, checks: object_checks.ObjectChecks = CHECKS
+) -> list[tuple[object_checks.Mistake, str]]:
+    (document,) = manifest_diff.parse(text)
+    return [(mistake, text.rpartition(" refuses: ")[2]) for mistake, text in checks.problems(document)]
+
+
+def thing(spec: str) -> str:
+    return f"{{apiVersion: v1, kind: Thing, metadata: {{name: a}}, spec: {spec}}}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("{selector: {a: b}, replicas: null, port: 80, any: {x: 1}}", []),
+        ("{selector: {a: b}, port: http, parts: [{selector: {}}]}", []),
+        ("{selector: {}, replicas: many}", [(WRONG, "spec.replicas must be an integer")]),
+        ("{selector: {a: 1}}", [(WRONG, "spec.selector.a must be a string")]),
+        ("{}", [(MISSING, "spec must have the key 'selector'")]),
+        (
+            "{selector: {}, replica: 1}",
+            [(UNKNOWN, "spec.replica is no field of it; did you mean 'replicas'?")],
+        ),
+        ("{selector: {}, parts: [{}]}", [(MISSING, "spec.parts[0] must have the key 'selector'")]),
+    ],
+)  # fmt: skip
+def test_what_the_api_server_would_refuse_is_told_by_field(
+    spec: str, expected: list[tuple[object_checks.Mistake, str]]
+) -> None:
+    assert problems(thing(spec)) == expected
+    assert problems(f"{{apiVersion: v1, kind: List, items: [{thing(spec)}]}}") == expected
+    assert problems(thing(spec).replace("Thing", "Other")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake", "said"),
+    [
+        ("- a", WRONG, "a document that is not an object"),
+        ("a: 1", WRONG, "an object without apiVersion"),
+        ("{apiVersion: v1, kind: List, items: [5]}", WRONG, "an object without apiVersion"),
+        ("{apiVersion: v1, kind: Thing, metadata: {labels: {}}}", MISSING, "give it metadata.name"),
+    ],
+)
+def test_what_is_no_object_needs_no_schema(text: str, mistake: object_checks.Mistake, said: str) -> None:
+    ((found, sentence),) = problems(text, object_checks.ObjectChecks(None))
+    assert found is mistake
+    assert said in sentence

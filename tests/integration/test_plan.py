@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from tests.fakes import pod_server
-from tests.integration import charts, kubelet, operator_site
+from tests.integration import charts, helm_site, kubelet, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -144,6 +144,72 @@ def test_a_plan_knows_versions_that_are_not_served_and_hooks_that_cannot_run(
     assert reason.startswith("Helm would fail: the API server has no kind 'DaemonSet' in extensions/v1beta1")
     assert reason.endswith(": it serves it in apps/v1")
     assert any("main.go is a Go hook" in note for note in found["notes"])
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: {{ .Values.web.replicas }}
+  strategy: {{ .Values.web.strategy | toJson }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web}]}
+"""
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: web, labels: {replicas: {{ .Values.web.replicas | quote }}}}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, nodePort: 3178MAJOR, name: http}]}
+"""
+ROLLING = "{type: RollingUpdate, rollingUpdate: {maxSurge: 2}}"
+
+
+@pytest.mark.parametrize("major", [3, 4])
+def test_a_plan_says_what_the_api_server_would_refuse(site: operator_site.Site, major: int) -> None:
+    if major == 4:
+        site.use_helm(helm_site.helm4_binary())
+    web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    (web / "templates" / "deployment.yaml").write_text(DEPLOYMENT)
+    (web / "templates" / "service.yaml").write_text(SERVICE.replace("MAJOR", str(major)))
+
+    def planned(replicas: str, strategy: str, action: str, code: int) -> dict[str, Any]:
+        site.config(web=f"replicas: {replicas}\nstrategy: {strategy}")
+        found = documents(site, code=code)
+        assert actions(found) == {"web": action}, found
+        module: dict[str, Any] = found["modules"][0]
+        return module
+
+    for is_first in (True, False):
+        wrong = planned("many", ROLLING, "unknown", 1)["reason"]
+        assert wrong.startswith(f"Helm would fail: {web}/templates/deployment.yaml: the API server did not ")
+        assert "replicas" in wrong
+        assert wrong.count("replicas") == 1, "the Service is right"
+        planned("1", ROLLING, "install" if is_first else "nothing", 2 if is_first else 0)
+        if is_first:
+            site.start().wait_ready().stop()
+    # What the release alone has goes away with it, and an object that is there may keep its port.
+    planned("2", "{type: Recreate}", "upgrade", 2)
+    (web / "templates" / "deployment.yaml").write_text(DEPLOYMENT.replace("  replicas:", "  replica: 1 #"))
+    unknown_field = planned("1", ROLLING, "unknown" if major == 4 else "upgrade", 1 if major == 4 else 2)
+    assert ("spec.replica" in unknown_field["reason"]) is (major == 4)
+
+
+def test_a_plan_says_what_it_may_not_ask(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"a": "b"}, values="webEnabled: true\nweb: {replicas: 1, strategy: {}}")
+    (web / "templates" / "deployment.yaml").write_text(DEPLOYMENT)
+    site.kubectl("create", "role", "planner", "--verb=get,list,watch", "--resource=secrets,configmaps")
+    site.kubectl("create", "serviceaccount", "planner")
+    site.kubectl(
+        "create", "rolebinding", "planner", "--role=planner", f"--serviceaccount={site.namespace}:planner"
+    )
+    config = str(charts.kubeconfig_with_token(site.cluster, site, "planner"))
+    found = documents(site, code=2, KUBE_CONFIG=config)
+    assert actions(found) == {"web": "install"}
+    notes = [note for note in found["notes"] if note.startswith("whether the API server takes all")]
+    assert any("may not create deployments" in note for note in notes), found["notes"]
 
 
 GIVING = """\

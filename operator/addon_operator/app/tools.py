@@ -61,6 +61,7 @@ class Tools:
         """Reads and checks what users hand in."""
         self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
         """Reads large outputs of hooks, and indexes: tens of MiB must not hold up the check of an edit."""
+        self.helm_major = helm.major
         running = self._helm(helm)
         self.charts = self._chart_cache(running)
         """Pulls the charts that modules have from repositories."""

@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ _SINGLE_REQUESTS: Final = 4
 _AT_ONCE: Final = 8
 _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _CRD: Final = "CustomResourceDefinition"
+_KIND: Final = re.compile(r"kind: [\"']?(\w+)")
 
 
 class ClusterLookup:
@@ -31,6 +33,7 @@ class ClusterLookup:
         self._kinds = kinds
         self._note = note
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._defined: dict[pathlib.Path, frozenset[str]] = {}
 
     async def absent(self, manifest: str, namespace: str) -> tuple[str, ...]:
         """Return the resources of the manifest that are not in the cluster, as a person would name them.
@@ -65,11 +68,21 @@ class ClusterLookup:
             except discovery.NoSuchKind as error:
                 if error.versions:
                     return str(error)
-                if not defines and not await asyncio.to_thread(_is_defined, kind, definitions):
+                if not defines and kind not in await asyncio.to_thread(self.defined, definitions):
                     self._note(f"{error} It has to be there before it is used")
             except api_errors.KubernetesError:
                 return None
         return None
+
+    def defined(self, definitions: Iterable[pathlib.Path]) -> frozenset[str]:
+        """Return the words that follow ``kind:`` in the files of these directories: kinds may be among them.
+
+        It reads each directory once, and may take its time.
+        """
+        for directory in definitions:
+            if directory not in self._defined and directory.is_dir():
+                self._defined[directory] = _kinds_below(directory)
+        return frozenset().union(*list(self._defined.values()))
 
     async def _missing(
         self, api_version: str, kind: str, namespace: str, wanted: Sequence[manifests.ManifestResource]
@@ -102,6 +115,6 @@ class ClusterLookup:
         return True
 
 
-def _is_defined(kind: str, definitions: Sequence[pathlib.Path]) -> bool:
-    files = (path for directory in definitions for path in directory.rglob("*.y*ml"))
-    return any(f"kind: {kind}" in path.read_text(errors="replace") for path in files if path.is_file())
+def _kinds_below(directory: pathlib.Path) -> frozenset[str]:
+    files = (path for path in directory.rglob("*.y*ml") if path.is_file())
+    return frozenset(found for path in files for found in _KIND.findall(path.read_text(errors="replace")))

@@ -8,12 +8,12 @@ import asyncio
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.app import tools
-from addon_operator.commands.plan import cluster_lookup, given_values, plan_report
+from addon_operator.commands.plan import cluster_lookup, dry_run, given_values, plan_report
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_files
@@ -129,6 +129,7 @@ class _Planner:
         self._sources = parts.crd_sources(values)
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, self._seen.kinds, notes.append)
+        self._dry_run = dry_run.DryRun(parts.kube, self._seen.kinds, parts.helm_major, notes.append)
 
     async def make(self, chosen: Collection[names.ModuleName], pod: str | None) -> plan_report.PlanReport:
         self._manager.places.assign(self._modules.values())
@@ -206,7 +207,8 @@ class _Planner:
             await self._charts.ensure(module, None)
             self._values.checking_helm_values(module.name)()
             before = await self._given_before(module)
-            made = await self._manager.preview(module_releases.request_of(self._values, module, before))
+            request = module_releases.request_of(self._values, module, before)
+            made = await self._manager.preview(request)
             if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
                 return plan_report.ReleaseReport(
                     plan_report.PlanStep.RESTORE, release.absence(absent), made.revision
@@ -215,7 +217,7 @@ class _Planner:
             return self._without_hooks(module, error)
         except errors.AddonOperatorError as error:
             return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
-        self._have(module, made.resources)
+        self._have(module, await asyncio.to_thread(manifests.resources, made.manifest))
         if made.adopted:
             policy = self._settings.take_ownership
             self._notes.append(
@@ -223,9 +225,23 @@ class _Planner:
                 f"{', '.join(made.adopted)}"
             )
         step, reason = _STEPS[made.action], made.reason
-        if (refused := await self._cluster.refused(made.changes, self._definitions())) is not None:
+        if refused := await self._refused(module, made, request.redact):
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
         return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
+
+    async def _refused(
+        self,
+        module: model.Module,
+        made: release_types.ReleasePreview,
+        redact: Callable[[str], str],
+    ) -> str:
+        """Say why Helm would fail with what the chart renders to; empty if nothing speaks against it."""
+        definitions = self._definitions()
+        if (refused := await self._cluster.refused(made.changes, definitions)) is not None:
+            return refused
+        brought = await asyncio.to_thread(self._cluster.defined, definitions)
+        namespace = self._manager.places.of(module.name).namespace
+        return redact(await self._dry_run.refused(module, namespace, made, brought.__contains__))
 
     async def _given_before(self, module: model.Module) -> release_types.Given | None:
         """Return what the last revision was made with; nothing of it is shown if it cannot be read."""

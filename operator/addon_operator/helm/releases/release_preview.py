@@ -6,7 +6,7 @@ import dataclasses
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_planning, release_records, release_types
-from addon_operator.modules import manifests, release
+from addon_operator.modules import release
 
 
 async def preview(
@@ -51,7 +51,8 @@ async def _shown(
         revision,
         changes=changes,
         adopted=(*filter(None, [planner.foreign(request, plan.record)]), *(each.name for each in foreign)),
-        resources=manifests.resources(manifest),
+        before=before,
+        manifest=manifest,
     )
 
 

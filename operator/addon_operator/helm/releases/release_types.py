@@ -181,5 +181,7 @@ class ReleasePreview:
     """Of the manifest, hooks included."""
     adopted: tuple[str, ...] = ()
     """Objects that exist and would become the release's, for a person."""
-    resources: tuple[manifests.ManifestResource, ...] = ()
+    before: str = dataclasses.field(default="", repr=False)
+    """What Helm applied with the last revision, if the release would change."""
+    manifest: str = dataclasses.field(default="", repr=False)
     """What the release would consist of then, if it would change."""

@@ -175,7 +175,9 @@ def _verdict(file: HookFile) -> _Judged:
             return _Verdict.HOOK, ""
         return _not_executable(file)
     except OSError as error:
-        return _Verdict.SUSPECT, f"is ignored: {error.strerror}"
+        if hook_names.is_data(file.name) or hook_names.is_library(file.name):
+            return _Verdict.SUSPECT, f"is ignored: {error.strerror}"
+        return _Verdict.REFUSED, f"cannot be read: {error.strerror}; mend it, or remove it"
 
 
 def _not_executable(file: HookFile) -> _Judged:

@@ -24,10 +24,11 @@ _LIBRARY_WORDS: Final = frozenset(
      "libs", "shared", "util", "utilities", "utils"}
 )  # fmt: skip
 """Ends of names; ``lib`` stands at the beginning, too."""
-_TEST_WORDS: Final = frozenset({"conftest", "spec", "test", "testdata", "tests"})
+_TEST: Final = re.compile(r"conftest\.py|test_.*\.py|.*_test\.\w+|.*\.bats")
 _DIRECTORIES: Final = frozenset(
-    {"data", "docs", "examples", "include", "includes", "node_modules", "templates", "vendor"}
+    {"data", "docs", "examples", "include", "includes", "node_modules", "templates", "testdata", "vendor"}
 )
+_TEST_DIRECTORIES: Final = frozenset({"test", "tests"})
 _INCLUDED: Final = frozenset({".awk", ".bash", ".js", ".lua", ".pl", ".pm", ".py", ".rb", ".sh", ".zsh"})
 _WORDS: Final = re.compile(r"[^a-z]+")
 
@@ -48,8 +49,9 @@ def is_library(name: str) -> bool:
     """Say whether a file's path below the directory of hooks tells that hooks or tests include it."""
     *directories, own = name.lower().split("/")
     path = pathlib.PurePosixPath(own)
-    is_named_so = path.suffix in _LIBRARY_SUFFIXES or own.startswith("_") or _is_for_others(path.stem)
-    return is_named_so or any(map(_is_for_others, directories))
+    is_named_so = path.suffix in _LIBRARY_SUFFIXES or own.startswith("_") or _TEST.fullmatch(own) is not None
+    is_among_tests = not _TEST_DIRECTORIES.isdisjoint(directories)
+    return is_named_so or is_among_tests or any(map(_is_for_others, (path.stem, *directories)))
 
 
 def may_be_included(name: str) -> bool:
@@ -59,5 +61,4 @@ def may_be_included(name: str) -> bool:
 
 def _is_for_others(stem: str) -> bool:
     words = [word for word in _WORDS.split(stem) if word] or [""]
-    is_test = words[0] in _TEST_WORDS or words[-1] in _TEST_WORDS
-    return is_test or words[0] == LIBRARY or words[-1] in _LIBRARY_WORDS
+    return words[0] == LIBRARY or words[-1] in _LIBRARY_WORDS

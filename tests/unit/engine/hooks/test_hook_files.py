@@ -65,6 +65,7 @@ REFUSED = {
     "deep/run.py": "#!/usr/bin/env python3\n",
     "set-common-values.sh": "#!/bin/sh\n",
     "contest.py": "#!/usr/bin/env python3\n",
+    "test-connection.sh": "#!/bin/sh\n",
     "with-mark.sh": "\xef\xbb\xbf#!/bin/sh\n",
     "compiled": "\x7fELF\x02\x01",
     "no-first-line.sh": HOOK_TEXT,
@@ -138,15 +139,15 @@ def test_circles_of_links_come_to_an_end(tmp_path: pathlib.Path) -> None:
     assert found(tmp_path) == ["a/hook.sh"]
 
 
-def test_a_link_to_itself_and_one_to_nowhere_are_warnings(tmp_path: pathlib.Path) -> None:
+def test_a_link_to_itself_and_one_to_nowhere_are_refused_unless_they_are_data(tmp_path: pathlib.Path) -> None:
     (tmp_path / "self").symlink_to(tmp_path / "self")
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    (tmp_path / "README").symlink_to(tmp_path / "gone")
     files = hook_files.discover(tmp_path)
     assert files.executables == ()
-    assert [warning.partition(" is ignored")[0] for warning in files.warnings] == [
-        f"{tmp_path}/nowhere",
-        f"{tmp_path}/self",
-    ]
+    assert files.problem.count("cannot be read: ") == 2
+    assert f"hook {tmp_path}/nowhere cannot be read: No such file" in files.problem
+    assert files.warnings == (f"{tmp_path}/README is ignored: No such file or directory",)
 
 
 def test_a_pipe_is_a_warning(tmp_path: pathlib.Path) -> None:

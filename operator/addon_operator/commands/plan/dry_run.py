@@ -17,6 +17,7 @@ _MOST: Final = 3
 _REFUSED: Final = frozenset({400, 422})
 _OF_A_WEBHOOK: Final = ("admission webhook ", "failed calling webhook", "does not support dry run")
 """What another program says, which may only miss an object of the same release."""
+_MEND: Final = "correct the template, or the value that it gets"
 _HOOK: Final = "helm.sh/hook"
 _HELM_4: Final = 4
 _CHANGED: Final = manifest_diff.ChangeKind.CHANGED
@@ -66,7 +67,8 @@ class DryRun:
         wanted = await asyncio.to_thread(lambda: list(_wanted(module, made)))
         asked = [each for each in wanted if not is_left_out(str(each.body.get("kind")))]
         told = await asyncio.gather(*(self._refusal(each, namespace) for each in asked))
-        return "; ".join(list(filter(None, told))[:_MOST])
+        refusals = list(filter(None, told))[:_MOST]
+        return f"{'; '.join(refusals)}; {_MEND}" if refusals else ""
 
     async def _refusal(self, wanted: _Wanted, namespace: str) -> str:
         async with self._turns:

@@ -59,6 +59,7 @@ def module(tmp_path: pathlib.Path, devcluster: handle.DevCluster, monkeypatch: p
     [
         ("a: {{ foo }}\n", ':1): function "foo" not defined'),
         ("a: {{ .Values.a\n", ":2): unclosed action"),
+        ('a: {{ include "web.none" . }}\n', "no template "),
         ("a: b: c\n", "mapping values are not allowed"),
         ("a: {{ .Values.none.b }}\n", "nil pointer evaluating"),
         ("a: 1\n", "renders an object without apiVersion"),

@@ -34,7 +34,7 @@ _STEP_SECONDS: Final = 30.0
 _SOME_VERSION: Final = "v1.34.0"
 """What charts take for the cluster's, if no schemas tell a version."""
 _HELM_SETTING: Final = "helm_bin_path"
-_IN_THE_TEXT: Final = re.compile(r"parse error at \(|no template \"|function \"[^\"]{0,200}\" not defined")
+_IN_THE_TEXT: Final = re.compile(r"parse error at \(|no template |function \"[^\"]{0,200}\" not defined")
 """What values have no part in."""
 _NO_YAML: Final = re.compile(r"YAML parse error on |unable to parse YAML")
 _OF_THE_CLUSTER: Final = "chart requires kubeVersion"

@@ -1,1 +1,1 @@
-"""Checks of modules on disk: their values, schemas and hooks."""
+"""Checks of modules on disk: their values, schemas, hooks and charts."""

@@ -20,7 +20,7 @@ from addon_operator.engine.modules import module_files, module_releases
 from addon_operator.helm import binary, command, messages
 from addon_operator.helm.charts import chart_files, inputs, rendering
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.process import values_worker
 from addon_operator.process.children import children, launcher
@@ -43,6 +43,7 @@ _NO_SCHEMAS: Final = (
     "'addon-operator devcluster up' puts them there"
 )
 _INCOMPLETE: Final = "its values are not complete"
+_NAMED: Final = 3
 _HELM_4: Final = 4
 
 
@@ -144,10 +145,17 @@ def _store(
     shared = schemas.SectionSchemas()
     with contextlib.suppress(errors.ConfigurationError):
         shared = module_files.read_schemas(places.global_hooks_dir, cel_rules.CelEvaluator())
-    common = list(dict.fromkeys(each.values.common.source for each in files))
-    by_source = {each.values.common.source: each.values.common for each in files}
-    values = [each.values for each in files]
-    return store.ValuesStore(values, [by_source[source] for source in common], shared, worker)
+    common = {each.values.common.source: each.values.common for each in files}
+    return store.ValuesStore([each.values for each in files], list(common.values()), shared, worker)
+
+
+def _has_hooks(root: pathlib.Path) -> bool:
+    """Say whether there are hooks, or may be: what cannot be read is told elsewhere."""
+    try:
+        found = hook_files.discover(root)
+    except hook_files.HookFilesError:
+        return True
+    return bool(found.executables or found.refused)
 
 
 class _Renders:
@@ -168,9 +176,7 @@ class _Renders:
         self._renderer = rendering.ChartRenderer(helm, reader, _STEP_SECONDS, clock)
         self._values = values
         self._objects = object_checks.ObjectChecks(known)
-        self._has_global_hooks = bool(
-            hook_files.discover(hook_files.global_hooks_root(global_hooks)).executables
-        )
+        self._has_global_hooks = _has_hooks(hook_files.global_hooks_root(global_hooks))
         self._unknown_fields = _ERROR if helm.binary.major >= _HELM_4 else _WARNING
         self._turns = asyncio.Semaphore(os.cpu_count() or 1)
 
@@ -201,9 +207,9 @@ class _Renders:
             self._values.checking_helm_values(module.name)()
         except schemas.InvalidValuesError as error:
             is_absent = all(each.is_missing_key for each in error.violations)
-            keys = ", ".join(f"{each.path} {each.rule}" for each in error.violations)
+            keys = names.listed([f"{each.path} {each.rule}" for each in error.violations], _NAMED)
             found.append(f"{_INCOMPLETE}: {keys}" if is_absent else "its values are not valid")
-        if hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).executables:
+        if _has_hooks(module.path / hook_files.HOOKS_DIRECTORY):
             found.append("its hooks may set values")
         if not self._values.flag(module.name).enabled:
             found.append("it is off by default")

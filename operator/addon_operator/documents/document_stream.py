@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from addon_operator.documents import yaml_loader
+from addon_operator.documents import yaml_loader, yaml_problems
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -113,7 +113,7 @@ def _yaml_stream(text: str) -> Iterator[JsonValue]:
                 yield cast("JsonValue", document)
                 index += 1
     except yaml.YAMLError as error:
-        raise StreamError(index, _reason(error)) from error
+        raise StreamError(index, _reason(error, text)) from error
     except (DocumentError, ValueError) as error:
         raise StreamError(index, str(error)) from error
     except RecursionError as error:
@@ -175,7 +175,7 @@ def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValu
     except yaml.YAMLError as error:
         if json_error is not None and not isinstance(error, yaml_loader.BoundError):
             raise DocumentError(f"{_NEITHER}: {json_error}") from error
-        raise DocumentError(_reason(error)) from error
+        raise DocumentError(_reason(error, text)) from error
     except (RecursionError, ValueError) as error:
         raise DocumentError(f"{_NEITHER}: {error}") from error
 
@@ -183,18 +183,23 @@ def _yaml(text: str, json_error: json.JSONDecodeError | None = None) -> JsonValu
 _NEITHER: Final = "it is neither JSON nor YAML"
 
 
-def _reason(error: yaml.YAMLError) -> str:
+def _reason(error: yaml.YAMLError, text: str) -> str:
     is_yaml = isinstance(error, yaml_loader.BoundError)
-    return _one_line(error) if is_yaml else f"{_NEITHER}: {_one_line(error)}"
+    return _one_line(error, text) if is_yaml else f"{_NEITHER}: {_one_line(error, text)}"
 
 
-def _one_line(error: yaml.YAMLError) -> str:
+def _one_line(error: yaml.YAMLError, text: str) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return " ".join(str(error).split())
     if error.problem_mark is None:
         return str(error.problem)
     mark = error.problem_mark
-    return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    said = (
+        str(error.problem)
+        if isinstance(error, yaml_loader.BoundError)
+        else yaml_problems.explained(error, text)
+    )
+    return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
 
 
 _LETTERS: Final = frozenset("yYnN")

@@ -13,7 +13,7 @@ from typing import Final, NoReturn, cast
 
 import yaml
 
-from addon_operator.documents import yaml_loader
+from addon_operator.documents import yaml_loader, yaml_problems
 from addon_operator.kernel import errors, json_types
 
 _CORE: Final = yaml_loader.CORE
@@ -179,21 +179,13 @@ def _mark_text(error: yaml.MarkedYAMLError) -> str:
 
 
 def _problem(error: yaml.MarkedYAMLError, text: str) -> str:
-    if (mark := error.problem_mark) is not None and _is_tab(text, mark.line):
-        return "invalid YAML: a tab stands where the line begins; indent with spaces"
     if (
         isinstance(error, yaml.composer.ComposerError)
         and error.context
         and "single document" in error.context
     ):
         return "a second document begins here; write one document"
-    context = f" ({error.context})" if error.context else ""
-    return f"invalid YAML: {error.problem}{context}"
-
-
-def _is_tab(text: str, line: int) -> bool:
-    found = text.split("\n", line + 1)[line : line + 1]
-    return bool(found) and "\t" in found[0][: len(found[0]) - len(found[0].lstrip())]
+    return f"invalid YAML: {yaml_problems.explained(error, text)}"
 
 
 def _key_text(path: Path) -> str:

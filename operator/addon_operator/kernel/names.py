@@ -104,8 +104,8 @@ def _check_name(directory: str, name: ModuleName) -> None:
     if back != name:
         raise ModuleNameError(
             f"module directory {directory!r}: the name {name!r} becomes the values key "
-            f"{values_key(name)!r}, which reads back as {back!r}; "
-            "rename it to lower-case words joined by single dashes, each starting with a letter"
+            f"{values_key(name)!r}, which reads back as {back!r}; rename it to {_better(directory)!r}: "
+            "lower-case words joined by single dashes, each starting with a letter"
         )
     if values_key(name) == GLOBAL_KEY:
         raise ModuleNameError(
@@ -117,6 +117,13 @@ def _check_name(directory: str, name: ModuleName) -> None:
             f"{RELEASE_MAX} lower-case letters, digits and dashes, "
             "with a letter or digit at both ends"
         )
+
+
+def _better(directory: str) -> str:
+    """Return the nearest name that a module's directory can have."""
+    match = _DIRECTORY.match(directory)
+    prefix = f"{match['order']}-" if match and match["order"] else ""
+    return prefix + stand_in(directory, ())
 
 
 def find(name: str, modules: Sequence[ModuleName]) -> ModuleName | None:
@@ -177,14 +184,17 @@ def is_release_name(text: str) -> bool:
 
 
 _ALIKE: Final = 0.6
+_MOST_COMPARED: Final = 200
 
 
 def nearest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | None:
     """Return the known name that looks most like this one, in capitals or not; ``None`` if none does.
 
-    ``alike`` is from 0 to 1; 1 asks for the same characters.
+    ``alike`` is from 0 to 1; 1 asks for the same characters. To compare long names takes long: there is none.
     """
-    names = {each.lower(): each for each in known}
+    if len(name) > _MOST_COMPARED:
+        return None
+    names = {each.lower(): each for each in known if len(each) <= _MOST_COMPARED}
     found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=alike)
     return names[found[0]] if found else None
 

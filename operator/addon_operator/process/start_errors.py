@@ -13,6 +13,9 @@ from addon_operator.kernel import errors
 _SHEBANG_BYTES: Final = 256
 ELF: Final = b"\x7fELF"
 """How compiled programs begin."""
+WINDOWS_LINES: Final = (
+    "its lines end as on Windows (CR LF), so its interpreter is not found; save it with LF line ends"
+)
 _EXECUTABLE: Final = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
@@ -42,9 +45,18 @@ def foresee(program: pathlib.Path) -> ChildStartError | None:
     interpreter = _interpreter(program)
     if interpreter is not None and not os.path.exists(interpreter):  # noqa: PTH110 - it is a text
         return explain(OSError(errno.ENOENT, ""), str(program), None)
+    if has_windows_lines(program):
+        return ChildStartError(str(program), WINDOWS_LINES)
     if interpreter is None and head != ELF:
         return explain(OSError(errno.ENOEXEC, ""), str(program), None)
     return None
+
+
+def has_windows_lines(program: pathlib.Path) -> bool:
+    """Say whether the first line of a script ends in CR LF, and so what its interpreter is called with."""
+    with contextlib.suppress(OSError):
+        return (_first_line(program) or b"").endswith(b"\r")
+    return False
 
 
 def is_executable(program: pathlib.Path) -> bool:
@@ -90,9 +102,7 @@ def _missing(program: pathlib.Path) -> str:
     if interpreter is None:
         return "the program loader it needs is not on this machine; is it built for another system?"
     if interpreter.endswith("\r"):
-        return (
-            "its lines end as on Windows (CR LF), so its interpreter is not found; save it with LF line ends"
-        )
+        return WINDOWS_LINES
     return f"its first line names the interpreter {interpreter}, which does not exist on this machine"
 
 
@@ -122,9 +132,15 @@ def _mount_flags(path: pathlib.Path) -> int:
 
 def _interpreter(program: pathlib.Path) -> str | None:
     """Return what the ``#!`` line of a script names, with a stray carriage return if there is one."""
-    with contextlib.suppress(OSError), program.open("rb") as file:
-        line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
-        if line.startswith(b"#!"):
-            words = line[2:].decode(errors="replace").strip(" \t").split(" ")
+    with contextlib.suppress(OSError):
+        if line := _first_line(program):
+            words = line.decode(errors="replace").strip(" \t").split(" ")
             return words[0] or None
     return None
+
+
+def _first_line(program: pathlib.Path) -> bytes | None:
+    """Return what stands behind ``#!``; ``None`` for what is no script."""
+    with program.open("rb") as file:
+        line = file.read(_SHEBANG_BYTES).partition(b"\n")[0]
+    return line[2:] if line.startswith(b"#!") else None

@@ -36,6 +36,16 @@ def test_a_name_that_does_not_round_trip_is_refused_and_the_directory_named(dire
         names.parse_module_directory(directory)
 
 
+def test_a_name_that_is_nearly_one_gets_the_name_that_is_meant() -> None:
+    with pytest.raises(names.ModuleNameError, match=r"rename it to '010-hello-world': lower-case"):
+        names.parse_module_directory("010-Hello_World")
+
+
+def test_long_names_are_like_no_other() -> None:
+    assert names.nearest("a" * 201, ["a" * 200]) is None
+    assert names.nearest("a" * 200, ["a" * 201, "a" * 199]) == "a" * 199
+
+
 def test_a_name_too_long_for_a_release_is_refused() -> None:
     with pytest.raises(names.ModuleNameError, match="53"):
         names.parse_module_directory("a" * 54)

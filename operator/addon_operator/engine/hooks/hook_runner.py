@@ -6,7 +6,6 @@ What the files mean is not the business of this module.
 import asyncio
 import functools
 import pathlib
-import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeAlias, TypeVar
@@ -14,11 +13,11 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_directory, hook_files
+from addon_operator.engine.hooks import hook_directory, hook_failures, hook_files
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.hook_contract.outputs import printed_outputs
-from addon_operator.kernel import clock, errors, names
+from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.modules import model
 from addon_operator.process.children import children
@@ -39,7 +38,6 @@ CONFIG_TIMEOUT: Final = 60.0
 MAX_CONFIG_BYTES: Final = 1024 * 1024
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
-_QUOTED_LINES: Final = 3
 _SEE_LOG: Final = "the operator's log shows what it wrote"
 _SHOWN_CHARS: Final = 60
 OUTPUT_FIELD: Final = "output"
@@ -78,9 +76,9 @@ class HookRunError(errors.AddonOperatorError):
     @property
     def without_values(self) -> str:
         """How it ended, without what it wrote."""
-        if not _has_failed(self.result):
+        if not hook_failures.has_failed(self.result):
             return f"hook {self.hook} returned invalid output; see the operator's log"
-        return f"hook {self.hook} {_ending(self.result, None)}; {_SEE_LOG}"
+        return f"hook {self.hook} {hook_failures.ending(self.result, None)}; {_SEE_LOG}"
 
 
 class EnabledScriptError(errors.ModuleError):
@@ -95,34 +93,6 @@ class EnabledScriptError(errors.ModuleError):
     def without_values(self) -> str:
         """The same without what the script wrote."""
         return f"module {self.module}: its enabled script {self._without_values}"
-
-
-def describe_failure(result: children.ChildResult, timeout: float | None = None) -> str:
-    """Say how a process failed, with the end of its standard error: the sentence after its name."""
-    said = _said(result)
-    return _ending(result, timeout) + (f": {said}" if said else "")
-
-
-def _said(result: children.ChildResult) -> str:
-    """Return the end of its standard error, on one line."""
-    return " | ".join(result.stderr_tail.splitlines()[-_QUOTED_LINES:])
-
-
-def _ending(result: children.ChildResult, timeout: float | None) -> str:
-    if result.timed_out:
-        limit = f" of {clock.duration_text(timeout)}" if timeout is not None else ""
-        return f"was stopped because it ran longer than its timeout{limit}"
-    if result.exit_code < 0:
-        memory = "; did it run out of memory?" if -result.exit_code == signal.SIGKILL else ""
-        return f"was killed by {_signal_name(-result.exit_code)}{memory}"
-    return f"failed with exit code {result.exit_code}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 class HookLog:
@@ -207,12 +177,12 @@ class HookRunner:
         """
         result = await self._ask_for_config(hook_path)
         source = f"hook {hook_path}"
-        text = _config_text(result, source)
+        text = _config_text(result, hook_path)
         try:
             # Schemas and jqFilters take their time.
             return await asyncio.to_thread(hook_config.parse, text, kind, source)
         except hook_config.HookConfigError as error:
-            if not (said := _said(result)):
+            if not (said := hook_failures.said_of(result, hook_path)):
                 raise
             reported = f"it said on standard error: {said}"
             raise hook_config.HookConfigError(source, *error.violations, reported) from error
@@ -222,7 +192,7 @@ class HookRunner:
 
         Raises :class:`.HookConfigError` when it cannot be started or fails.
         """
-        return _config_text(await self._ask_for_config(hook_path), f"hook {hook_path}")
+        return _config_text(await self._ask_for_config(hook_path), hook_path)
 
     async def _ask_for_config(self, hook_path: pathlib.Path) -> children.ChildResult:
         path = hook_files.absolute(hook_path, self._started_in)
@@ -258,9 +228,11 @@ class HookRunner:
         with self._directory(name) as files:
             await _in_thread(_prepare, files, inputs, _OUTPUTS, contexts)
             result = await self._start(hook.path, files, log_fields, timeout)
-            if _has_failed(result):
+            if hook_failures.has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
-                raise HookRunError(name, result, describe_failure(result, timeout), written_until_then)
+                raise HookRunError(
+                    name, result, hook_failures.describe(result, hook.path, timeout), written_until_then
+                )
             try:
                 written = await _in_thread(_collect, files, _OUTPUTS)
             except hook_directory.HookFileError as error:
@@ -289,9 +261,11 @@ class HookRunner:
                 written = await _in_thread(_collect, files, _VERDICT)
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
-        if _has_failed(result):
-            reported = f"{_ending(result, self._default_timeout)}; {_SEE_LOG}"
-            raise EnabledScriptError(module, describe_failure(result, self._default_timeout), reported)
+        if hook_failures.has_failed(result):
+            reported = f"{hook_failures.ending(result, self._default_timeout)}; {_SEE_LOG}"
+            raise EnabledScriptError(
+                module, hook_failures.describe(result, script, self._default_timeout), reported
+            )
         is_enabled = _verdict(module, written[ENABLED_RESULT])
         reason = " ".join(written[ENABLED_REASON].split())
         said = "enabled" if is_enabled else "disabled"
@@ -316,13 +290,12 @@ class HookRunner:
         )
 
 
-def _has_failed(result: children.ChildResult) -> bool:
-    return result.timed_out or result.exit_code != 0
-
-
-def _config_text(result: children.ChildResult, source: str) -> str:
-    if _has_failed(result):
-        raise hook_config.HookConfigError(source, f"--config {describe_failure(result, CONFIG_TIMEOUT)}")
+def _config_text(result: children.ChildResult, path: pathlib.Path) -> str:
+    source = f"hook {path}"
+    if hook_failures.has_failed(result):
+        raise hook_config.HookConfigError(
+            source, f"--config {hook_failures.describe(result, path, CONFIG_TIMEOUT)}"
+        )
     if result.stdout_is_cut:
         raise hook_config.HookConfigError(source, f"--config printed more than {MAX_CONFIG_BYTES} bytes")
     try:

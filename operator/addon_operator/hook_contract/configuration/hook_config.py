@@ -4,6 +4,7 @@ A configuration without ``configVersion`` is one of v0, here called legacy: such
 Synchronization run, and its contexts have a shape of their own.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
@@ -44,6 +45,9 @@ __all__ = [
 VERSION: Final = "v1"
 LEGACY_VERSION: Final = "v0"
 _DEPRECATION: Final = "the configuration has no configVersion and is read as v0; write 'configVersion: v1'"
+_OF_A_DOCUMENT: Final = re.compile(r"""[\s{}\[\]"',#%?&*|>-]|[\w./-]+[ \t]*:(?:\s|$)""")
+"""How a line of JSON or YAML begins that is not indented."""
+_SHOWN: Final = 80
 _EQUAL: Final = frozenset({"=", "==", "Equals"})
 _LEGACY_EVENTS: Final = {
     "add": WatchEvent.ADDED,
@@ -133,15 +137,28 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
     )
 
 
+def _stray(text: str) -> str:
+    """Say which line beside a configuration is a message; empty if there is none."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line and not _OF_A_DOCUMENT.match(line):
+            shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+            return (
+                f"--config printed {shown!r} in line {number}, which is no part of a configuration; write "
+                "messages to standard error, such as with >&2"
+            )
+    return ""
+
+
 def _document(text: str, source: str) -> JsonObject:
     try:
         document = document_stream.load(text)
     except document_stream.DocumentError as error:
-        raise HookConfigError(source, str(error)) from error
+        raise HookConfigError(source, _stray(text) or str(error)) from error
     if document is None:
         raise HookConfigError(source, "--config printed nothing; print a configuration in JSON or YAML")
     if not isinstance(document, dict):
-        raise HookConfigError(source, "--config printed no mapping; print a configuration in JSON or YAML")
+        said = _stray(text) or "--config printed no mapping; print a configuration in JSON or YAML"
+        raise HookConfigError(source, said)
     if document.get("configVersion", VERSION) != VERSION:
         raise HookConfigError(
             source,

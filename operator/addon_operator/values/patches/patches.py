@@ -19,6 +19,7 @@ Operation = Mapping[str, json_types.JsonValue]
 MAX_OPERATIONS: Final = 20_000
 """Operations of one patch. They are joined with earlier ones on the event loop, in up to 0.3 s."""
 
+_SHOWN: Final = 60
 _NULL_WITHOUT_VALUE: Final = ("add", "replace")
 """Shell libraries of the original leave the member out when they set ``null``."""
 
@@ -107,12 +108,20 @@ def _documents(text: str, source: str) -> Iterator[Any]:
             yield json_documents.decode(text[start:end])
     except json.JSONDecodeError as error:
         line, column = _line_and_column(text, error, start)
-        raise PatchError(f"{source}, line {line}, column {column}: invalid JSON: {error.msg}") from None
+        raise PatchError(
+            f"{source}, line {line}, column {column}: invalid JSON: {error.msg}; "
+            f"it begins with {_beginning(text[start:])}"
+        ) from None
     except (RecursionError, UnicodeEncodeError):
         raise PatchError(f"{source}: the JSON nests too deep or is not valid Unicode") from None
     except ValueError:
         # Python's own limit; numbers of a few hundred digits become floating point.
         raise PatchError(f"{source}: a number has thousands of digits; quote it") from None
+
+
+def _beginning(text: str) -> str:
+    shown = text[: 10 * _SHOWN].strip()
+    return f"{shown[:_SHOWN]!r}" + "…" * (len(shown) > _SHOWN)
 
 
 def _line_and_column(text: str, error: json.JSONDecodeError, start: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ REQUIRED_FOR_HELM: Final = "x-required-for-helm"
 SENSITIVE: Final = "x-sensitive"
 KUBERNETES_SWITCHES: Final = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 _EXTENSION: Final = "x-"
-_ALIKE: Final = 0.7
+_ALIKE: Final = 0.8
 _MUCH_ALIKE: Final = 0.85
 
 TYPES: Final = ["string", "number", "integer", "boolean", "array", "object"]

@@ -404,7 +404,10 @@ def test_all_mistakes_are_reported_at_once() -> None:
 WRONG_DOCUMENTS = [
     ("", "--config printed nothing"),
     ("usage: hook.sh", "the key 'usage' is not known here; known are afterDeleteHelm, "),
-    ("hello", "--config printed no mapping"),
+    ("hello", "--config printed 'hello' in line 1, which is no part of a configuration; write messages to"),
+    ("configVersion: v1\nonStartup: 1\ndone\n", "--config printed 'done' in line 3, which is no part"),
+    ("x" * 100, f"--config printed '{'x' * 80}…' in line 1"),
+    ("'a'", "--config printed no mapping"),
     ("[1]", "--config printed no mapping"),
     ("a: b: c", "it is neither JSON nor YAML: line 1, column 5"),
     ("configVersion: v1\nconfigVersion: v2", "line 2: the key 'configVersion' occurs twice, with"),

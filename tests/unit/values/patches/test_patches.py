@@ -87,6 +87,7 @@ def test_members_that_an_operation_does_not_know_are_ignored() -> None:
         ("[[]]", "operation [0]: an operation must be a JSON object"),
         (f"{ADD}\n{{bad", "VALUES_JSON_PATCH_PATH, line 2, column 2: invalid JSON"),
         ("\n  {", "line 2, column 4: invalid JSON"),
+        (f"no JSON {'x' * 100}", f"it begins with 'no JSON {'x' * 52}'…"),
         ('{"op":"add","path":"/m/a","value":NaN}', "line 1, column 35: invalid JSON"),
         (f'{ADD}\n{{"op":"add","path":"/m/a","value":"\\ud800"}}', "line 2, column"),
         ("[" * 100_000, "VALUES_JSON_PATCH_PATH"),

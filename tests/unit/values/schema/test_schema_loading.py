@@ -165,6 +165,7 @@ def warnings(text: str) -> list[str]:
     [
         ("requierd: [a]", "requierd: this is not a keyword of schemas and checks nothing; did you mean 'required'?"),
         ("propertys: {}", "propertys: this is not a keyword of schemas and checks nothing; did you mean 'properties'?"),
+        ("faults: 1", "faults: this is not a keyword of schemas and checks nothing; remove it"),
         ("unrelated: 1", "unrelated: this is not a keyword of schemas and checks nothing; remove it"),
         ("x-senstive: true", "x-senstive: this is not a keyword of schemas and checks nothing; did you mean 'x-sensitive'?"),
         (

@@ -95,7 +95,7 @@ def test_an_api_server_that_was_away_for_minutes_changes_nothing(
 
         outage.take_away()
         gate.touch()
-        operator.wait_logged("ModuleRun failed", "web")
+        operator.wait_logged("run of the module failed", "web")
         before, waiting = memory(operator), operator.metrics().total("tasks_queue_length")
 
         def still_there() -> None:

@@ -54,7 +54,7 @@ class EventLog:
         # A traceback only for what is a defect of ours.
         expected = isinstance(event.error, errors.AddonOperatorError)
         self._log.error(
-            f"{task.kind} failed: {event.error}; {next_try}",
+            f"{task.kind.doing} failed: {event.error}; {next_try}",
             queue=event.queue,
             tries=task.attempts,
             exc_info=None if expected else event.error,

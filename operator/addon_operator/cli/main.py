@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "settings": "addon_operator.cli.settings:settings",
     "start": "addon_operator.cli.start:start",
     "values": "addon_operator.cli.values:values",
+    "wait": "addon_operator.cli.wait:wait",
 }
 """Name of each verb and where its click command is; two small ones are at the end of this file."""
 

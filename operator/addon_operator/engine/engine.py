@@ -169,7 +169,11 @@ class Engine:
         """Yield a phrase, without values, for each module or hook that the first converge waits for."""
         for task in (task for queue in self.queues for task in queue.tasks):
             subject = (
-                f"module {task.owner}" if task.owner else f"hook {task.hook}" if task.hook else task.kind
+                f"module {task.owner}"
+                if task.owner
+                else f"hook {task.hook}"
+                if task.hook
+                else task.kind.doing
             )
             if task.last_error:
                 times = "once" if task.attempts == 1 else f"{task.attempts} times"

@@ -47,6 +47,7 @@ _REMEDIES: Final = (
     ),
 )
 _NOT_SERVED: Final = "no matches for kind"
+_UNKNOWN_KIND: Final = re.compile(rf'{_NOT_SERVED} "(?P<kind>[A-Za-z0-9]+)"')
 # Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
     r"(?:query|list|get|create|update|delete): failed to .*"
@@ -190,7 +191,17 @@ def advice(text: str, chart: str) -> str:
     for pattern, remedy in _REMEDIES:
         if pattern.search(text):
             return remedy
-    return _of_rights(text) or _of_namespace(text)
+    return _of_rights(text) or _of_namespace(text) or _of_kind(text)
+
+
+def _of_kind(text: str) -> str:
+    unknown = _UNKNOWN_KIND.search(text)
+    if unknown is None:
+        return ""
+    return (
+        f"; is the CustomResourceDefinition of {unknown['kind']} installed? Put it into crds/ of the module, "
+        "or enable the module that brings it"
+    )
 
 
 def _of_namespace(text: str) -> str:

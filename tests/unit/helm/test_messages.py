@@ -142,7 +142,15 @@ def test_what_helm_leaves_open_is_added(text: str, words: str) -> None:
 
 
 def test_other_errors_need_no_advice() -> None:
-    assert messages.advice("no matches for kind", "/modules/010-web") == ""
+    assert messages.advice("connection refused", "/modules/010-web") == ""
+
+
+def test_a_kind_that_the_cluster_does_not_know_needs_its_definition() -> None:
+    text = 'resource mapping not found: no matches for kind "Door" in version "doors.example.com/v1"'
+    assert messages.advice(text, "/modules/010-web") == (
+        "; is the CustomResourceDefinition of Door installed? Put it into crds/ of the module, or enable the "
+        "module that brings it"
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,23 @@ class TaskKind(enum.StrEnum):
     MODULE_DELETE = "ModuleDelete"
     MODULE_PURGE = "ModulePurge"
 
+    @property
+    def doing(self) -> str:
+        """What it does, in words for users."""
+        return _DOING[self]
+
+
+_DOING: Final = {
+    TaskKind.GLOBAL_HOOK_RUN: "run of a global hook",
+    TaskKind.MODULE_HOOK_RUN: "run of a hook",
+    TaskKind.RELOAD_MODULES: "reading of the modules",
+    TaskKind.DISCOVER_MODULES: "discovery of modules",
+    TaskKind.MODULE_ENSURE_CRDS: "applying of definitions",
+    TaskKind.MODULE_RUN: "run of the module",
+    TaskKind.MODULE_DELETE: "removal of the module",
+    TaskKind.MODULE_PURGE: "removal of the release",
+}
+
 
 class Outcome(enum.Enum):
     """How a task left its queue."""

@@ -57,6 +57,19 @@ _ADVICE: Final = (
         "serve it by HTTPS; plain HTTP is only for this machine itself",
     ),
 )
+_OF_THE_NETWORK: Final = (
+    (
+        re.compile(r"\blookup ([^\s:]+)(?: on [^\s]+)?: (?:no such host|server misbehaving|.*timeout)"),
+        "cannot resolve {}",
+    ),
+    (re.compile(r"dial tcp ([^\s]+): connect: connection refused"), "{} refuses connections"),
+    (
+        re.compile(r"dial tcp ([^\s]+): (?:connect: )?(?:no route to host|network is unreachable)"),
+        "there is no way to {}",
+    ),
+    (re.compile(r"dial tcp ([^\s]+): (?:i/o timeout|connect: connection timed out)"), "{} does not answer"),
+)
+"""What Go says, with the name or address in question, and what it means."""
 _TOO_LARGE: Final = re.compile(r"file too large|cannot allocate memory|out of memory|SIGXFSZ")
 """How Helm ends that needs more than :data:`BOUNDS`."""
 _WHEN_AWAY: Final = (
@@ -240,6 +253,8 @@ class ChartPuller:
         # Addresses of storage behind a registry are signed.
         text = _QUERY.sub(r"\g<address>?…", redaction.redactor(self._access.secrets())(text))
         advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), _WHEN_AWAY)
+        if advice is _WHEN_AWAY:
+            text = _plainly(text)
         if advice is _CORRECT:
             advice = _likely_mistake(wanted, text) or advice
         return PullError(f"cannot pull chart {wanted}: {text}; {advice}")
@@ -269,6 +284,14 @@ def _index_of(wanted: module_config.ChartReference, entry: Mapping[str, Any]) ->
     """Write an index with nothing but one version."""
     item = {key: value for key, value in entry.items() if value} | {"apiVersion": "v2", "name": wanted.name}
     return json.dumps({"apiVersion": "v1", "entries": {wanted.name: [item]}}).encode()
+
+
+def _plainly(text: str) -> str:
+    """Return a text of Go about the network in a few words."""
+    for pattern, words in _OF_THE_NETWORK:
+        if (found := pattern.search(text)) is not None:
+            return words.format(found[1])
+    return text
 
 
 def _likely_mistake(wanted: module_config.ChartReference, text: str) -> str:

@@ -145,6 +145,24 @@ async def test_an_error_names_the_chart_and_what_to_do(world: World, said: str, 
     assert said.removeprefix("Error: ") in text
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("lookup ghcr.io on 10.0.0.10:53: no such host", "cannot resolve ghcr.io"),
+        ("lookup ghcr.io: server misbehaving", "cannot resolve ghcr.io"),
+        ("dial tcp 192.0.2.1:443: connect: connection refused", "192.0.2.1:443 refuses connections"),
+        ("dial tcp 192.0.2.1:443: i/o timeout", "192.0.2.1:443 does not answer"),
+        ("dial tcp 192.0.2.1:443: connect: network is unreachable", "there is no way to 192.0.2.1:443"),
+    ],
+)
+async def test_a_network_that_fails_is_told_in_one_short_line(world: World, said: str, shown: str) -> None:
+    text = await world.error(f"echo 'Error: failed to do request: Get \"https://x/v2/\": {said}' >&2; exit 1")
+    assert text == (
+        f"cannot pull chart web 1.2.3 of oci://registry.example.com/charts: {shown}; it is tried again; "
+        "check that the operator reaches the repository (HTTPS_PROXY, NO_PROXY)"
+    )
+
+
 async def test_a_helm_that_brings_nothing_is_an_error(world: World) -> None:
     assert "helm pull failed without a message" in await world.error("exit 0")
 

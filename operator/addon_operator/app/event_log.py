@@ -38,8 +38,10 @@ class EventLog:
                 self._of_hooks(event)
             case events.ConvergeStarted() | events.ConvergeEnded() | events.ConvergeUnsettled():
                 self._of_converges(event)
-            case events.ConfigTaken() | events.ConfigRefused():
+            case events.ConfigTaken() | events.ConfigRefused() | events.ConfigRight():
                 self._of_config(event)
+            case events.ConfigNotRead() | events.PartFailed():
+                self._of_defects(event)
             case _:
                 self._of_modules(event)
                 self._of_releases(event)
@@ -139,8 +141,20 @@ class EventLog:
                     "make the hooks stop changing values"
                 )
 
-    def _of_config(self, event: events.ConfigTaken | events.ConfigRefused) -> None:
+    def _of_defects(self, event: events.ConfigNotRead | events.PartFailed) -> None:
+        """Log a defect of ours with what a developer needs."""
+        again = f"next try in {event.delay:.0f} s; report this bug with the log"
+        if isinstance(event, events.ConfigNotRead):
+            what = f"an edit of {event.source} could not be read, and the last good values stay in force"
+        else:
+            what = f"a part of the operator failed: {event.part}"
+        self._log.error(f"{what}; {again}", exc_info=event.error)
+
+    def _of_config(self, event: events.ConfigTaken | events.ConfigRefused | events.ConfigRight) -> None:
         """Log an edit by what it touches and what follows; never by its values."""
+        if isinstance(event, events.ConfigRight):
+            self._log.info(f"the values {event.kind} is valid again")
+            return
         if isinstance(event, events.ConfigRefused):
             self._log.error(f"{event.error}; {event.follows}")
             return

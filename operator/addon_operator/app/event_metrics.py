@@ -104,6 +104,10 @@ class EventMetrics:
                 self._meters.converges.discover_errors_total.inc()
             case events.ConfigRefused():
                 self._meters.converges.config_values_errors_total.inc()
+            case events.ConfigNotRead():
+                self._meters.process.internal_errors_total.labels(part="config").inc()
+            case events.PartFailed(part=part):
+                self._meters.process.internal_errors_total.labels(part=part).inc()
 
     def _of_releases(self, event: events.Event) -> None:
         modules = self._meters.modules

@@ -19,7 +19,7 @@ from addon_operator.engine.modules import (
     release_monitor,
 )
 from addon_operator.engine.queues import queue_set
-from addon_operator.engine.sources import config_sync, kopf_sources
+from addon_operator.engine.sources import config_sync, kopf_sources, refused_config
 from addon_operator.kube import cluster
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
@@ -46,7 +46,7 @@ class Operator:
         status.require_for_work(lambda: self.source.health.trouble)
         status.require_for_work(self.source.secret_trouble)
         status.require_for_work(trouble)
-        status.show(self.answers.views, self.monitor.resources.shared_of)
+        status.show(self.answers.views, lambda: self.monitor.resources.shared)
         meters.show_watch("config_map", lambda: self.source.health.is_up)
         if self.source.watches_secret:
             meters.show_watch("values_secret", lambda: self.source.secret_health.is_up)
@@ -77,12 +77,15 @@ class Graph:
         self._values = modules.store(parts.inspector)
         self._crd_sources = parts.crd_sources(self._values)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
-        self._tell = observers.all_of(observers.module_states(self._states, self._clock), tell)
+        self._refused = refused_config.RefusedConfig(self._states, self._clock)
+        self._tell = observers.all_of(observers.module_states(self._states, self._clock), self._refused, tell)
         self._runner = parts.hook_runner()
         self._inbox = intents.Inbox()
         parts.charts.on_late = lambda module: self._inbox.put_nowait(intents.ChartPulled(module))
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
+        self.refusals = lambda: self._refused.sentences
+        """What is wrong with ConfigMap and Secret as they are now, without values."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)
         outputs = parts.hook_outputs(self._cluster, self.config, self._values, meters)
         self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
@@ -213,7 +216,7 @@ class Graph:
         monitor: release_monitor.ReleaseMonitor,
     ) -> debug_api.EngineApi:
         return debug_api.engine_api(
-            running.views(hooks, self._clock),
+            running.views(hooks, self._clock, self.refusals),
             self._values,
             self._states,
             self._bindings,

@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final
 
-from addon_operator.aio import waiting
+from addon_operator.aio import background, waiting
 from addon_operator.app import event_log, event_metrics, tools
 from addon_operator.engine import events, state
 from addon_operator.engine.modules import module_files
@@ -80,9 +80,13 @@ class ModuleObjects:
     """The Module objects, and the Events about them."""
 
     def __init__(
-        self, writer: module_status_writer.ModuleStatusWriter, recorder: kube_events.EventWriter
+        self,
+        writer: module_status_writer.ModuleStatusWriter,
+        recorder: kube_events.EventWriter,
+        tell: events.Listener,
     ) -> None:
         self._writer = writer
+        self._tell = tell
         self._recorder = recorder
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -109,10 +113,14 @@ class ModuleObjects:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PREPARE_SECONDS):
                 await self._writer.prepare()
-        self._tasks = [
-            asyncio.create_task(self._recorder.run(), name="module-events"),
-            asyncio.create_task(self._writer.run(), name="module-status"),
-        ]
+        self._keep("module-events", self._recorder.run)
+        self._keep("module-status", self._writer.run)
+
+    def _keep(self, part: str, work: Callable[[], Awaitable[None]]) -> None:
+        def failed(error: Exception, delay: float) -> None:
+            self._tell(events.PartFailed(part, error, delay))
+
+        self._tasks.append(asyncio.create_task(background.kept(work, failed), name=part))
 
     async def finish(self) -> None:
         """Write what waits, as far as that is quick, and stop writing."""
@@ -145,7 +153,7 @@ async def keeping(
             known=lambda: [files.module.name for files in modules.modules],
             time=time,
         )
-        objects = ModuleObjects(writer, recorder)
+        objects = ModuleObjects(writer, recorder, shown(meters, parts.log))
         await objects.begin()
         try:
             yield objects

@@ -32,6 +32,7 @@ from addon_operator.status import health, http_site
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 5.0
 
 
 def run(settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
@@ -63,6 +64,7 @@ class _Process:
 
     async def live(self) -> None:
         starting = asyncio.current_task()
+        asyncio.get_running_loop().set_exception_handler(self._defect)
         self._stop.listen(lambda: starting and starting.cancel())
         try:
             await self._live()
@@ -70,6 +72,19 @@ class _Process:
             if not self._stop.asked.is_set():
                 raise
         self._log.info("addon-operator stopped")
+
+    def _defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Report a defect that nobody waits for: of a task in the background, or of a callback."""
+        error = context.get("exception")
+        where = context.get("task") or context.get("future") or context.get("handle")
+        if where is None or error is None:
+            loop.default_exception_handler(context)
+            return
+        name = where.get_name() if isinstance(where, asyncio.Task) else "callback"
+        self._meters.process.internal_errors_total.labels(part="background").inc()
+        self._log.error(
+            f"a part of the operator failed: {name}; report this bug with the log", exc_info=error
+        )
 
     async def _live(self) -> None:
         self._log.info(f"addon-operator {addon_operator.__version__} starts", pid=os.getpid())
@@ -97,7 +112,7 @@ class _Process:
             objects = observers.keeping(parts, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
             building = self._build(parts, modules)
-            operator = await stopping.unless(building, self._leadership.lost())
+            operator = await stopping.unless(building, self._part_ended())
             checks.serve(operator.config)
             self._stop.started()
             await self._serve(operator)
@@ -161,6 +176,19 @@ class _Process:
         for warning in modules.warnings:
             self._log.warning(warning)
         return modules
+
+    async def _part_ended(self) -> None:
+        """Raise when the Lease is lost, or when something in the background ends by itself."""
+        lost = asyncio.create_task(self._leadership.lost(), name="lease")
+        try:
+            while not lost.done():
+                # More begins meanwhile.
+                watched = {lost, *self._background}
+                await asyncio.wait(watched, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                self._check(self._background)
+            await lost
+        finally:
+            await stopping.end({lost})
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._background.append(asyncio.create_task(work, name=name))
@@ -229,7 +257,7 @@ class _Process:
         if self._objects is not None:
             listeners.append(self._objects.show)
         made = graph.Graph(parts, modules, self._meters, observers.all_of(*listeners))
-        self._status.begin_when(lambda: made.config.waits_for)
+        self._status.begin_when(lambda: made.config.waits_for, made.refusals)
         return await made.build()
 
     async def _serve(self, operator: graph.Operator) -> None:

@@ -127,7 +127,12 @@ def lint(
 
 def _modules(document: debug.Document) -> str:
     columns, rows = _described(_COLUMNS, [_row(found) for found in document["modules"]], document["modules"])
-    return tables.table(columns, tables.one_line_each(columns, rows), _style) if rows else "no modules\n"
+    listed = tables.table(columns, tables.one_line_each(columns, rows), _style) if rows else "no modules\n"
+    return _wrong_values(document) + listed
+
+
+def _wrong_values(document: debug.Document) -> str:
+    return "".join(f"{text}\n" for text in document.get("wrongValues", ()))
 
 
 def _described(
@@ -153,7 +158,8 @@ def _all_of_modules(document: debug.Document) -> str:
         needs = [_requirements(found) or "-" for found in modules]
         rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
     columns, rows = _described(columns, rows, modules)
-    return tables.table(columns, rows, _style) if rows else "no modules\n"
+    listed = tables.table(columns, rows, _style) if rows else "no modules\n"
+    return _wrong_values(document) + listed
 
 
 def _requirements(found: debug.Document) -> str:
@@ -232,6 +238,8 @@ def _moment(moment: str | None) -> str:
 
 
 def _sections(found: debug.Document) -> Iterator[str]:
+    if wrong := found.get("wrongValues"):
+        yield from _section("Wrong values", [wrong])
     yield from _section("Last error", found["lastError"].splitlines())
     hooks = found["hooks"]
     lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]

@@ -4,10 +4,12 @@ Names and shapes are those of the Go operator's endpoint where it has them; more
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import addon_operator
+from addon_operator.aio import turns
 from addon_operator.debug import debug_masking, debug_render, runtime_config
 from addon_operator.engine import introspection, state
 from addon_operator.engine.bindings import hook_bindings
@@ -118,7 +120,7 @@ class EngineApi:
             return operations
         return await asyncio.to_thread(self._values.frozen(name).masked_operations, operations)
 
-    def hook_values(self) -> object:
+    async def hook_values(self) -> object:
         """Return what all hooks gave, sensitive values included: ``plan`` replays it over other files."""
         return {
             "version": addon_operator.__version__,
@@ -132,7 +134,7 @@ class EngineApi:
                     "patches": self._values.patch_groups(names.ModuleName(row["name"])),
                     "hasRun": row["lastRun"] is not None,
                 }
-                for row in self.views.modules()
+                for row in await self.views.modules()
             },
         }
 
@@ -140,12 +142,28 @@ class EngineApi:
         """Return the objects that kubernetes bindings hold, by hook and binding."""
         views = self.views
         hooks = views.global_hooks if module is None else views.hooks_of(self._module(module).name) or ()
-        return {hook.name: self._snapshots_of(hook, show_sensitive=show_sensitive) for hook in hooks}
+        held = {hook: self._bindings.snapshots(hook) for hook in hooks}
 
-    def modules(self) -> object:
-        """Return all modules."""
-        rows = [{**row, "sharedObjects": _shared(self._monitor, row["name"])} for row in self.views.modules()]
-        return {"enabledModules": sorted(self.views.enabled), "modules": rows}
+        def document() -> object:
+            return {
+                hook.name: _snapshots_of(hook, entries, show_sensitive=show_sensitive)
+                for hook, entries in held.items()
+            }
+
+        return await asyncio.to_thread(document)
+
+    async def modules(self) -> object:
+        """Return all modules, and what is wrong with values that are not in force."""
+        rows = await self.views.modules()
+        enabled, refusals = self.views.enabled, list(self.views.refusals())
+        shared = self._monitor.resources.shared
+
+        def document() -> object:
+            found = _by_module(shared)
+            modules = [{**row, "sharedObjects": _shared(found.get(row["name"], {}))} for row in rows]
+            return {"enabledModules": sorted(enabled), "modules": modules, "wrongValues": refusals}
+
+        return await asyncio.to_thread(document)
 
     def module(self, module: str) -> object:
         """Return one module with its hooks, its release and what is to know of that one's objects."""
@@ -155,14 +173,16 @@ class EngineApi:
             **self.views.module(name),
             "hooks": None if hooks is None else list(map(_hook, hooks)),
             "revision": self._monitor.releases.revision(name),
-            "sharedObjects": _shared(self._monitor, name),
+            "sharedObjects": _shared(self._monitor.resources.shared_of(name)),
             "absentObjects": _absent(self._monitor, name),
             "restoredObjects": dict(self._monitor.drift.recent(name)),
         }
 
-    def resource_monitor(self) -> object:
+    async def resource_monitor(self) -> object:
         """Return the resources of each enabled module's release that are watched."""
-        return {name: _watched(self._monitor, name) for name in self.views.enabled}
+        return dict(
+            await turns.mapped(lambda name: (name, _watched(self._monitor, name)), self.views.enabled)
+        )
 
     async def render(self, module: str, *, diff: bool, show_sensitive: bool) -> str:
         """Return the manifest of a module, or how it differs from the cluster."""
@@ -170,13 +190,13 @@ class EngineApi:
         renderer = self._renderer
         return await (renderer.diff if diff else renderer.render)(found, show_sensitive=show_sensitive)
 
-    def main_queue(self) -> introspection.QueueRow:
+    async def main_queue(self) -> introspection.QueueRow:
         """Return the ``main`` queue."""
-        return self.views.main_queue()
+        return await self.views.main_queue()
 
-    def queues(self, *, show_empty: bool) -> introspection.QueueList:
+    async def queues(self, *, show_empty: bool) -> introspection.QueueList:
         """Return all queues; of empty ones only their number unless they are wanted."""
-        found = self.views.queues()
+        found = await self.views.queues()
         return found if show_empty else {**found, "empty": []}
 
     def _module(self, name: str) -> model.Module:
@@ -204,15 +224,19 @@ class EngineApi:
         shown = await asyncio.to_thread(_shown, kept, read, show_sensitive=show_sensitive)
         return shown if with_global else shown[kept[0].key]
 
-    def _snapshots_of(self, hook: state.Hook, *, show_sensitive: bool) -> dict[str, list[Any]]:
-        kinds = {binding.name: binding.kind for binding in hook.config.kubernetes}
-        held = self._bindings.snapshots_of(hook)
-        if show_sensitive:
-            return {name: list(entries) for name, entries in held.items()}
-        return {
-            name: [debug_masking.masked_snapshot(kinds.get(name, ""), entry) for entry in entries]
-            for name, entries in held.items()
-        }
+
+def _snapshots_of(
+    hook: state.Hook, held: Mapping[str, Sequence[bytes]], *, show_sensitive: bool
+) -> dict[str, list[Any]]:
+    """Parse snapshots and hide what is a Secret's; slow enough to be run in a thread."""
+    kinds = {binding.name: binding.kind for binding in hook.config.kubernetes}
+    parsed = {name: [json.loads(entry) for entry in entries] for name, entries in held.items()}
+    if show_sensitive:
+        return parsed
+    return {
+        name: [debug_masking.masked_snapshot(kinds.get(name, ""), entry) for entry in entries]
+        for name, entries in parsed.items()
+    }
 
 
 def engine_api(
@@ -243,8 +267,20 @@ def _hook(hook: state.Hook) -> json_types.JsonObject:
     return {"name": hook.name, "bindings": list(map(hook_config.row_document, hook_config.rows(hook.config)))}
 
 
-def _shared(monitor: Monitor, module: str) -> list[json_types.JsonObject]:
-    found = monitor.resources.shared_of(names.ModuleName(module))
+def _by_module(
+    shared: Mapping[tuple[names.ModuleName, ...], Sequence[str]],
+) -> dict[str, dict[str, list[names.ModuleName]]]:
+    """Return the objects that each module shares, with the other modules."""
+    found: dict[str, dict[str, list[names.ModuleName]]] = {}
+    for pair, resources in sorted(shared.items()):
+        for module in pair:
+            others = [name for name in pair if name != module]
+            for resource in resources:
+                found.setdefault(module, {}).setdefault(resource, []).extend(others)
+    return {module: dict(sorted(resources.items())) for module, resources in found.items()}
+
+
+def _shared(found: Mapping[str, Sequence[names.ModuleName]]) -> list[json_types.JsonObject]:
     return [{"resource": resource, "modules": list(others)} for resource, others in found.items()]
 
 

@@ -5,6 +5,7 @@ Paths are those of the Go operator: most end in the format that is wanted, ``.js
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import inspect
 import pathlib
@@ -19,6 +20,7 @@ import yaml
 from aiohttp import web
 
 from addon_operator.admission.server import connections
+from addon_operator.aio import short_cache
 from addon_operator.debug import debug_api, debug_socket, runtime_config
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings as app_settings
@@ -31,6 +33,7 @@ _CREDENTIALS: Final = "3i"
 _SHUTDOWN_SECONDS: Final = 1.0
 # A render with Helm takes as long as Helm does.
 _CONNECTIONS: Final = connections.Bounds(connections=64, request=3600.0)
+_PIECES_DEPTH: Final = 4
 _TRUE: Final = frozenset({"1", "t", "true", "yes"})
 _FALSE: Final = frozenset({"", "0", "f", "false", "no"})
 
@@ -88,8 +91,10 @@ def application(
 ) -> web.Application:
     """Return the routes."""
     app = web.Application(middlewares=[_errors_as_sentences(log), _not_for_all(is_refused)])
+    # Equal questions at the same time share one answer; none is given again later.
+    answers = short_cache.ShortCache(_written, clock.SystemClock(), 0.0, keep=lambda _: False)
     for path, answer in _documents(api).items():
-        app.router.add_get(path + _FORMAT, functools.partial(_answer, answer))
+        app.router.add_get(path + _FORMAT, functools.partial(_answer, answers, answer))
     app.router.add_get("/", _alive)
     app.router.add_get("/discovery", _discovery)
     app.router.add_get("/module/{name}/render", functools.partial(_render, api))
@@ -168,23 +173,51 @@ async def _set_parameter(api: debug_api.DebugApi, request: web.Request) -> web.R
     return web.json_response(row)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked for; equal if the answers are."""
+
+    path: str
+    """With the query."""
+    request: web.Request = dataclasses.field(compare=False)
+    answer: Callable[[web.Request], Awaitable[object] | object] = dataclasses.field(compare=False)
+
+
 async def _answer(
-    answer: Callable[[web.Request], Awaitable[object] | object], request: web.Request
+    answers: short_cache.ShortCache[_Question, bytes],
+    answer: Callable[[web.Request], Awaitable[object] | object],
+    request: web.Request,
 ) -> web.Response:
-    found = answer(request)
-    document = await found if inspect.isawaitable(found) else found
+    body = await answers.get(_Question(request.path_qs, request, answer))
     wanted = request.match_info["format"]
-    if wanted == "json":
-        body = await asyncio.to_thread(orjson.dumps, document)
-        return web.Response(body=body, content_type="application/json")
-    type_ = "application/yaml" if wanted == "yaml" else "text/plain"
-    return web.Response(text=await asyncio.to_thread(_yaml, document), content_type=type_)
+    return web.Response(body=body, content_type=_CONTENT_TYPES[wanted], charset=_CHARSETS.get(wanted))
 
 
-def _yaml(document: object) -> str:
+_CONTENT_TYPES: Final = {"json": "application/json", "yaml": "application/yaml", "text": "text/plain"}
+_CHARSETS: Final = {"yaml": "utf-8", "text": "utf-8"}
+
+
+async def _written(asked: _Question) -> bytes:
+    found = asked.answer(asked.request)
+    document = await found if inspect.isawaitable(found) else found
+    write = _json if asked.request.match_info["format"] == "json" else _yaml
+    return await asyncio.to_thread(write, document)
+
+
+def _json(document: object, depth: int = _PIECES_DEPTH) -> bytes:
+    """Write JSON piece by piece: one call for all of it would keep the interpreter's lock from the loop."""
+    if depth and isinstance(document, dict):
+        items = (orjson.dumps(str(key)) + b":" + _json(each, depth - 1) for key, each in document.items())
+        return b"{" + b",".join(items) + b"}"
+    if depth and isinstance(document, list | tuple):
+        return b"[" + b",".join(_json(each, depth - 1) for each in document) + b"]"
+    return orjson.dumps(document)
+
+
+def _yaml(document: object) -> bytes:
     # Rows may share parts; YAML anchors would only confuse.
-    plain = orjson.loads(orjson.dumps(document))
-    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    plain = orjson.loads(_json(document))
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).encode("utf-8", "replace")
 
 
 def _flag(request: web.Request, name: str) -> bool:

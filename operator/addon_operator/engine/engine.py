@@ -20,6 +20,7 @@ ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
 AGES_SECONDS: Final = 5.0
 """Between two looks at the heads of the queues."""
+_WAITING_SHOWN: Final = 10
 _LOOK_AGAIN: Final = 0.5
 """Seconds between two looks at whether the first converge got stuck."""
 
@@ -51,10 +52,15 @@ class Engine:
         """All queues."""
         return self._queues.all
 
-    def views(self, global_hooks: Sequence[state.Hook], clock: clocks.Clock) -> introspection.Introspection:
-        """Return views of this engine, for people who look at it."""
+    def views(
+        self,
+        global_hooks: Sequence[state.Hook],
+        clock: clocks.Clock,
+        refusals: Callable[[], Sequence[str]] = tuple,
+    ) -> introspection.Introspection:
+        """Return views of this engine, for people who look at it; see there for ``refusals``."""
         return introspection.Introspection(
-            self._states, lambda: self.queues, global_hooks, clock, self._bindings.waiting
+            self._states, lambda: self.queues, global_hooks, clock, self._bindings.waiting, refusals
         )
 
     async def work(self) -> None:
@@ -166,18 +172,11 @@ class Engine:
         self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner == module)
 
     def waiting_for(self) -> Iterator[str]:
-        """Yield a phrase, without values, for each module or hook that the first converge waits for."""
-        for task in (task for queue in self.queues for task in queue.tasks):
-            subject = (
-                f"module {task.owner}"
-                if task.owner
-                else f"hook {task.hook}"
-                if task.hook
-                else task.kind.doing
-            )
-            if task.last_error:
-                times = "once" if task.attempts == 1 else f"{task.attempts} times"
-                yield f"{subject} failed {times}: {task.last_error_without_values}"
+        """Yield a phrase, without values, for the first modules and hooks that the converge waits for."""
+        failed = [task for queue in self.queues for task in queue.tasks if task.last_error]
+        yield from (_waiting_phrase(task) for task in failed[:_WAITING_SHOWN])
+        if (more := len(failed) - _WAITING_SHOWN) > 0:
+            yield f"and {more} more"
 
     async def _start(self) -> None:
         for task in self._make.on_startup():
@@ -200,3 +199,10 @@ class Engine:
         done = self.converger.first_done
         while not done.is_set() and not self.converger.is_stalled:
             await waiting.wait_within(done, _LOOK_AGAIN)
+
+
+def _waiting_phrase(task: tasks.Task) -> str:
+    of_hook = f"hook {task.hook}" if task.hook else task.kind.doing
+    subject = f"module {task.owner}" if task.owner else of_hook
+    times = "once" if task.attempts == 1 else f"{task.attempts} times"
+    return f"{subject} failed {times}: {task.last_error_without_values}"

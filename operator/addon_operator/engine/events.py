@@ -5,6 +5,7 @@ Whoever has something to report takes ``tell: Listener`` and calls it with one o
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -211,14 +212,40 @@ class ConfigTaken(Event, frozen=True):
     kind: str = "ConfigMap"
 
 
+class WrongKey(msgspec.Struct, frozen=True):
+    """What is wrong with a key of the values ConfigMap or the values Secret."""
+
+    key: str
+    """``global``, a section or a switch of a module."""
+    text: str
+    """Where and what, without values."""
+
+
+WRONG_SHOWN: Final = 10
+"""How many wrong places are named where people look."""
+
+
+def listed_wrong(wrong: Sequence[WrongKey]) -> str:
+    """Return what is wrong, as a part of a sentence."""
+    more = len(wrong) - WRONG_SHOWN
+    texts = [each.text for each in wrong[:WRONG_SHOWN]]
+    return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
+
+
 class ConfigRefused(Event, frozen=True):
     """The values ConfigMap or the values Secret is wrong; reported once for each edit."""
 
     error: sources.ConfigMapError
     uid: str
+    wrong: tuple[WrongKey, ...] = ()
     at_start: bool = False
     """Nothing has begun yet; otherwise the last good values stay in force."""
     kind: str = "ConfigMap"
+
+    @property
+    def source(self) -> str:
+        """The names of the objects that are wrong."""
+        return self.error.source
 
     @property
     def follows(self) -> str:
@@ -226,6 +253,32 @@ class ConfigRefused(Event, frozen=True):
         if self.at_start:
             return "nothing runs until it is fixed"
         return "the last good values stay in force"
+
+
+class ConfigRight(Event, frozen=True):
+    """The values ConfigMap or the values Secret, which was wrong or was not read, is in force again."""
+
+    kind: str
+
+
+class ConfigNotRead(Event, frozen=True):
+    """A defect keeps an edit of the values ConfigMap or Secret from being read; it is tried again."""
+
+    kind: str
+    source: str
+    """The object's name in messages."""
+    error: Exception
+    delay: float
+    """Seconds until the next try."""
+
+
+class PartFailed(Event, frozen=True):
+    """A part that works in the background ended by a defect, and begins again."""
+
+    part: str
+    error: Exception
+    delay: float
+    """Seconds until it begins again."""
 
 
 class BindingEvent(Event, frozen=True):

@@ -3,9 +3,10 @@
 The names of the fields are those of the Go operator's debug endpoint where it has them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final, TypedDict
 
+from addon_operator.aio import turns
 from addon_operator.engine import state
 from addon_operator.engine.queues import task_queue, tasks
 from addon_operator.kernel import clock as clocks
@@ -50,6 +51,8 @@ class ModuleRow(TypedDict):
     """``None`` until they printed their configuration."""
     lastRun: str | None
     """When the last run ended; RFC 3339, UTC."""
+    wrongValues: str
+    """What is wrong with newer values that are not in force, and since when; without values."""
     lastError: str
     nextTry: str | None
     """When a failed run or removal is tried again; RFC 3339, UTC."""
@@ -77,8 +80,8 @@ class TaskRow(TypedDict):
     lastError: str
 
 
-class QueueRow(TypedDict):
-    """One queue."""
+class QueueHead(TypedDict):
+    """One queue, by its head."""
 
     name: str
     tasksCount: int
@@ -86,6 +89,11 @@ class QueueRow(TypedDict):
     headAge: float
     """Seconds since the head was queued."""
     headTries: int
+
+
+class QueueRow(QueueHead):
+    """One queue."""
+
     tasks: list[TaskRow]
 
 
@@ -123,8 +131,13 @@ class Introspection:
         global_hooks: Sequence[state.Hook],
         clock: clocks.Clock,
         waiting: Callable[[str], Sequence[WaitingBinding]] = lambda _: (),
+        refusals: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """``queues`` gives ``main`` first; ``waiting`` gives the waiting bindings of an owner of tasks."""
+        """``queues`` gives ``main`` first; ``waiting`` gives the waiting bindings of an owner of tasks.
+
+        ``refusals`` gives what is wrong with values in ConfigMap and Secret that are not in force.
+        """
+        self.refusals: Final = refusals
         self._states = states
         self._queues = queues
         self.global_hooks = tuple(global_hooks)
@@ -146,13 +159,14 @@ class Introspection:
         """Return the hooks of a module; ``None`` until they printed their configuration."""
         return self._states[module].hooks
 
-    def modules(self) -> list[ModuleRow]:
-        """Return all modules in run order."""
-        return [self._module(found) for found in self._states]
+    async def modules(self) -> list[ModuleRow]:
+        """Return all modules in run order; others have their turn meanwhile."""
+        enabled = frozenset(self._states.enabled)
+        return await turns.mapped(lambda found: self._module(found, enabled), self._states)
 
     def module(self, name: names.ModuleName) -> ModuleRow:
         """Return one module."""
-        return self._module(self._states[name])
+        return self._module(self._states[name], self._states.enabled)
 
     def errors_without_values(self) -> dict[names.ModuleName, str]:
         """Return the last error of each module that has one, for places where no values may be shown."""
@@ -162,13 +176,18 @@ class Introspection:
             if found.last_error_without_values
         }
 
-    def main_queue(self) -> QueueRow:
-        """Return the ``main`` queue."""
-        return self._queue(self._queues()[0])
+    def queue_heads(self) -> list[QueueHead]:
+        """Return all queues without their tasks, those with tasks first."""
+        heads = [self._head(queue) for queue in self._queues()]
+        return sorted(heads, key=lambda head: not head["tasksCount"])
 
-    def queues(self) -> QueueList:
-        """Return all queues."""
-        rows = list(map(self._queue, self._queues()))
+    async def main_queue(self) -> QueueRow:
+        """Return the ``main`` queue."""
+        return await self._queue(self._queues()[0])
+
+    async def queues(self) -> QueueList:
+        """Return all queues; others have their turn meanwhile."""
+        rows = [await self._queue(queue) for queue in self._queues()]
         counts = [row["tasksCount"] for row in rows]
         active = sum(count > 0 for count in counts[1:])
         others: OtherQueues = {
@@ -182,33 +201,45 @@ class Introspection:
             "summary": {"mainQueueTasks": counts[0], "otherQueues": others, "totalTasks": sum(counts)},
         }
 
-    def _module(self, found: state.ModuleState) -> ModuleRow:
+    def _module(self, found: state.ModuleState, enabled: Container[names.ModuleName]) -> ModuleRow:
         return {
             "name": found.module.name,
             "description": found.module.config.description,
             "release": found.module.release_title,
             "order": found.module.order,
-            "enabled": found.module.name in self._states.enabled,
+            "enabled": found.module.name in enabled,
             "state": str(found.status),
             "reason": found.reason,
             "requires": list(requirements.summary(found.module)),
             "hooks": None if found.hooks is None else len(found.hooks),
             "lastRun": _rfc3339(found.last_run),
+            "wrongValues": found.wrong_values,
             "lastError": found.last_error,
             "nextTry": _rfc3339(found.next_try),
             "waitingBindings": list(self._waiting(found.module.name)),
         }
 
-    def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:
+    async def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:
         waiting = frozenset(queue.pending)
-        rows = [self._task(queue, number, task, waiting) for number, task in enumerate(queue.tasks, 1)]
+        head, queued = self._head(queue), queue.tasks
+
+        def row(numbered: tuple[int, tasks.Task]) -> TaskRow:
+            return self._task(queue, *numbered, waiting)
+
+        return {**head, "tasks": await turns.mapped(row, enumerate(queued, 1))}
+
+    def _head(self, queue: task_queue.TaskQueue) -> QueueHead:
+        queued = queue.tasks
+        head = None
+        if queued:
+            waiting = frozenset(queue.pending[:1])
+            head = self._task(queue, 1, queued[0], waiting)
         return {
             "name": queue.name,
-            "tasksCount": len(rows),
-            "status": rows[0]["state"] if rows else "",
-            "headAge": rows[0]["age"] if rows else 0.0,
-            "headTries": rows[0]["tries"] if rows else 0,
-            "tasks": rows,
+            "tasksCount": len(queued),
+            "status": head["state"] if head else "",
+            "headAge": head["age"] if head else 0.0,
+            "headTries": head["tries"] if head else 0,
         }
 
     def _task(

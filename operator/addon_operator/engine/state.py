@@ -86,6 +86,8 @@ class ModuleState:
     last_error: str = ""
     last_error_without_values: str = ""
     """:attr:`last_error` for places where no values may be shown."""
+    wrong_values: str = ""
+    """What is wrong with newer values of ConfigMap or Secret, which are not in force; without values."""
     go_hooks: tuple[str, ...] = ()
     """Files of hooks that only the Go operator could run."""
     next_try: float | None = None
@@ -138,6 +140,7 @@ class ModuleStates:
             module.name: ModuleState(module) for module in requirements.in_run_order(modules)
         }
         self._tell = tell
+        self._blamed: Mapping[str, str] = {}
         self.enabled: tuple[names.ModuleName, ...] = ()
         """Enabled modules in run order, as the last discovery found them."""
 
@@ -212,6 +215,7 @@ class ModuleStates:
         self._states = {module.name: before.get(module.name) or ModuleState(module) for module in ordered}
         for module in ordered:
             self._states[module.name].module = module
+        self._spread_blame()
         self.enabled = tuple(name for name in self.enabled if name in self._states)
         return frozenset(before.keys() - self._states.keys())
 
@@ -221,6 +225,20 @@ class ModuleStates:
         state.maintenance = mode
         state.explain()
         self._tell(ModuleChanged(state))
+
+    def blame(self, wrong: Mapping[str, str]) -> None:
+        """Note what is wrong with values that are not in force, by the key in ConfigMap or Secret."""
+        self._blamed = wrong
+        self._spread_blame()
+
+    def _spread_blame(self) -> None:
+        for state in self:
+            keys = (names.GLOBAL_KEY, *names.keys_of(state.module.name))
+            found = "; ".join(self._blamed[key] for key in keys if key in self._blamed)
+            if found != state.wrong_values:
+                state.wrong_values = found
+                if state.discovered:
+                    self._tell(ModuleChanged(state))
 
     def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
         """Note that a discovery failed at this module."""

@@ -54,6 +54,11 @@ def maintenance_key(module: ModuleName) -> str:
     return values_key(module) + MAINTENANCE_SUFFIX
 
 
+def keys_of(module: ModuleName) -> tuple[str, str, str]:
+    """Return all keys of the module: its section, its switch and its maintenance flag."""
+    return values_key(module), enabled_key(module), maintenance_key(module)
+
+
 def parse_module_directory(directory: str) -> tuple[int | None, ModuleName]:
     """Return order and name in a module directory's name: ``042-some-module`` → ``(42, "some-module")``.
 

@@ -1,6 +1,6 @@
 """Tell whether the operator is alive, ready and converged, and why not."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from addon_operator.engine import engine, introspection
@@ -22,7 +22,8 @@ class OperatorStatus:
     def __init__(self) -> None:
         self._engine: engine.Engine | None = None
         self._views: introspection.Introspection | None = None
-        self._shared_of: status_page.SharedOf = status_page.nothing_shared
+        self._shared: Callable[[], status_page.Shared] = dict
+        self._refusals: Callable[[], Sequence[str]] = tuple
         self._watch_alive: Callable[[], bool] = lambda: True
         self._stopping = False
         self._leader: Callable[[], str] | None = None
@@ -57,9 +58,15 @@ class OperatorStatus:
         """Stand by while another replica, named by ``leader``, leads; ``None`` when that is over."""
         self._leader = leader
 
-    def begin_when(self, waits_for: Callable[[], str | None]) -> None:
-        """Set what the engine waits for on its way: why it is not there yet, or ``None``."""
+    def begin_when(
+        self, waits_for: Callable[[], str | None], refusals: Callable[[], Sequence[str]] = tuple
+    ) -> None:
+        """Set what the engine waits for on its way: why it is not there yet, or ``None``.
+
+        ``refusals`` gives what is wrong with values that are not in force, then and later.
+        """
         self._waits_for = waits_for
+        self._refusals = refusals
 
     def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
         """Begin to serve: the engine is there now."""
@@ -69,11 +76,11 @@ class OperatorStatus:
     def show(
         self,
         views: introspection.Introspection,
-        shared_of: status_page.SharedOf = status_page.nothing_shared,
+        shared: Callable[[], status_page.Shared] = dict,
     ) -> None:
-        """Show these on the status page, and which objects of a module others have, too."""
+        """Show these on the status page, and which objects several modules have."""
         self._views = views
-        self._shared_of = shared_of
+        self._shared = shared
 
     def stop(self) -> None:
         """Stop being ready."""
@@ -120,13 +127,26 @@ class OperatorStatus:
             return "the operator is stopping"
         return _first(self._conditions) if self._admits else "the operator is starting"
 
-    def page(self) -> str:
-        """Return the status page."""
+    def warnings(self) -> list[str]:
+        """Return what is wrong although the operator may be ready: values that are not in force."""
+        return list(self._refusals())
+
+    async def page(self) -> status_page.Content:
+        """Gather what the status page shows, in pieces: others have their turn meanwhile."""
         is_ready = self.unready_reason() is None
         state, _ = self.converge()
-        if self._views is None:
-            return status_page.render(state, is_ready=is_ready)
-        return status_page.page(state, self._views, self._shared_of, is_ready=is_ready)
+        refusals, views = self._refusals(), self._views
+        if views is None:
+            return status_page.Content(state=state, is_ready=is_ready, refusals=refusals)
+        return status_page.Content(
+            state=state,
+            is_ready=is_ready,
+            refusals=refusals,
+            modules=await views.modules(),
+            errors=views.errors_without_values(),
+            queues=views.queue_heads(),
+            shared=self._shared(),
+        )
 
     def converge(self) -> tuple[str, int]:
         """Return the original's word for the state of the converge, and the number of tasks that remain.

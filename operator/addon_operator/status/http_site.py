@@ -7,6 +7,7 @@ when there is a reason to.
 import asyncio
 import contextlib
 import dataclasses
+import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -14,19 +15,27 @@ import orjson
 from aiohttp import web
 
 from addon_operator.admission.server import connections
-from addon_operator.aio import listening
-from addon_operator.kernel import errors
+from addon_operator.aio import listening, short_cache
+from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings
-from addon_operator.status import health
+from addon_operator.status import health, status_page
 from addon_operator.telemetry import metrics
 
 CONNECTIONS: Final = connections.Bounds(
-    connections=128, request=20.0, idle_when_crowded=10.0, unused_when_crowded=5.0, backlog=128
+    connections=128,
+    request=20.0,
+    idle_when_crowded=10.0,
+    unused_when_crowded=5.0,
+    unread_when_crowded=2.0,
+    backlog=128,
 )
 """Probes and scrapes need one at a time each; a probe that meets a closing connection is asked again."""
+PAGE_SECONDS: Final = 1.0
+"""How old the page may be: one render serves all who look within that time."""
 _SHUTDOWN_SECONDS: Final = 1.0
 _PAGE_HEADERS: Final = {
     "Cache-Control": "no-store",
+    "Vary": "Accept-Encoding",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
@@ -86,7 +95,7 @@ def application(registry: metrics.Metrics, status: health.OperatorStatus) -> web
     app = web.Application()
     app.router.add_get("/metrics", handlers.metrics)
     app.router.add_get("/healthz", _probe(status.unhealthy_reason))
-    app.router.add_get("/readyz", _probe(status.unready_reason))
+    app.router.add_get("/readyz", handlers.ready)
     app.router.add_get("/readyz/admission", _probe(status.admission_unready_reason))
     app.router.add_get("/status/converge", handlers.converge)
     app.router.add_get("/discovery", handlers.discovery)
@@ -104,28 +113,34 @@ def endpoints(app: web.Application) -> str:
     return "".join(f"{line}\n" for line in sorted(found))
 
 
-class _Renders:
-    """Let scrapes at the same time share one render, in a thread beside the event loop."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Page:
+    """The page in both forms, for all who look at it."""
 
-    def __init__(self, registry: metrics.Metrics) -> None:
-        self._registry = registry
-        self._running: dict[metrics.Form, asyncio.Task[metrics.Exposition]] = {}
+    plain: bytes
+    gzipped: bytes
 
-    async def get(self, form: metrics.Form) -> metrics.Exposition:
-        """Return the document of the render that is under way, or of a new one."""
-        running = self._running.get(form)
-        if running is None:
-            running = asyncio.create_task(asyncio.to_thread(self._registry.render, form))
-            self._running[form] = running
-            running.add_done_callback(lambda _: self._running.pop(form))
-        # Whoever goes away must not take the document from the others.
-        return await asyncio.shield(running)
+    @classmethod
+    def of(cls, content: status_page.Content) -> "_Page":
+        """Render it; slow enough to be run in a thread."""
+        plain = status_page.render(content).encode("utf-8", "replace")
+        return cls(plain, gzip.compress(plain, 1))
 
 
 class _SiteHandlers:
     def __init__(self, registry: metrics.Metrics, status: health.OperatorStatus) -> None:
-        self._renders = _Renders(registry)
+        time = clock.SystemClock()
+        self._registry = registry
+        self._renders = short_cache.ShortCache(self._render_metrics, time, 0.0, keep=_never)
+        self._pages = short_cache.ShortCache(self._render_page, time, PAGE_SECONDS)
         self._status = status
+
+    async def _render_metrics(self, form: metrics.Form) -> metrics.Exposition:
+        return await asyncio.to_thread(self._registry.render, form)
+
+    async def _render_page(self, _: None) -> _Page:
+        # What changes is gathered in the loop, and put into words beside it.
+        return await asyncio.to_thread(_Page.of, await self._status.page())
 
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall("Accept", []))
@@ -136,8 +151,23 @@ class _SiteHandlers:
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=document.body, headers=headers)
 
-    async def page(self, _: web.Request) -> web.Response:
-        return web.Response(text=self._status.page(), content_type="text/html", headers=_PAGE_HEADERS)
+    async def page(self, request: web.Request) -> web.Response:
+        page = await self._pages.get(None)
+        headers = dict(_PAGE_HEADERS)
+        is_gzipped = "gzip" in request.headers.get("Accept-Encoding", "")
+        if is_gzipped:
+            headers["Content-Encoding"] = "gzip"
+        body = page.gzipped if is_gzipped else page.plain
+        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=headers)
+
+    async def ready(self, request: web.Request) -> web.Response:
+        reason = self._status.unready_reason()
+        lines = ["ok" if reason is None else reason]
+        if "verbose" in request.query:
+            lines += self._status.warnings()
+        return web.Response(
+            status=200 if reason is None else 503, text="".join(f"{line}\n" for line in lines)
+        )
 
     async def discovery(self, request: web.Request) -> web.Response:
         return web.Response(text=endpoints(request.app))
@@ -147,6 +177,10 @@ class _SiteHandlers:
         if request.query.get("output") == "json":
             return web.Response(body=orjson.dumps(_document(state, tasks)), content_type="application/json")
         return web.Response(text="".join(f"{line}\n" for line in _lines(state, tasks)))
+
+
+def _never(_: object) -> bool:
+    return False
 
 
 def _probe(reason: Callable[[], str | None]) -> Callable[[web.Request], Awaitable[web.Response]]:

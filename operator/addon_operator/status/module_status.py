@@ -2,6 +2,7 @@
 
 The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
 succeeded, ``Reconciling`` that something is under way, ``Stalled`` that it failed and is tried again later.
+``ConfigValid`` says whether the values that the ConfigMap or the Secret has for the module are in force.
 Nothing here holds values.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
@@ -22,7 +23,7 @@ PLURAL: Final = "modules"
 _DESCRIPTION_MAX: Final = 300
 _ERROR_MAX: Final = 1024
 _MESSAGE_MAX: Final = 2048
-_TYPES: Final = ("Enabled", "Ready", "Reconciling", "Stalled")
+_TYPES: Final = ("Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid")
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 
@@ -139,7 +140,13 @@ class _Said:
 
 def _conditions(module: state.ModuleState, stored: Stored, generation: int, now: float) -> list[Condition]:
     before = {each.get("type"): each for each in stored.get("conditions") or ()}
-    said = (_enabled(module), _ready(module), _reconciling(module), _stalled(module))
+    said = (
+        _enabled(module),
+        _ready(module),
+        _reconciling(module),
+        _stalled(module),
+        _config_valid(module),
+    )
     return [
         Condition(
             type=type_,
@@ -178,7 +185,9 @@ def _ready(module: state.ModuleState) -> _Said:
     error = module.last_error_without_values
     if module.status is _Status.READY:
         return _Said(
-            "True", "RunSucceeded", f"The last run succeeded{_left_alone(module)}{_left_out(module)}."
+            "True",
+            "RunSucceeded",
+            f"The last run succeeded{_left_alone(module)}{_left_out(module)}{_wrong_values(module)}.",
         )
     if module.status is _Status.DISABLED:
         return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
@@ -192,6 +201,16 @@ def _ready(module: state.ModuleState) -> _Said:
 
 def _left_alone(module: state.ModuleState) -> str:
     return f"; Helm and healing leave it alone: {module.maintenance}" if module.maintenance else ""
+
+
+def _wrong_values(module: state.ModuleState) -> str:
+    return "; it had the last good values, and newer ones are wrong" if module.wrong_values else ""
+
+
+def _config_valid(module: state.ModuleState) -> _Said:
+    if module.wrong_values:
+        return _Said("False", "InvalidValues", module.wrong_values)
+    return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
 
 
 def _left_out(module: state.ModuleState) -> str:

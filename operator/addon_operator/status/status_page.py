@@ -3,9 +3,9 @@
 Nobody is asked who they are there, so no values are shown, and no messages that may hold some.
 """
 
+import dataclasses
 import html
-import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import addon_operator
@@ -22,56 +22,46 @@ th, td { border-bottom: 1px solid #ddd; }
 """
 _LINKS: Final = ("/healthz", "/readyz", "/status/converge", "/metrics", "/discovery")
 
-SharedObjects: TypeAlias = Mapping[str, Sequence[names.ModuleName]]
-"""Objects of a module, as a person calls them, with the other modules that have them."""
-SharedOf: TypeAlias = Callable[[names.ModuleName], SharedObjects]
+Shared: TypeAlias = Mapping[tuple[names.ModuleName, ...], Sequence[str]]
+"""Objects, as a person calls them, by the modules that both have them."""
 
 
-def nothing_shared(_: names.ModuleName) -> SharedObjects:
-    """Return what modules share as long as nobody knows their objects."""
-    return {}
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What the page shows, at one moment."""
+
+    state: str
+    """That of the converge, in one word."""
+    is_ready: bool
+    refusals: Sequence[str] = ()
+    """What is wrong with the values ConfigMap or Secret as it is now, without values."""
+    modules: Sequence[introspection.ModuleRow] = ()
+    errors: Mapping[names.ModuleName, str] = dataclasses.field(default_factory=dict)
+    """The last ones of modules, without values."""
+    queues: Sequence[introspection.QueueHead] = ()
+    shared: Shared = dataclasses.field(default_factory=dict)
 
 
-def page(
-    state: str, views: introspection.Introspection, shared_of: SharedOf = nothing_shared, *, is_ready: bool
-) -> str:
-    """Return the page about a running engine."""
-    listed = views.queues()
-    modules = views.modules()
-    return render(
-        state,
-        is_ready=is_ready,
-        modules=modules,
-        errors=views.errors_without_values(),
-        queues=[*listed["active"], *listed["empty"]],
-        shared={name: shared_of(name) for row in modules if (name := names.ModuleName(row["name"]))},
-    )
-
-
-def render(
-    state: str,
-    *,
-    is_ready: bool,
-    modules: Sequence[introspection.ModuleRow] = (),
-    errors: Mapping[names.ModuleName, str] = types.MappingProxyType({}),
-    queues: Sequence[introspection.QueueRow] = (),
-    shared: Mapping[names.ModuleName, SharedObjects] = types.MappingProxyType({}),
-) -> str:
-    """Return the page.
-
-    ``state`` is that of the converge, in one word. ``errors`` are the last ones of modules, without values.
-    ``shared`` has objects of modules' releases that other modules have, too.
-    """
-    readiness = "ready" if is_ready else "not ready"
+def render(content: Content) -> str:
+    """Return the page; slow enough to be run in a thread."""
+    readiness = "ready" if content.is_ready else "not ready"
     links = " · ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="refresh" content="{_REFRESH_SECONDS}">\n'
         f"<title>addon-operator: {readiness}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>addon-operator {html.escape(addon_operator.__version__)}</h1>\n"
-        f"<p>{readiness}, {html.escape(state)}</p>\n"
-        f"{_modules(modules, errors)}{_shared(shared)}{_queues(queues)}<p>{links}</p>\n</body>\n</html>\n"
+        f"<p>{readiness}, {html.escape(content.state)}</p>\n{_refused(content.refusals)}"
+        f"{_modules(content.modules, content.errors)}{_shared(content.shared)}{_queues(content.queues)}"
+        f"<p>{links}</p>\n</body>\n</html>\n"
     )
+
+
+def _refused(refusals: Sequence[str]) -> str:
+    if not refusals:
+        return ""
+    lines = "".join(f"<li>{html.escape(text)}</li>\n" for text in refusals)
+    return f"<h2>Wrong values</h2>\n<ul>\n{lines}</ul>\n"
 
 
 def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.ModuleName, str]) -> str:
@@ -95,21 +85,21 @@ def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.M
     return _table("Modules", columns, rows)
 
 
-def _shared(shared: Mapping[names.ModuleName, SharedObjects]) -> str:
+def _shared(shared: Shared) -> str:
     rows = [
-        (module, resource, ", ".join(others))
-        for module, objects in shared.items()
-        for resource, others in objects.items()
+        (" and ".join(modules), resource)
+        for modules, resources in sorted(shared.items())
+        for resource in resources
     ]
     if not rows:
         return ""
     title = "Shared objects" + (
         f", the first {_MOST_SHARED} of {len(rows)}" if len(rows) > _MOST_SHARED else ""
     )
-    return _table(title, ("module", "object", "also of"), rows[:_MOST_SHARED])
+    return _table(title, ("modules", "object"), rows[:_MOST_SHARED])
 
 
-def _queues(queues: Sequence[introspection.QueueRow]) -> str:
+def _queues(queues: Sequence[introspection.QueueHead]) -> str:
     rows = (
         (row["name"], row["tasksCount"], row["status"], f"{row['headAge']:.0f} s", row["headTries"])
         for row in queues

@@ -294,6 +294,11 @@ class ProcessMetrics:
         self.watch_errors_total = make.counter(
             "watch_errors_total", "Lists and watches that failed or broke.", "kind", "reason"
         )
+        self.internal_errors_total = make.counter(
+            "internal_errors_total",
+            "Parts of the operator that failed because of a bug and began again.",
+            "part",
+        )
         self.watch_up = make.gauge(
             "watch_up",
             "1 if a watch that the operator depends on is up; 0 if it never came up or is down for a minute.",

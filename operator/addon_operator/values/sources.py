@@ -27,6 +27,8 @@ class ConfigMapError(errors.ConfigurationError):
     def __init__(self, source: str, violations: tuple[str, ...]) -> None:
         verb = "are" if " and " in source else "is"
         super().__init__(f"{source} {verb} invalid: {'; '.join(violations)}")
+        self.source = source
+        """What is wrong: the names of one or two objects."""
         self.violations = violations
         """All that is wrong, in the order of the keys."""
 
@@ -178,14 +180,31 @@ _KINDS: Final = ((bool, "a boolean"), (list, "a list"), ((int, float), "a number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a key of the values ConfigMap."""
+
+    key: str
+    """The section or the switch."""
+    text: str
+    """Where and what; it may quote what stands there."""
+    without_values: str
+    """The same for places where no values may be shown."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ConfigMapReading:
     """What can be read of the values ConfigMap, and what cannot."""
 
     values: ConfigValues
-    violations: tuple[str, ...] = ()
-    """All that is wrong, one sentence each, in the order of the keys."""
+    problems: tuple[Problem, ...] = ()
+    """All that is wrong, in the order of the keys."""
     unreadable: frozenset[str] = frozenset()
     """The keys of sections that are wrong and therefore missing in :attr:`values`."""
+
+    @property
+    def violations(self) -> tuple[str, ...]:
+        """All that is wrong, one sentence each."""
+        return tuple(problem.text for problem in self.problems)
 
     def usable(self) -> ConfigValues:
         """Return the values; raises :class:`ConfigMapError` with everything that is wrong."""
@@ -238,14 +257,13 @@ class ConfigMapReader:
         for key in data:
             switch = key + names.ENABLED_SUFFIX
             if self._is_alias(key, data[key]) and found.switches.setdefault(switch, False):
-                found.violations.append(
-                    f"key {key!r} disables the module but {switch!r} enables it; remove one of them"
-                )
+                text = f"key {key!r} disables the module but {switch!r} enables it; remove one of them"
+                found.problems.append(Problem(key, text, text))
         self._parsed = {key: (data[key], section) for key, section in found.sections.items()}
         values = ConfigValues(
             found.sections, found.switches, found.maintenance, self._warnings(unknown), self._source
         )
-        return ConfigMapReading(values, tuple(found.violations), frozenset(found.unreadable))
+        return ConfigMapReading(values, tuple(found.problems), frozenset(found.unreadable))
 
     def _take(self, found: "_Found", key: str, text: str) -> bool:
         """Read what stands under a key; whether the key is known."""
@@ -269,14 +287,15 @@ class ConfigMapReader:
             found.sections[key] = section if before == text else self._parse(key, text)
         except errors.ConfigurationError as error:
             found.unreadable.add(key)
-            found.violations.append(_unquoted(key, str(error)) if self._is_secret else str(error))
+            text = _unquoted(key, str(error)) if self._is_secret else str(error)
+            found.problems.append(Problem(key, text, _without_quotations(key, text)))
 
     def _take_switch(self, found: "_Found", key: str, text: str) -> None:
         if text in _SWITCH_VALUES:
             found.switches[key] = _SWITCH_VALUES[text]
         else:
             rule = 'a switch must be "true" or "false"'
-            found.violations.append(f"key {key!r}: {rule}{self._quoted(text)}")
+            found.problems.append(self._wrong_flag(key, rule, text))
 
     def _take_maintenance(self, found: "_Found", key: str, mode: str) -> None:
         if mode.lower() == NO_RESOURCE_RECONCILIATION.lower():
@@ -287,10 +306,12 @@ class ConfigMapReader:
                 found.maintenance[key] = ""
         else:
             rule = f"the maintenance mode must be {NO_RESOURCE_RECONCILIATION!r} or empty"
-            found.violations.append(f"key {key!r}: {rule}{self._quoted(mode)}")
+            found.problems.append(self._wrong_flag(key, rule, mode))
 
-    def _quoted(self, text: str) -> str:
-        return "" if self._is_secret else f", not {text[:_SHOWN]!r}"
+    def _wrong_flag(self, key: str, rule: str, text: str) -> Problem:
+        unquoted = f"key {key!r}: {rule}"
+        quoted = "" if self._is_secret else f", not {text[:_SHOWN]!r}"
+        return Problem(key, unquoted + quoted, unquoted)
 
     def _warnings(self, unknown: Sequence[str]) -> tuple[str, ...]:
         # To look for similar names takes a while for each.
@@ -325,7 +346,7 @@ class _Found:
     sections: dict[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
     switches: dict[str, bool] = dataclasses.field(default_factory=dict)
     maintenance: dict[str, str] = dataclasses.field(default_factory=dict)
-    violations: list[str] = dataclasses.field(default_factory=list)
+    problems: list[Problem] = dataclasses.field(default_factory=list)
     unreadable: set[str] = dataclasses.field(default_factory=set)
 
 
@@ -343,6 +364,19 @@ def _unquoted(key: str, problem: str) -> str:
     if place is None:
         return problem
     return f"{place[0]}: this is not valid YAML in UTF-8; it is not quoted, as it may be secret"
+
+
+_QUOTATION: Final = re.compile(
+    r"""'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)""", re.DOTALL
+)
+_PUNCTUATION: Final = re.compile(r"""(['"])(?:[^\w\\]|\\[tnr])\1""")
+
+
+def _without_quotations(key: str, text: str) -> str:
+    """Return what is wrong with the text of a section without what it quotes, but for a punctuation mark."""
+    named = f"key {key!r}"
+    place, rest = (named, text.removeprefix(named)) if text.startswith(named) else ("", text)
+    return place + _QUOTATION.sub(lambda found: found[0] if _PUNCTUATION.fullmatch(found[0]) else "***", rest)
 
 
 def _section_problem(key: str, value: json_types.JsonValue) -> str:

@@ -32,6 +32,7 @@ class Bench:
             observers.ModuleObjects(
                 cast("module_status_writer.ModuleStatusWriter", self),
                 cast("kube_events.EventWriter", None),
+                fakes.ignore,
             ).show,
         )
 

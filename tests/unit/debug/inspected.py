@@ -60,18 +60,19 @@ class Renderer:
 
 
 class Snapshots:
-    def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[json_types.JsonObject]]:
+    def snapshots(self, hook: state.Hook) -> Mapping[str, Sequence[bytes]]:
         secret: json_types.JsonObject = {"kind": "Secret", "data": {"key": SECRET}}
         pod: json_types.JsonObject = {"kind": "Pod", "metadata": {"name": "one"}}
         return {
-            "secrets": [{"object": secret, "filterResult": SECRET}],
-            "pods": [{"object": pod, "filterResult": "one"}],
+            "secrets": [json.dumps({"object": secret, "filterResult": SECRET}).encode()],
+            "pods": [json.dumps({"object": pod, "filterResult": "one"}).encode()],
         }
 
 
 class Monitor:
     def __init__(self) -> None:
         self.resources = self.drift = self.releases = self
+        self.shared = {(KUBE_DNS, WEB): tuple(f"ConfigMap addons/{name}" for name in SHARED)}
 
     def view(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
         if module != WEB:

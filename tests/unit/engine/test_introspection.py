@@ -45,8 +45,8 @@ class Bench:
 
         return tasks.Task(tasks.TaskKind.MODULE_RUN, run, **more)  # type: ignore[arg-type] # as the dataclass
 
-    def rows(self) -> list[introspection.TaskRow]:
-        return self.views.main_queue()["tasks"]
+    async def rows(self) -> list[introspection.TaskRow]:
+        return (await self.views.main_queue())["tasks"]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
     found = bench.states[WEB]
     found.reason, found.hooks, found.last_run = "the ConfigMap says so", (), 0.0
     bench.states.mark(WEB, state.ModuleStatus.FAILED, "helm failed")
-    dns, web = bench.views.modules()
+    dns, web = await bench.views.modules()
     assert web == {
         "name": "web",
         "description": "",
@@ -76,6 +76,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "requires": [],
         "hooks": 0,
         "lastRun": "1970-01-01T00:00:00Z",
+        "wrongValues": "",
         "lastError": "helm failed",
         "nextTry": None,
         "waitingBindings": [],
@@ -91,7 +92,7 @@ async def test_bindings_that_wait_stand_with_their_module() -> None:
     views = introspection.Introspection(
         states(), tuple, (), fakes.Clock(), lambda owner: waiting.get(owner, [])
     )
-    assert [row["waitingBindings"] for row in views.modules()] == [[], waiting["web"]]
+    assert [row["waitingBindings"] for row in await views.modules()] == [[], waiting["web"]]
     assert views.waiting_global_bindings == waiting[""]
 
 
@@ -100,7 +101,7 @@ async def test_a_running_task_is_the_head_and_the_others_wait_behind_it(bench: B
     bench.main.add(bench.task(owner="dns"))
     await fakes.settle()
     bench.clock.now += 2.5
-    head, behind = bench.rows()
+    head, behind = await bench.rows()
     assert (head["index"], head["module"], head["state"], head["age"]) == (1, "web", "running", 2.5)
     assert head["description"] == "ModuleRun:main:web:OperatorStartup"
     assert (behind["index"], behind["module"], behind["state"]) == (2, "dns", "waiting")
@@ -110,7 +111,7 @@ async def test_a_failed_task_shows_its_tries_its_error_and_when_it_is_tried_agai
     bench.main.add(bench.task(fails=True, owner="web", fixed_delay=5.0))
     await fakes.settle()
     bench.clock.now += 1.0
-    (head,) = bench.rows()
+    (head,) = await bench.rows()
     assert (head["state"], head["tries"], head["nextTryIn"]) == ("backoff", 1, 4.0)
     assert head["lastError"] == "the chart is broken"
     assert head["description"].endswith(":failures 1")
@@ -120,7 +121,7 @@ async def test_a_queue_shows_age_and_tries_of_its_head(bench: Bench) -> None:
     bench.main.add(bench.task(fails=True, owner="web", fixed_delay=5.0))
     await fakes.settle()
     bench.clock.now += 3.0
-    row = bench.views.main_queue()
+    row = await bench.views.main_queue()
     assert (row["headAge"], row["headTries"], row["status"], row["tasksCount"]) == (3.0, 1, "backoff", 1)
 
 
@@ -128,7 +129,7 @@ async def test_all_queues_are_listed_main_first_and_counted(bench: Bench) -> Non
     for queue in (bench.main, *bench.others):
         queue.add(bench.task(owner="web"))
     bench.others.append(make_queue("idle", bench.clock))
-    found = bench.views.queues()
+    found = await bench.views.queues()
     assert [row["name"] for row in found["active"]] == ["main", "fast", "slow"]
     assert [row["name"] for row in found["empty"]] == ["idle"]
     assert found["summary"] == {
@@ -139,7 +140,7 @@ async def test_all_queues_are_listed_main_first_and_counted(bench: Bench) -> Non
 
 
 async def test_an_empty_queue_has_no_head(bench: Bench) -> None:
-    assert bench.views.main_queue() == {
+    assert await bench.views.main_queue() == {
         "name": "main", "tasksCount": 0, "status": "", "headAge": 0.0, "headTries": 0, "tasks": [],
     }  # fmt: skip
 

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.engine import engine
 from addon_operator.engine import state as engine_state
-from addon_operator.status import health
+from addon_operator.status import health, status_page
 from tests.unit.debug import inspected
 
 
@@ -139,14 +139,25 @@ def test_an_operator_without_an_engine_says_what_it_does() -> None:
     assert found.absent_reason() == "the operator is stopping"
 
 
-def test_the_page_of_a_starting_operator_has_its_state() -> None:
-    assert "not ready, STARTUP_CONVERGE_NOT_STARTED" in health.OperatorStatus().page()
+async def rendered(found: health.OperatorStatus) -> str:
+    return status_page.render(await found.page())
 
 
-def test_the_page_shows_the_engine() -> None:
+async def test_the_page_of_a_starting_operator_has_its_state() -> None:
+    assert "not ready, STARTUP_CONVERGE_NOT_STARTED" in await rendered(health.OperatorStatus())
+
+
+async def test_the_page_of_an_operator_that_waits_for_right_values_says_what_is_wrong() -> None:
+    found = health.OperatorStatus()
+    found.begin_when(lambda: "it waits", lambda: ["ConfigMap x is invalid since <today>: web.size"])
+    assert "<li>ConfigMap x is invalid since &lt;today&gt;: web.size</li>" in await rendered(found)
+    assert found.warnings() == ["ConfigMap x is invalid since <today>: web.size"]
+
+
+async def test_the_page_shows_the_engine() -> None:
     found = serving(done=True)
     found.show(inspected.make().engine.views)
-    page = found.page()
+    page = await rendered(found)
     assert "<p>ready, " in page
     assert "kube-dns" in page
 

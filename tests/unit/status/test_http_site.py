@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from addon_operator.settings import settings
-from addon_operator.status import health, http_site
+from addon_operator.status import health, http_site, status_page
 from addon_operator.telemetry import metrics
 
 
@@ -34,8 +34,15 @@ class Reported(health.OperatorStatus):
     def admission_unready_reason(self) -> str | None:
         return self.admission_unready
 
-    def page(self) -> str:
-        return "<!doctype html>\n<p>fine</p>\n"
+    pages: int = 0
+    wrong: tuple[str, ...] = ()
+
+    def warnings(self) -> list[str]:
+        return list(self.wrong)
+
+    async def page(self) -> status_page.Content:
+        self.pages += 1
+        return status_page.Content(state="FINE", is_ready=True)
 
     def converge(self) -> tuple[str, int]:
         return self.state
@@ -226,7 +233,45 @@ async def test_the_root_is_a_page_that_runs_nothing(session: aiohttp.ClientSessi
     async with session.get("/") as answer:
         assert answer.content_type == "text/html"
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
-        assert "<p>fine</p>" in await answer.text()
+        assert "<p>ready, FINE</p>" in gzip.decompress(await answer.read()).decode()
+
+
+async def test_all_who_look_within_a_second_share_one_page(
+    session: aiohttp.ClientSession, reported: Reported
+) -> None:
+    async def look() -> int:
+        async with session.get("/") as answer:
+            return answer.status
+
+    assert set(await asyncio.gather(*(look() for _ in range(30)))) == {200}
+    assert reported.pages <= 2, "one, or two if that took more than a second"
+
+
+async def test_the_page_is_rendered_beside_the_event_loop(
+    session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def render(_: status_page.Content) -> str:
+        threads.append(threading.current_thread())
+        return "page"
+
+    monkeypatch.setattr(status_page, "render", render)
+    async with session.get("/", headers={"Accept-Encoding": "identity"}) as answer:
+        assert await answer.read() == b"page"
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+async def test_readiness_says_on_demand_what_is_wrong_beside_it(
+    session: aiohttp.ClientSession, reported: Reported
+) -> None:
+    reported.wrong = ("ConfigMap a/b is invalid since today",)
+    assert await get(session, "/readyz") == (200, "ok\n")
+    assert await get(session, "/readyz?verbose") == (200, "ok\nConfigMap a/b is invalid since today\n")
+    reported.unready = "the operator is starting"
+    status, text = await get(session, "/readyz?verbose")
+    assert (status, text.splitlines()[0]) == (503, "the operator is starting")
 
 
 async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:

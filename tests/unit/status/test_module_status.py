@@ -56,7 +56,7 @@ def test_each_state_has_its_conditions(
     of: state.ModuleState, enabled: str, ready: str, reconciling: str, stalled: str
 ) -> None:
     found = conditions(of)
-    assert list(found) == ["Enabled", "Ready", "Reconciling", "Stalled"]
+    assert list(found) == ["Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid"]
     assert (found["Enabled"], found["Ready"]) == (enabled, ready)
     assert (found["Reconciling"].split()[0], found["Stalled"].split()[0]) == (reconciling, stalled)
 
@@ -95,6 +95,19 @@ def test_maintenance_is_reported_with_readiness() -> None:
     assert ready["message"] == (
         "The last run succeeded; Helm and healing leave it alone: NoResourceReconciliation."
     )
+
+
+def test_newer_values_that_are_wrong_have_a_condition_of_their_own_and_leave_readiness() -> None:
+    found = module()
+    right = {each["type"]: each for each in document(found)["conditions"]}["ConfigValid"]
+    assert (right["status"], right["reason"]) == ("True", "ValuesInForce")
+    found.wrong_values = "ConfigMap a/b is invalid since today: web.size: must be at most 9"
+    conditions = {each["type"]: each for each in document(found)["conditions"]}
+    wrong, ready = conditions["ConfigValid"], conditions["Ready"]
+    assert (wrong["status"], wrong["reason"]) == ("False", "InvalidValues")
+    assert wrong["message"] == found.wrong_values
+    assert (ready["status"], ready["reason"]) == ("True", "RunSucceeded")
+    assert ready["message"].endswith("; it had the last good values, and newer ones are wrong.")
 
 
 def test_an_error_is_one_line_of_a_bounded_length_without_broken_characters() -> None:

@@ -1,12 +1,20 @@
 """The status page shows what is going on, and nothing that is nobody's business."""
 
+import asyncio
+import dataclasses
+import pathlib
 from html import parser
-from typing import Final, cast
+from typing import Any, Final, cast
 
+import pytest
+
+from addon_operator.aio import turns
 from addon_operator.engine import introspection, state
 from addon_operator.kernel import errors, names
+from addon_operator.modules import model
 from addon_operator.status import health, status_page
 from tests.unit.debug import inspected
+from tests.unit.engine import fakes
 
 
 class Cells(parser.HTMLParser):
@@ -36,20 +44,27 @@ class Cells(parser.HTMLParser):
             self.rows[-1][-1] += data
 
 
+def made(**shown: Any) -> str:  # noqa: ANN401 - the fields of the content
+    plain = status_page.Content(state="x", is_ready=True)
+    return status_page.render(dataclasses.replace(plain, **shown))
+
+
 class KeepsSecretError(errors.AddonOperatorError):
     @property
     def without_values(self) -> str:
         return "values are not valid"
 
 
-def shown(world: inspected.World) -> str:
-    return status_page.page("CONVERGE_WAIT_TASK", world.engine.views, is_ready=True)
+async def shown(world: inspected.World) -> str:
+    found = health.OperatorStatus()
+    found.show(world.engine.views)
+    return status_page.render(await found.page())
 
 
-def test_modules_stand_with_state_reason_and_error() -> None:
+async def test_modules_stand_with_state_reason_and_error() -> None:
     world = inspected.make()
     world.states.mark(inspected.WEB, state.ModuleStatus.FAILED, "helm failed")
-    rows = Cells(shown(world)).rows
+    rows = Cells(await shown(world)).rows
     assert rows[0] == ["module", "order", "state", "reason", "last run", "last error"]
     assert rows[2] == ["web", "20", "Failed", "not discovered yet", "", "helm failed"]
 
@@ -57,7 +72,7 @@ def test_modules_stand_with_state_reason_and_error() -> None:
 async def test_queues_stand_with_the_age_and_tries_of_their_head() -> None:
     world = inspected.make()
     await inspected.fail_a_task(world)
-    rows = Cells(shown(world)).rows
+    rows = Cells(await shown(world)).rows
     assert ["main", "1", "backoff", "0 s", "1"] in rows
     assert ["idle", "0", "", "0 s", "0"] in rows
 
@@ -66,25 +81,26 @@ async def test_no_message_that_may_hold_values_is_shown() -> None:
     world = inspected.make()
     world.states.mark(inspected.WEB, state.ModuleStatus.FAILED, KeepsSecretError(inspected.SECRET))
     await inspected.fail_a_task(world)
-    page = shown(world)
+    page = await shown(world)
     assert "values are not valid" in page
     assert inspected.SECRET not in page
     assert "the chart is broken" not in page, "errors of tasks may be what a hook wrote"
 
 
-def test_objects_that_modules_share_stand_with_the_other_modules() -> None:
+async def test_objects_that_modules_share_stand_with_both_modules() -> None:
     world = inspected.make()
-    assert "Shared objects" not in shown(world)
+    assert "Shared objects" not in await shown(world)
     views, found = world.engine.views, health.OperatorStatus()
-    found.show(views, lambda name: {"ConfigMap x/<a>": [names.ModuleName("db")]} if name == "web" else {})
-    rows = Cells(found.page()).rows
-    assert ["module", "object", "also of"] in rows
-    assert ["web", "ConfigMap x/<a>", "db"] in rows
+    pair = names.ModuleName("db"), names.ModuleName("web")
+    found.show(views, lambda: {pair: ["ConfigMap x/<a>"]})
+    rows = Cells(status_page.render(await found.page())).rows
+    assert ["modules", "object"] in rows
+    assert ["db and web", "ConfigMap x/<a>"] in rows
 
 
 def test_of_very_many_shared_objects_the_first_are_shown() -> None:
-    objects = {f"ConfigMap x/{number}": [names.ModuleName("db")] for number in range(201)}
-    rendered = status_page.render("x", is_ready=True, shared={names.ModuleName("web"): objects})
+    pair = names.ModuleName("db"), names.ModuleName("web")
+    rendered = made(shared={pair: [f"ConfigMap x/{number}" for number in range(201)]})
     assert "the first 200 of 201" in rendered
     assert "x/199" in rendered
     assert "x/200" not in rendered
@@ -102,13 +118,14 @@ ROW: Final[introspection.ModuleRow] = {
     "hooks": None,
     "lastRun": None,
     "nextTry": None,
+    "wrongValues": "",
     "lastError": "",
     "waitingBindings": [],
 }
 
 
 def test_what_looks_like_html_is_text() -> None:
-    cells = Cells(status_page.render("<b>", is_ready=False, modules=[ROW]))
+    cells = Cells(made(modules=[ROW], state="<b>"))
     assert cells.rows[1][0] == "web (release edge/front)"
     assert cells.rows[1][3] == "<script>alert('&')</script>"
     assert not {"script", "b"} & set(cells.tags)
@@ -116,10 +133,32 @@ def test_what_looks_like_html_is_text() -> None:
 
 def test_what_a_module_is_for_and_what_it_requires_stand_there_if_a_module_says_it() -> None:
     found = {**ROW, "description": "Ingress <controller>"}
-    shown = Cells(status_page.render("x", is_ready=True, modules=[cast("introspection.ModuleRow", found)]))
+    shown = Cells(made(modules=[cast("introspection.ModuleRow", found)]))
     assert "Ingress <controller>" in shown.rows[1]
     needing = {**ROW, "requires": ["Kubernetes >= 1.30", "module db"]}
-    needs = Cells(status_page.render("x", is_ready=True, modules=[cast("introspection.ModuleRow", needing)]))
+    needs = Cells(made(modules=[cast("introspection.ModuleRow", needing)]))
     assert "Kubernetes >= 1.30, module db" in needs.rows[1]
-    plain = Cells(status_page.render("x", is_ready=True, modules=[ROW]))
+    plain = Cells(made(modules=[ROW]))
     assert len(plain.rows[1]) == len(shown.rows[1]) - 1
+
+
+def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> None:
+    page = made(refusals=["ConfigMap a/b is invalid since 1970-01-01T00:00:00Z: web.size: <rule>"])
+    assert "<li>ConfigMap a/b is invalid since 1970-01-01T00:00:00Z: web.size: &lt;rule&gt;</li>" in page
+    assert page.index("<h2>Wrong values</h2>") < page.index("<h2>Modules</h2>")
+    assert "Wrong values" not in made()
+
+
+async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "PIECE_SECONDS", 0.0)
+    modules = [model.Module(names.ModuleName(f"m-{n}"), n, pathlib.Path("x")) for n in range(10)]
+    states = state.ModuleStates(modules, fakes.ignore)
+    states.enabled = tuple(module.name for module in modules)
+    found = health.OperatorStatus()
+    found.show(introspection.Introspection(states, tuple, (), fakes.Clock()))
+    others, gathering = 0, asyncio.ensure_future(found.page())
+    while not gathering.done():
+        await asyncio.sleep(0)
+        others += 1
+    assert len((await gathering).modules) == 10
+    assert others >= 10, "others have a turn meanwhile"

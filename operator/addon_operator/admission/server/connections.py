@@ -47,6 +47,8 @@ class Bounds:
     """The same, once three quarters of the connections are open, of those that were of use."""
     unused_when_crowded: float = 10.0
     """The same, of those that had no good request yet."""
+    unread_when_crowded: float | None = None
+    """For the client to take an answer, once three quarters are open; ``None``: as long as otherwise."""
     backlog: int = 1024
 
 
@@ -84,6 +86,11 @@ class _Member:
     def may_go(self) -> bool:
         """Whether nothing good is cut off if it is closed now."""
         return self.stage is not ConnectionStage.ANSWERING and not self.is_writing
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the answer is complete, and the client does not take it."""
+        return self.stage is ConnectionStage.WAITING and self.is_writing
 
     def abort(self) -> None:
         if self.transport is not None:
@@ -233,7 +240,7 @@ class Connections:
         now, crowded = self.now(), self.number * 4 >= self.bounds.connections * 3
         for member in list(self.members.values()):
             age = now - member.since
-            if age > self._longest(member):
+            if age > self._longest(member, crowded=crowded):
                 self._end(member, "slow")
             elif crowded and member.may_go and age > self._longest_when_crowded(member):
                 self._end(member, "made room")
@@ -241,9 +248,14 @@ class Connections:
     async def _sweep_for_ever(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            self.sweep()
+            try:
+                self.sweep()
+            except Exception:  # noqa: BLE001 - one connection must not keep the others open
+                _LOG.exception("connections were not looked at")
 
-    def _longest(self, member: _Member) -> float:
+    def _longest(self, member: _Member, *, crowded: bool) -> float:
+        if crowded and member.is_unread and self.bounds.unread_when_crowded is not None:
+            return self.bounds.unread_when_crowded
         if member.stage is ConnectionStage.READING:
             return self.bounds.header
         if member.stage is ConnectionStage.ANSWERING or member.is_writing:
@@ -269,7 +281,11 @@ class Connections:
                     _LOG.warning("connections wait: %s", error.strerror)
                     await asyncio.sleep(_SWEEP_SECONDS)
                 continue
-            self._take(accepted)
+            try:
+                self._take(accepted)
+            except Exception:  # noqa: BLE001 - one connection must not keep others from being taken
+                _LOG.exception("a connection was not taken")
+                accepted.close()
             # Those that wait are accepted without a pause; others want their turn.
             await asyncio.sleep(0)
 

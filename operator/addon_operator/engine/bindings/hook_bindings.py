@@ -4,8 +4,7 @@ import asyncio
 import dataclasses
 import functools
 import itertools
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from addon_operator.engine import events, intents, introspection, state
 from addon_operator.engine.bindings import (
@@ -20,7 +19,6 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
-from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.informers import informers, projections
 
 
@@ -176,12 +174,6 @@ class HookBindings:
     def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
         """Return the snapshots of all kubernetes bindings of a hook, as its lifecycle steps see them."""
         return self._tasks.objects.snapshots(hook)
-
-    def snapshots_of(self, hook: state.Hook) -> Mapping[str, Sequence[JsonObject]]:
-        """Return the same as documents, for people who look at them."""
-        return {
-            name: [json.loads(entry) for entry in entries] for name, entries in self.snapshots(hook).items()
-        }
 
     def waiting(self, owner: str) -> list[introspection.WaitingBinding]:
         """Return the owner's bindings whose objects cannot be followed just now, and why."""

@@ -266,6 +266,11 @@ class WatchedResources:
         namespaces = (found.namespace or self._places.of(module).namespace, None)
         return {own_deletions.DeletedObject(group, found.kind, each, found.name) for each in namespaces}
 
+    @property
+    def shared(self) -> dict[tuple[names.ModuleName, ...], tuple[str, ...]]:
+        """Resources, as a person calls them, by the two modules that both have them."""
+        return dict(self._shared)
+
     def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
         """Return the module's resources that others have, too, as a person calls them, with these modules."""
         found: dict[str, list[names.ModuleName]] = {}

@@ -38,7 +38,6 @@ CONFIG_TIMEOUT: Final = 60.0
 MAX_CONFIG_BYTES: Final = 1024 * 1024
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
-_SEE_LOG: Final = "the operator's log shows what it wrote"
 _SHOWN_CHARS: Final = 60
 OUTPUT_FIELD: Final = "output"
 """Field of log records that says to which stream a hook wrote."""
@@ -63,13 +62,21 @@ class HookRunError(errors.AddonOperatorError):
     """A hook's process did not end with exit code 0, or what it wrote cannot be read."""
 
     def __init__(
-        self, hook: str, result: children.ChildResult, reason: str, kubernetes_patch: str = ""
+        self,
+        hook: str,
+        result: children.ChildResult,
+        reason: str,
+        kubernetes_patch: str = "",
+        *,
+        module: names.ModuleName | None = None,
     ) -> None:
+        """Say that the hook failed; ``module`` is the one that it belongs to, if it is not a global one."""
         super().__init__(f"hook {hook} {reason}")
         self.hook = hook
         """The hook's name."""
         self.result = result
         """How its process ended."""
+        self._module = module
         self.kubernetes_patch = kubernetes_patch
         """What it wrote about objects until then; it may hold something that is to be done all the same."""
 
@@ -77,8 +84,8 @@ class HookRunError(errors.AddonOperatorError):
     def without_values(self) -> str:
         """How it ended, without what it wrote."""
         if not hook_failures.has_failed(self.result):
-            return f"hook {self.hook} returned invalid output; see the operator's log"
-        return f"hook {self.hook} {hook_failures.ending(self.result, None)}; {_SEE_LOG}"
+            return f"hook {self.hook} returned invalid output; {_where_it_stands(self._module)}"
+        return f"hook {self.hook} {hook_failures.ending(self.result, None)}; {_where_it_stands(self._module)}"
 
 
 class EnabledScriptError(errors.ModuleError):
@@ -93,6 +100,12 @@ class EnabledScriptError(errors.ModuleError):
     def without_values(self) -> str:
         """The same without what the script wrote."""
         return f"module {self.module}: its enabled script {self._without_values}"
+
+
+def _where_it_stands(module: names.ModuleName | None) -> str:
+    """Say which command, in the operator's pod, shows what is not shown here."""
+    command = f"addon-operator module describe {module}" if module else "addon-operator queue list"
+    return f"'{command}' shows the end of what it wrote, and the operator's log all of it"
 
 
 class HookLog:
@@ -231,12 +244,18 @@ class HookRunner:
             if hook_failures.has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
                 raise HookRunError(
-                    name, result, hook_failures.describe(result, hook.path, timeout), written_until_then
+                    name,
+                    result,
+                    hook_failures.describe(result, hook.path, timeout),
+                    written_until_then,
+                    module=hook.module,
                 )
             try:
                 written = await _in_thread(_collect, files, _OUTPUTS)
             except hook_directory.HookFileError as error:
-                raise HookRunError(name, result, f"returned invalid output: {error}") from error
+                raise HookRunError(
+                    name, result, f"returned invalid output: {error}", module=hook.module
+                ) from error
             printed = (result.stdout or b"").decode(errors="replace")
             hint = await asyncio.to_thread(printed_outputs.hint, printed, written)
         return HookRunResult(result, written, hint)
@@ -262,7 +281,7 @@ class HookRunner:
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
         if hook_failures.has_failed(result):
-            reported = f"{hook_failures.ending(result, self._default_timeout)}; {_SEE_LOG}"
+            reported = f"{hook_failures.ending(result, self._default_timeout)}; {_where_it_stands(module)}"
             raise EnabledScriptError(
                 module, hook_failures.describe(result, script, self._default_timeout), reported
             )

@@ -55,6 +55,7 @@ class ConfigSync:
         self._said: set[str] = set()
         self.waits_for: str | None = None
         """What has to be fixed before anything starts, in a sentence without values."""
+        self._not_read: set[str] = set()
         self._busy = asyncio.Lock()
         self._arrived: deque[tuple[configured_object.ConfiguredObject, config_maps.Snapshot]] = deque()
         self._catching_up: set[asyncio.Task[None]] = set()
@@ -62,7 +63,8 @@ class ConfigSync:
     @property
     def is_refused(self) -> bool:
         """Whether an object, as it is now, is wrong, so that older values, or none, are in force."""
-        return self.waits_for is not None or any(kept.is_refused for kept in self._objects.values())
+        wrong = (kept.is_refused or kept.kind in self._not_read for kept in self._objects.values())
+        return self.waits_for is not None or any(wrong)
 
     def _know_modules(self) -> None:
         for kept in self._objects.values():
@@ -91,19 +93,24 @@ class ConfigSync:
         look = await self._look(await self._read())
         if look.is_wrong and await asyncio.to_thread(self._are_files_wrong, look):
             raise look.error()
+        before: set[str] = set()
         while look.is_wrong:
-            blamed = list(look.blamed())
-            self.waits_for = "; ".join(each.without_values() for each in blamed)
-            for each in blamed:
-                part = each.parts[0]
-                self._tell(
-                    events.ConfigRefused(
-                        each.refusal(), part.snapshot.uid, at_start=True, kind=part.origin.kind
-                    )
-                )
+            before = self._refuse_to_begin(look, before)
             look = await self._look(await self._changed_since(look, sleep))
+        self._refuse_to_begin(look, before)
         self.waits_for = None
         self._begin_with(look)
+
+    def _refuse_to_begin(self, look: configured_object.Look, before: set[str]) -> set[str]:
+        """Report what is wrong, and which objects of those ``before`` are right now; kinds of wrong ones."""
+        blamed = {each.parts[0].origin.kind: each for each in look.blamed()}
+        self.waits_for = "; ".join(each.without_values() for each in blamed.values())
+        for kind, each in blamed.items():
+            uid = each.parts[0].snapshot.uid
+            self._tell(events.ConfigRefused(each.refusal(), uid, each.wrong, at_start=True, kind=kind))
+        for kind in before - blamed.keys():
+            self._tell(events.ConfigRight(kind))
+        return set(blamed)
 
     async def _read(self) -> list[config_maps.Snapshot]:
         return [await self._read_one(kept) for kept in self._objects.values()]
@@ -146,16 +153,22 @@ class ConfigSync:
         return await asyncio.to_thread(look)
 
     async def _look_at_edit(
-        self, trusted: configured_object.ConfiguredObject | None = None
+        self,
+        edited: configured_object.ConfiguredObject,
+        now: config_maps.Snapshot,
+        *,
+        trusts_others: bool = False,
     ) -> configured_object.Look:
-        """Check what was last seen of the objects; of all but ``trusted``, if given, what is in force."""
+        """Check an edit with what was last seen of the other object, or with what of that is in force."""
+
+        def part_of(kept: configured_object.ConfiguredObject) -> configured_object.Part:
+            if kept is edited:
+                return kept.at(now)
+            return kept.in_force(self._values.config) if trusts_others else kept.at(kept.seen)
 
         def look() -> configured_object.Look:
             with self._values.inspector.within(LOOK_SECONDS):
-                parts = [
-                    kept.at(kept.seen) if trusted in (None, kept) else kept.in_force(self._values.config)
-                    for kept in self._objects.values()
-                ]
+                parts = [part_of(kept) for kept in self._objects.values()]
                 return configured_object.look_at(parts, self._values.edit_violations)
 
         return await asyncio.to_thread(look)
@@ -221,25 +234,41 @@ class ConfigSync:
         self._know_modules()
         async with self._busy:
             right = [kept for kept in self._objects.values() if not kept.is_refused]
-            await self._settle(right[0] if right else self._config)
+            kept = right[0] if right else self._config
+            await self._settle(kept, kept.seen)
         self._catch_up()
 
-    async def _settle(self, edited: configured_object.ConfiguredObject) -> store.ConfigChange | None:
-        """Take what was last seen into force as far as it is right, or report that ``edited`` is wrong."""
-        look = await self._look_at_edit()
+    async def _settle(
+        self, edited: configured_object.ConfiguredObject, now: config_maps.Snapshot
+    ) -> store.ConfigChange | None:
+        """Take what was last seen into force as far as it is right, or report that ``edited`` is wrong.
+
+        ``edited`` counts as it is ``now``, and is marked as seen when that is settled.
+        """
+        look = await self._look_at_edit(edited, now)
         others = [kept for kept in self._objects.values() if kept is not edited]
-        if not look.is_wrong:
-            for kept in others:
-                kept.is_refused = False
-        elif any(kept.is_refused for kept in others):
-            look = await self._look_at_edit(edited)
-        edited.is_refused = look.is_wrong
+        are_others_right = not look.is_wrong
+        if look.is_wrong and any(kept.is_refused for kept in others):
+            look = await self._look_at_edit(edited, now, trusts_others=True)
+        change = None if look.is_wrong else self._values.set_config(look.values)
+        edited.seen = now
+        for kept in others if are_others_right else ():
+            self._is_right(kept)
         if look.is_wrong:
-            self._tell(events.ConfigRefused(look.refusal(), edited.seen.uid, kind=edited.kind))
+            edited.is_refused = True
+            self._not_read.discard(edited.kind)
+            self._tell(events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
             return None
+        self._is_right(edited)
         for part in look.parts:
             self._warn_of(part)
-        return self._values.set_config(look.values)
+        return change
+
+    def _is_right(self, kept: configured_object.ConfiguredObject) -> None:
+        if kept.is_refused or kept.kind in self._not_read:
+            kept.is_refused = False
+            self._not_read.discard(kept.kind)
+            self._tell(events.ConfigRight(kept.kind))
 
     def received(
         self, snapshot: config_maps.Snapshot | None, kind: str = configured_object.CONFIG_MAP
@@ -327,17 +356,25 @@ class ConfigSync:
     async def _take_what_arrived(self) -> None:
         async with self._busy:
             while self._arrived:
-                await self._take(*self._arrived.popleft())
+                kept, now = self._arrived[0]
+                try:
+                    await self._take(kept, now)
+                except Exception as error:  # noqa: BLE001 - a defect at one edit must not lose later ones
+                    # Not marked as seen, so the next look at the object finds it again.
+                    self._not_read.add(kept.kind)
+                    self._tell(events.ConfigNotRead(kept.kind, kept.source, error, REREAD_SECONDS))
+                finally:
+                    # Until here it counts as newer than an answer that was under way meanwhile.
+                    self._arrived.popleft()
 
     async def _take(self, kept: configured_object.ConfiguredObject, now: config_maps.Snapshot) -> None:
         if _older(now, kept.seen):
             return
-        same = now.data == kept.seen.data
-        kept.seen = now
-        if same:
+        if now.data == kept.seen.data and kept.kind not in self._not_read:
+            kept.seen = now
             return
         # Whatever it holds, the loop goes on.
-        if change := await self._settle(kept):
+        if change := await self._settle(kept, now):
             self._inbox.put_nowait(intents.ConfigEdited(change, kept.kind))
 
     def _try(

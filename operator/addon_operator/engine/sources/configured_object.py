@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from addon_operator.engine import events
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import config_maps
 from addon_operator.values import sources
@@ -137,11 +138,18 @@ class Look:
         """Return what is wrong, as an error of the object."""
         return sources.ConfigMapError(self.source, self.sentences)
 
+    @property
+    def wrong(self) -> tuple[events.WrongKey, ...]:
+        """Return all that is wrong, without values."""
+        read = (problem for part in self.parts for problem in part.reading.problems)
+        return (
+            *(events.WrongKey(problem.key, problem.without_values) for problem in read),
+            *(events.WrongKey(str(found.keys[0]), found.without_value) for found in self.broken),
+        )
+
     def without_values(self) -> str:
         """Return what has to be fixed before anything starts."""
-        # What is said of text that cannot be read may quote it.
-        places = [text.partition(": ")[0] for part in self.parts for text in part.reading.violations]
-        wrong = "; ".join([*places, *(found.without_value for found in self.broken)])
+        wrong = events.listed_wrong(self.wrong)
         return f"{self.source} is invalid, and nothing runs until it is fixed: {wrong}"
 
 

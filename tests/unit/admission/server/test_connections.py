@@ -22,6 +22,7 @@ class Site:
     def __init__(self, bounds: connections.Bounds) -> None:
         self.now = 1000.0
         self.closed: list[str] = []
+        self.text = "fine"
         self.gate = asyncio.Event()
         self.gate.set()
         self.entered = asyncio.Semaphore(0)
@@ -39,7 +40,7 @@ class Site:
     async def _answer(self, _: web.Request) -> web.Response:
         self.entered.release()
         await self.gate.wait()
-        return web.Response(text="fine")
+        return web.Response(text=self.text)
 
     async def start(self) -> None:
         (listener,) = await connections.bind("127.0.0.1", 0, 100)
@@ -146,6 +147,22 @@ async def test_idle_connections_stay_while_there_is_room_and_go_early_when_there
         site.served.sweep()
         assert await is_closed(useful)
         assert await ask(newest)
+
+
+async def test_who_does_not_take_the_answer_goes_early_when_there_is_little_room() -> None:
+    async with serving(connections=4, request=60, unread_when_crowded=2) as site:
+        site.text = "x" * 30_000_000
+        slow = [await site.connect() for _ in range(2)]
+        for each in slow:
+            each[1].write(GET)
+        while not all(each.is_unread for each in site.served.members.values()):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        site.now += 3
+        site.served.sweep()
+        assert site.closed == []
+        await site.connect()
+        site.served.sweep()
+        assert site.closed == ["slow", "slow"]
 
 
 async def test_an_idle_connection_outlives_the_idle_time_of_the_api_server() -> None:

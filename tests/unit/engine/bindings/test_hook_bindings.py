@@ -483,15 +483,6 @@ async def test_global_synchronizations_are_queued_in_main_one_after_another(benc
     ]
 
 
-async def test_snapshots_for_people_are_documents(bench: Bench) -> None:
-    one = hook("a.sh", pods())
-    bench.cluster.put("Pod", "a")
-    await bench.start(one)
-    assert bench.bindings.snapshots_of(one) == {
-        "pods": [{"object": {"kind": "Pod", "metadata": {"name": "a", "namespace": "n"}}}]
-    }
-
-
 async def test_a_legacy_hook_gets_events_and_no_synchronization(bench: Bench) -> None:
     one = bound_fakes.legacy_hook({"onKubernetesEvent": [{"kind": "Pod"}]})
     bench.cluster.put("Pod", "a")

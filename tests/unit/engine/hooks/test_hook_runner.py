@@ -444,7 +444,10 @@ async def test_an_enabled_script_without_verdict_is_an_error_of_its_module(
     ("text", "told"),
     [
         ('echo hunter2 > "$MODULE_ENABLED_RESULT"', "wrote no verdict to the file of MODULE_ENABLED_RESULT"),
-        ("echo hunter2 >&2; exit 2", "failed with exit code 2; the operator's log shows what it wrote"),
+        (
+            "echo hunter2 >&2; exit 2",
+            "failed with exit code 2; 'addon-operator module describe some-module' shows the end of what it",
+        ),
     ],
 )
 async def test_what_an_enabled_script_wrote_is_not_in_its_error_without_values(
@@ -463,19 +466,20 @@ async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_modul
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "text"),
+    ("exit_code", "module", "text"),
     [
-        (3, "hook a.sh failed with exit code 3; the operator's log shows what it wrote"),
-        (0, "hook a.sh returned invalid output; see the operator's log"),
+        (3, MODULE, "hook a.sh failed with exit code 3; 'addon-operator module describe some-module' shows "),
+        (3, None, "hook a.sh failed with exit code 3; 'addon-operator queue list' shows "),
+        (0, None, "hook a.sh returned invalid output; 'addon-operator queue list' shows "),
     ],
-    ids=["failed", "wrong-output"],
+    ids=["failed", "global", "wrong-output"],
 )
 def test_what_a_failing_hook_wrote_is_left_out_where_values_may_not_be_shown(
-    exit_code: int, text: str
+    exit_code: int, module: names.ModuleName | None, text: str
 ) -> None:
     result = children.ChildResult(
         exit_code, 0.0, 0.0, 1.0, 1, timed_out=False, stdout=None, stdout_is_cut=False, stderr_tail="s3cret"
     )
-    error = hook_runner.HookRunError("a.sh", result, "gave back: s3cret")
+    error = hook_runner.HookRunError("a.sh", result, "gave back: s3cret", module=module)
     assert "s3cret" in str(error)
-    assert error.without_values == text
+    assert error.without_values == f"{text}the end of what it wrote, and the operator's log all of it"

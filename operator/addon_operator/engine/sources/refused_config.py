@@ -1,0 +1,76 @@
+"""What is wrong with the values ConfigMap and the values Secret as they are now, for all who show it."""
+
+import dataclasses
+
+from addon_operator.engine import events, state
+from addon_operator.kernel import clock
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Refusal:
+    """One of the objects that is not in force as it is now."""
+
+    source: str
+    since: float
+    follows: str
+    wrong: tuple[events.WrongKey, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong since when, and what follows, without values."""
+        return f"{self.head}: {events.listed_wrong(self.wrong)}; {self.follows}"
+
+    @property
+    def head(self) -> str:
+        """What is wrong since when."""
+        return f"{self.source} is invalid since {clock.rfc3339(self.since)}"
+
+
+class RefusedConfig:
+    """Remembers which of them are wrong and since when; a :data:`.events.Listener`."""
+
+    def __init__(self, states: state.ModuleStates, time: clock.Clock) -> None:
+        self._states = states
+        self._clock = time
+        self._refused: dict[str, _Refusal] = {}
+        self._not_read: dict[str, str] = {}
+
+    def __call__(self, event: events.Event) -> None:
+        """Take in what became of an edit."""
+        match event:
+            case events.ConfigRefused(kind=kind):
+                before = self._refused.get(kind)
+                since = before.since if before is not None else self._clock.time()
+                self._refused[kind] = _Refusal(event.source, since, event.follows, event.wrong)
+                self._not_read.pop(kind, None)
+            case events.ConfigNotRead(kind=kind):
+                self._not_read.setdefault(kind, self._not_read_text(event))
+            case events.ConfigRight(kind=kind):
+                self._refused.pop(kind, None)
+                self._not_read.pop(kind, None)
+            case _:
+                return
+        self._states.blame(self._by_key())
+
+    def _not_read_text(self, event: events.ConfigNotRead) -> str:
+        return (
+            f"an edit of {event.source} is not in force since {clock.rfc3339(self._clock.time())} because of "
+            f"a bug in the operator ({type(event.error).__name__}); it is tried again, and the log says more"
+        )
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is wrong since when, one sentence for each object, without values."""
+        return [*(each.sentence for each in self._refused.values()), *self._not_read.values()]
+
+    def _by_key(self) -> dict[str, str]:
+        """Return what to say of modules, by the key that is wrong."""
+        found: dict[str, list[str]] = {}
+        for refusal in self._refused.values():
+            by_key: dict[str, list[events.WrongKey]] = {}
+            for wrong in refusal.wrong:
+                by_key.setdefault(wrong.key, []).append(wrong)
+            for key, wrongs in by_key.items():
+                text = f"{refusal.head}: {events.listed_wrong(wrongs)}; {refusal.follows}"
+                found.setdefault(key, []).append(text)
+        return {key: "; ".join(texts) for key, texts in found.items()}

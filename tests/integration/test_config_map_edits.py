@@ -4,7 +4,8 @@ import pathlib
 
 import pytest
 
-from tests.integration import operator_site
+from addon_operator.devcluster import handle
+from tests.integration import module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -188,3 +189,48 @@ def test_a_section_that_is_the_word_false_switches_its_module_off(site: operator
     operator = site.start().wait_ready()
     site.config(web="false")
     operator.wait_until(lambda: site.revisions() == {}, "it is uninstalled")
+
+
+WRONG = "ConfigMap {}/addon-operator is invalid since "
+WHERE = "key 'web', line 1, column 11"
+
+
+def test_a_wrong_edit_is_seen_wherever_people_look_until_it_is_right(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module(site, "010-web")
+    module(site, "020-api")
+    operator = site.start().wait_ready()
+    objects = module_objects.Modules(site, devcluster)
+    objects.wait(operator, "web", ConfigValid="True", Ready="True")
+    site.config(web="color: red: dark")
+    shown = objects.wait(operator, "web", ConfigValid="False", Ready="True")
+    said = WRONG.format(site.namespace)
+    (message,) = [each["message"] for each in shown["conditions"] if each["type"] == "ConfigValid"]
+    assert said in message
+    assert WHERE in message
+    assert objects.conditions("api")["ConfigValid"] == "True"
+    for text in (
+        operator.get("/").text.replace("&#x27;", "'"),
+        operator.get("/readyz?verbose").text,
+        site.command("module", "list").stdout,
+        site.command("module", "describe", "web").stdout,
+    ):
+        assert said in text
+        assert WHERE in text
+    assert operator.get("/readyz").text == "ok\n"
+    assert operator.metrics().total("config_values_invalid") == 1
+    site.config(web="color: red")
+    objects.wait(operator, "web", ConfigValid="True", Ready="True")
+    assert said not in operator.get("/readyz?verbose").text + site.command("module", "list").stdout
+    assert operator.metrics().total("config_values_invalid") == 0
+
+
+def test_a_wrong_config_map_at_the_start_is_seen_with_what_is_wrong(site: operator_site.Site) -> None:
+    module(site, "010-web")
+    site.config(web="color: red: dark")
+    operator = site.start()
+    operator.wait_until(lambda: "is invalid" in operator.get("/readyz").text, "it says so")
+    listed = site.command("module", "list")
+    for text in (operator.get("/").text.replace("&#x27;", "'"), listed.stdout + listed.stderr):
+        assert WHERE in text

@@ -101,14 +101,14 @@ class _Process:
             if self._settings.admission_only:
                 await self._only_admit(stack)
                 return
-            modules = self._load_modules()
+            modules = await self._load_modules()
             parts = await self._tools(stack)
             await self._be_seen(stack)
             checks = admission_part.ConfigChecks(modules, self._settings, parts.inspector)
             await self._admit(stack, parts.kube.access, checks)
             if await self._leadership.acquire():
                 # It took its time.
-                modules = preflight.load_modules(self._settings)
+                modules = await asyncio.to_thread(preflight.load_modules, self._settings)
             objects = observers.keeping(parts, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
             building = self._build(parts, modules)
@@ -133,7 +133,7 @@ class _Process:
         modules = module_files.LoadedModules((), ())
         if self._settings.config_validation:
             preflight.check_global_hooks_directory(self._settings)
-            modules = preflight.load_modules(self._settings)
+            modules = await asyncio.to_thread(preflight.load_modules, self._settings)
         access = self._access()
         async with self._client(access) as kube:
             await tools.check_namespace(kube, self._settings.namespace)
@@ -170,9 +170,9 @@ class _Process:
             self._status.live_while(served.unhealthy_reason)
         self._status.admit()
 
-    def _load_modules(self) -> module_files.LoadedModules:
-        preflight.check_global_hooks(self._settings)
-        modules = preflight.load_modules(self._settings)
+    async def _load_modules(self) -> module_files.LoadedModules:
+        await asyncio.to_thread(preflight.check_global_hooks, self._settings)
+        modules = await asyncio.to_thread(preflight.load_modules, self._settings)
         for warning in modules.warnings:
             self._log.warning(warning)
         return modules

@@ -146,7 +146,10 @@ class Tools:
 
     def crd_sources(self, values: store.ValuesStore) -> crd_sources.CrdSources:
         """Make what finds the definitions of modules with these values."""
-        return crd_sources.CrdSources(self.settings.crd_filter_prefixes, values.values)
+        # Threads ask.
+        return crd_sources.CrdSources(
+            self.settings.crd_filter_prefixes, lambda module: values.snapshot(module).values(module)
+        )
 
     def config_sync(
         self, values: store.ValuesStore, inbox: intents.Inbox, tell: events.Listener

@@ -115,7 +115,7 @@ class EngineApi:
     async def patches(self, module: str | None, *, show_sensitive: bool) -> object:
         """Return the accumulated operations of a module's hooks, or of the global hooks."""
         name = None if module is None else self._module(module).name
-        operations = self._values.patches(name)
+        operations = await asyncio.to_thread(self._values.snapshot(name).patches, name)
         if show_sensitive:
             return operations
         return await asyncio.to_thread(self._values.frozen(name).masked_operations, operations)
@@ -126,17 +126,20 @@ class EngineApi:
             "version": addon_operator.__version__,
             **self._renderer.home,
             "global": {
-                "patches": self._values.patch_groups(None),
+                "patches": await self._groups(None),
                 "switches": dict(self._values.hook_switches),
             },
             "modules": {
                 row["name"]: {
-                    "patches": self._values.patch_groups(names.ModuleName(row["name"])),
+                    "patches": await self._groups(names.ModuleName(row["name"])),
                     "hasRun": row["lastRun"] is not None,
                 }
                 for row in await self.views.modules()
             },
         }
+
+    async def _groups(self, module: names.ModuleName | None) -> object:
+        return await asyncio.to_thread(self._values.snapshot(module).patch_groups, module)
 
     async def snapshots(self, module: str | None, *, show_sensitive: bool) -> object:
         """Return the objects that kubernetes bindings hold, by hook and binding."""

@@ -55,7 +55,7 @@ class Renderer:
         manifest = await self._manifest(module)
         if show_sensitive:
             return manifest
-        return await asyncio.to_thread(self._masked, module, manifest)
+        return await asyncio.to_thread(_masked, self._values.snapshot(module.name), module, manifest)
 
     async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
         """Return how the cluster's objects would change if the manifest were applied, as a unified diff.
@@ -65,8 +65,7 @@ class Renderer:
         Raises what :meth:`render` raises, and errors of the API client.
         """
         manifest = await self._manifest(module)
-        documents = await asyncio.to_thread(yaml_reading.load_documents, manifest, "the rendered manifest")
-        wanted = [found for document in documents for found in _objects(document.value)]
+        wanted = await asyncio.to_thread(_wanted, manifest)
         place = self._manager.places.of(module.name)
         texts = [
             await self._difference(
@@ -82,7 +81,7 @@ class Renderer:
             return text
         # The cluster may still have what the values were before.
         given = await self._given(module) if texts else None
-        return module_releases.redactor_of(self._values, module, given)(text)
+        return await asyncio.to_thread(_redacted, self._values.snapshot(module.name), module, text, given)
 
     async def _given(self, module: model.Module) -> release_types.Given | None:
         try:
@@ -99,10 +98,8 @@ class Renderer:
         if not module.has_chart:
             return ""
         await self._charts.ensure(module)
-        return await self._manager.render(module_releases.request_of(self._values, module))
-
-    def _masked(self, module: model.Module, manifest: str) -> str:
-        return module_releases.redactor_of(self._values, module)(debug_masking.masked_manifest(manifest))
+        given = self._values.snapshot(module.name)
+        return await self._manager.render(await asyncio.to_thread(module_releases.request_of, given, module))
 
     async def _difference(self, wanted: Object, default: str, *, show_sensitive: bool) -> str:
         resource = await self._kinds.find(wanted["kind"], wanted.get("apiVersion"))
@@ -111,16 +108,36 @@ class Renderer:
         live = await self._live(path)
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All"}
         merged = await self._kube.patch(path, wanted, client.PatchType.APPLY, query=query)
-        before, after = _comparable(live), _comparable(merged)
-        if not show_sensitive:
-            before, after = debug_masking.masked_pair(before, after)
-        return _unified(before, after, f"{wanted['kind']} {_name(wanted)}")
+        title = f"{wanted['kind']} {_name(wanted)}"
+        return await asyncio.to_thread(_compared, live, merged, title, show_sensitive=show_sensitive)
 
     async def _live(self, path: str) -> Object:
         try:
             return await self._kube.get(path)
         except api_errors.NotFound:
             return {}
+
+
+def _masked(values: store.ValuesStore, module: model.Module, manifest: str) -> str:
+    return _redacted(values, module, debug_masking.masked_manifest(manifest))
+
+
+def _redacted(
+    values: store.ValuesStore, module: model.Module, text: str, before: release_types.Given | None = None
+) -> str:
+    return module_releases.redactor_of(values, module, before)(text)
+
+
+def _wanted(manifest: str) -> list[Object]:
+    documents = yaml_reading.load_documents(manifest, "the rendered manifest")
+    return [found for document in documents for found in _objects(document.value)]
+
+
+def _compared(live: Object, merged: Object, title: str, *, show_sensitive: bool) -> str:
+    before, after = _comparable(live), _comparable(merged)
+    if not show_sensitive:
+        before, after = debug_masking.masked_pair(before, after)
+    return _unified(before, after, title)
 
 
 def _objects(value: json_types.JsonValue) -> Iterator[Object]:

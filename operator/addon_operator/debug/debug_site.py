@@ -132,7 +132,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
     }
 
 
-def _all_or_nothing(api: debug_api.DebugApi, request: web.Request) -> object:
+def _all_or_nothing(api: debug_api.DebugApi, request: web.Request) -> Awaitable[object]:
     if not _flag(request, SHOW_SENSITIVE):
         raise BadRequestError(f"this answer holds values marked x-sensitive: ask with ?{SHOW_SENSITIVE}=true")
     return api.engine.hook_values()

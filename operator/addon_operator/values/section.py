@@ -20,14 +20,22 @@ class SectionPatch:
     """The section as the patch leaves it."""
     text: bytes
     """:attr:`value` as JSON."""
-    steps: list[patches.PatchStep]
-    """What the log has to remember; nobody else keeps it."""
+    log: patch_log.PatchLog
+    """All that hooks changed, with this."""
     changed: bool
     """Whether the content of the values differs."""
     hook_switches: Mapping[str, bool]
     """What hooks say of modules' switches then."""
-    made_from: tuple[json_types.JsonObject, Mapping[str, bool]]
+    made_from: "tuple[_Made, Mapping[str, bool]]"
     """The values and the switches before."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Made:
+    """What the sources make together, shared with snapshots: whoever needs it first works it out."""
+
+    present: json_types.JsonObject | None = None
+    text: bytes | None = None
 
 
 @dataclasses.dataclass(slots=True)
@@ -38,7 +46,11 @@ class _Allowed:
 
 
 class Section:
-    """The values under ``global`` or one module's key; results are kept until a source changes."""
+    """The values under ``global`` or one module's key; results are kept until a source changes.
+
+    A source is replaced and never changed, so a snapshot costs nothing, and a thread works out what the
+    sources make: filling in, replaying and masking take their time with large values.
+    """
 
     def __init__(
         self, owner: names.ModuleName | None, inspector: inspection.Inspector = inspection.HERE
@@ -52,8 +64,7 @@ class Section:
         self._config: json_types.JsonObject = {}
         self._secret: json_types.JsonObject = {}
         self._log = patch_log.PatchLog()
-        self._present: json_types.JsonObject | None = None
-        self._text: bytes | None = None
+        self._made = _Made()
         self._is_in_force = False
         self._allowed = _Allowed()
         self.hook_switches: Mapping[str, bool] = {}
@@ -77,28 +88,25 @@ class Section:
     @property
     def present(self) -> json_types.JsonObject:
         """The values through all sources; not to be changed."""
-        if self._present is None:
-            self._present = self._replay()
-        return self._present
+        made = self._made
+        if made.present is None:
+            made.present = self._replay()
+        return made.present
 
     @property
     def text(self) -> bytes:
         """:attr:`present` as JSON."""
-        if self._text is None:
-            self._text = json_documents.encode(self.present)
-        return self._text
+        made = self._made
+        if made.text is None:
+            made.text = json_documents.encode(self.present)
+        return made.text
 
     def snapshot(self, config: json_types.JsonObject | None = None) -> "Section":
         """Return the section as it is now, for another thread; ``config``: as if the ConfigMap said that."""
         frozen = copy.copy(self)
         if config is not None:
             frozen.set_config(sources.merge(config, self._secret), self._secret)
-        frozen.settle()
         return frozen
-
-    def settle(self) -> None:
-        """Lay the sources on each other now, while nobody adds patches."""
-        self._present = self.present
 
     def set_config(self, config: json_types.JsonObject, secret: json_types.JsonObject | None = None) -> bool:
         """Replace what ConfigMap and Secret say together, ``config``; whether that changed its content.
@@ -303,11 +311,20 @@ class Section:
         return SectionPatch(
             value,
             text,
-            patch_log.owned(steps),
+            self._log_with(steps, value, len(text)),
             not json_documents.equal(self.present, value),
             cast("dict[str, bool]", document),
-            (self.present, self.hook_switches),
+            (self._made, self.hook_switches),
         )
+
+    def _log_with(
+        self, steps: Sequence[patches.PatchStep], value: json_types.JsonObject, size: int
+    ) -> patch_log.PatchLog:
+        log = self._log.copied()
+        log.append(steps)
+        if log.is_excessive(size):
+            log.fold({self.key: self.without_patches(self._config)}, {self.key: value})
+        return log
 
     def _blamed(self, patch: patches.ValuesPatch, found: Sequence[schemas.Violation]) -> str:
         before = self.values_violations(self.present)
@@ -326,18 +343,15 @@ class Section:
 
     def is_current(self, patch: SectionPatch) -> bool:
         """Say whether the patch was worked out from what is in force."""
-        values, hook_switches = patch.made_from
-        return values is self.present and hook_switches is self.hook_switches
+        made, hook_switches = patch.made_from
+        return made is self._made and hook_switches is self.hook_switches
 
     def take(self, patch: SectionPatch) -> bool:
         """Take a patch over; whether it changed the content of the values."""
         if patch.hook_switches != self.hook_switches:
             self.hook_switches = patch.hook_switches
-        self._log.append_owned(patch.steps)
-        self._present, self._text = patch.value, patch.text
+        self._log, self._made = patch.log, _Made(patch.value, patch.text)
         self.allow()
-        if self._log.is_excessive(len(patch.text)):
-            self._log.fold({self.key: self.without_patches(self._config)}, {self.key: patch.value})
         return patch.changed
 
     def adopt(self, given: Sequence[patches.ValuesPatch]) -> None:
@@ -347,8 +361,10 @@ class Section:
         """
         for patch in given:
             patches.check_roots(self._owner, patch, switches=False)
+        log = self._log.copied()
         for patch in given:
-            self._log.append(patch.steps())
+            log.append(patch.steps())
+        self._log = log
         self._forget()
 
     def drop_patches(self) -> None:
@@ -358,7 +374,7 @@ class Section:
         self._forget()
 
     def _forget(self) -> None:
-        self._present = self._text = None
+        self._made = _Made()
 
     def without_patches(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """Return the section as files, a state of the ConfigMap and the schemas' defaults make it."""

@@ -3,11 +3,10 @@
 The store lives in one thread. Documents that it gives out are fresh copies, so that no caller can change it.
 """
 
-import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, Self, cast
 
 import orjson
 
@@ -88,6 +87,18 @@ class ValuesStore:
         """All modules, whether enabled or not."""
         return tuple(self._modules)
 
+    def snapshot(self, *modules: names.ModuleName | None) -> Self:
+        """Return what the store has now of ``global`` and of these modules, for another thread to read.
+
+        With values as large as they may be, whatever is made of them takes too long for the loop.
+        """
+        frozen = copy.copy(self)
+        frozen._global = self._global.snapshot()  # noqa: SLF001
+        frozen._modules = {  # noqa: SLF001
+            each: self._section(each).snapshot() for each in modules if each is not None
+        }
+        return frozen
+
     def set_files(
         self,
         modules: Sequence[ModuleValues],
@@ -107,21 +118,16 @@ class ValuesStore:
         self._global, self._modules, self._common = shared, sections, tuple(common)
         self._files = {module.module: (module.common, module.own) for module in modules}
 
-    @contextlib.contextmanager
-    def taking_files(
+    def with_files(
         self,
         modules: Sequence[ModuleValues],
         common: Sequence[sources.ValuesFile],
         global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
-    ) -> Iterator[None]:
-        """Do as :meth:`set_files`; if the block fails, all is as it was before."""
-        before = self._global, self._modules, self._common, self._files
-        self.set_files(modules, common, global_schemas)
-        try:
-            yield
-        except BaseException:
-            self._global, self._modules, self._common, self._files = before
-            raise
+    ) -> Self:
+        """Return what the store will be after :meth:`set_files`: an error there leaves all as it is."""
+        made = copy.copy(self)
+        made.set_files(modules, common, global_schemas)
+        return made
 
     def _module_section(self, module: ModuleValues) -> section.Section:
         known = self._modules.get(module.module)

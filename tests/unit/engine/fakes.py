@@ -3,7 +3,7 @@
 import asyncio
 import pathlib
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from addon_operator.engine import events, intents
 from addon_operator.engine.queues import task_queue
@@ -15,9 +15,18 @@ NOWHERE = pathlib.Path("/nowhere")
 
 
 async def settle() -> None:
-    """Let everything run that can run without time passing."""
+    """Let everything run that can run without time passing, in threads, too."""
     for _ in range(50):
         await asyncio.sleep(0)
+        for _ in range(1000):
+            if not _threads_work():
+                break
+            await asyncio.sleep(0)
+
+
+def _threads_work() -> bool:
+    executor: Any = vars(asyncio.get_running_loop()).get("_default_executor")
+    return executor is not None and executor._idle_semaphore._value < len(executor._threads)
 
 
 class Clock:

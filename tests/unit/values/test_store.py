@@ -453,3 +453,24 @@ def test_a_hooks_config_patch_is_checked_with_the_secret_and_gives_the_config_ma
     configure_both(values, {"someModule": "a: 1"}, {"someModule": "auth: {password: s3cret}"})
     result = values.apply_config_patch(SOME, patch(add("/someModule/auth/user", "u")))
     assert result.section == {"a": 1, "auth": {"user": "u"}}
+
+
+def test_a_snapshot_stays_as_it_was_although_nobody_has_looked_at_it_yet() -> None:
+    values = make_store("global: {a: 1}", "someModule: {a: 1, b: {c: 1}}")
+    values.apply_values_patch(SOME, patch(add("/someModule/b", {"c": 2})))
+    configure(values, someModule="d: 1")
+    before = values.snapshot(SOME)
+    values.apply_values_patch(SOME, patch(add("/someModule/b/c", 3)))
+    values.apply_values_patch(None, patch(add("/global/a", 2)))
+    configure(values, someModule="d: 2")
+    values.drop_patches(SOME)
+    expected = {"global": {"a": 1}, "someModule": {"a": 1, "b": {"c": 2}, "d": 1}}
+    assert before.values(SOME) == before.masked_values(SOME) == expected
+    assert before.config_values(SOME)["someModule"] == {"d": 1}
+    assert before.patches(SOME) == [add("/someModule/b", {"c": 2})]
+
+
+def test_what_a_snapshot_works_out_is_not_worked_out_again() -> None:
+    values = make_store(own="someModule: {a: 1}")
+    values.snapshot(SOME).values(SOME)
+    assert values.frozen(SOME).present is values.frozen(SOME).present

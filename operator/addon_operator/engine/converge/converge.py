@@ -224,7 +224,7 @@ class Converger:
     async def _converge(self, progress: _Progress) -> None:
         await self._each(progress, self.make.before_all(progress.activation))
         made = await self._discover(progress)
-        crds = self.make.ensure_crds(made.enabled, progress.activation)
+        crds = await self.make.ensure_crds(made.enabled, progress.activation)
         await self._together(progress, crds, wait=_first_try)
         deletes = [self.make.delete(module, progress.activation) for module in made.deletes]
         await self._together(progress, deletes, wait=_first_try)
@@ -241,13 +241,13 @@ class Converger:
 
     async def _after_all(self, progress: _Progress) -> Sequence[str]:
         """Run the hooks; those that changed global values if these differ in the end."""
-        before, changing = self.make.global_values(), []
+        before, changing = await self.make.global_values(), []
         for task in self.make.after_all(progress.activation):
-            earlier = self.make.global_values()
+            earlier = await self.make.global_values()
             await self._together(progress, [task], wait=_success)
-            if self.make.global_values() != earlier:
+            if await self.make.global_values() != earlier:
                 changing.append(task.hook)
-        return changing if self.make.global_values() != before else ()
+        return changing if await self.make.global_values() != before else ()
 
     def _once_more(self, changing: Sequence[str]) -> bool:
         """Say whether the next converge follows at once."""

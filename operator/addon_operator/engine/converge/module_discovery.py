@@ -1,5 +1,6 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
 
+import asyncio
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
@@ -105,12 +106,13 @@ class Discovery:
         # A script that nobody may execute stops the module itself.
         if not flag.enabled or script is None or not start_errors.is_executable(script):
             return model.Verdict(module.name, flag.enabled, flag.reason)
+        given = self._values.snapshot(module.name)
         try:
             return await self._runner.enabled(
                 script,
                 module.name,
-                config_values=self._values.config_values(module.name),
-                values=self._values.values(module.name, enabled),
+                config_values=await asyncio.to_thread(given.config_values, module.name),
+                values=await asyncio.to_thread(given.values, module.name, list(enabled)),
             )
         except errors.ModuleError:
             raise

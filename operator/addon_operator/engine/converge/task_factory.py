@@ -1,5 +1,6 @@
 """The tasks that a converge is made of, and those that events make."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -125,9 +126,9 @@ class TaskFactory:
                 self._tell(events.Noted(f"{what}: {reason}"))
         self._removals = frozenset(due)
 
-    def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
+    async def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
         """Make one task per enabled module whose CustomResourceDefinitions are to be applied."""
-        due = self._definitions.due([self._states[name].module for name in enabled])
+        due = await self._definitions.due([self._states[name].module for name in enabled])
         return [self._ensure_crds(name, activation) for name in due]
 
     def _ensure_crds(self, module: names.ModuleName, activation: str) -> tasks.Task:
@@ -217,7 +218,7 @@ class TaskFactory:
         for name in modules:
             self._runner.bindings.mute(name)
 
-    def global_values(self) -> object:
+    async def global_values(self) -> object:
         """Return what is equal as long as global values and Enabled flags are the same."""
         flags = tuple(self._values.flag(module).enabled for module in self._values.modules)
-        return (self._values.values_json(None), flags)
+        return (await asyncio.to_thread(self._values.snapshot().values_json, None), flags)

@@ -78,11 +78,13 @@ class HookExecutor:
     ) -> hook_runner.HookRunResult:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         enabled = self._states.enabled if hook.module is not None else None
+        given = self._values.snapshot(hook.module)
+        config_values = await asyncio.to_thread(given.config_values, hook.module)
         return await self.runner.run(
             hook,
             contexts,
-            self._values.config_values(hook.module),
-            self._values.values(hook.module, enabled),
+            config_values,
+            await asyncio.to_thread(given.values, hook.module, enabled),
             fields | ({"module": hook.module} if hook.module else {}),
         )
 

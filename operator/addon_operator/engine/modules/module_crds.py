@@ -49,7 +49,7 @@ class ModuleCrds:
         self.on_applied: Callable[[], None] = lambda: None
         """Called when kinds have come."""
 
-    def due(self, modules: Sequence[model.Module]) -> list[names.ModuleName]:
+    async def due(self, modules: Sequence[model.Module]) -> list[names.ModuleName]:
         """Return the enabled modules whose definitions are to be applied: newly enabled, or changed files.
 
         Modules that are not given are disabled: they will be newly enabled next time.
@@ -58,7 +58,10 @@ class ModuleCrds:
         for of_modules in (self._applied, self._charts, self._names):
             for name in of_modules.keys() - self._modules.keys():
                 del of_modules[name]
-        return [module.name for module in modules if not module.problem and self._may_be_due(module)]
+        # Which of a chart's charts count depends on its values, which may be large.
+        return await asyncio.to_thread(
+            lambda: [each.name for each in modules if not each.problem and self._may_be_due(each)]
+        )
 
     async def ensure(self, module: model.Module) -> None:
         """Apply the module's definitions, unless nothing changed since that was done.
@@ -78,11 +81,11 @@ class ModuleCrds:
             raise errors.ModuleError(module.name, str(told)) from error
 
     async def _ensure(self, module: model.Module) -> None:
-        if not self._is_due(module):
+        if not await asyncio.to_thread(self._is_due, module):
             return
         await asyncio.to_thread(self._look_at_charts, module)
         # A file that changes while it is read is read again by the next run.
-        signature = self._signature(module, self._signature_of_charts(module))
+        signature = await asyncio.to_thread(self._signature_now, module)
         await self._install(module)
         if signature:
             self._applied[module.name] = signature
@@ -193,6 +196,9 @@ class ModuleCrds:
         if not self._is_known(module, of_charts):
             return True
         return self._applied.get(module.name) != (self._signature(module, of_charts) or None)
+
+    def _signature_now(self, module: model.Module) -> _Signature:
+        return self._signature(module, self._signature_of_charts(module))
 
     def _signature(self, module: model.Module, of_charts: _Signature) -> _Signature:
         """Return what the definitions depend on: files, and which of the chart's charts are enabled."""

@@ -22,7 +22,7 @@ def request_of(
 ) -> release_types.ReleaseRequest:
     """Return the release that the module's values ask for; messages do not show what is sensitive.
 
-    ``before``: see :func:`redactor_of`.
+    ``values``: a snapshot, as this is for a thread. ``before``: see :func:`redactor_of`.
     """
     given = values.values(module.name)
     return release_types.ReleaseRequest(
@@ -157,14 +157,16 @@ class ModuleReleases:
         async with self._drift.helm_at_work(name):
             absent = await self._drift.restore(name)
             # What is checked is what is asked for, whatever hooks change meanwhile.
+            check = self._values.checking_helm_values(name)
+            asked = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
             request = dataclasses.replace(
-                request_of(self._values, module),
+                asked,
                 absent=absent,
                 fresh=fresh or bool(absent),
                 before_change=functools.partial(self._restore_before_change, name),
                 give_up=functools.partial(self._followed.give_up, name),
             )
-            await asyncio.to_thread(self._values.checking_helm_values(name))
+            await asyncio.to_thread(check)
             outcome = await self._interruptible(request)
         self._known[name] = outcome.revision
         self._tell(events.ReleaseEnsured(name, activation, outcome))

@@ -1,5 +1,6 @@
 """Taking modules in that changed on disk while the operator runs (setting ``WATCH_MODULES``)."""
 
+import asyncio
 import dataclasses
 import functools
 import pathlib
@@ -79,11 +80,13 @@ class ModuleReload:
 
         If that fails, nothing of it is in force: values that cannot be worked out are found first.
         """
-        before, loaded = self._observe(), loading.loaded
+        loaded = loading.loaded
         modules = [files.module for files in loaded.modules]
-        values = [files.values for files in loaded.modules]
-        with self._values.taking_files(values, loaded.common, loaded.global_schemas):
-            reaction = self._reaction(before, self._observe(modules), loading.touched)
+        files = [files.values for files in loaded.modules], loaded.common, loaded.global_schemas
+        before = await self._observe(self._values, self._states.modules)
+        now = await self._observe(self._values.with_files(*files), modules)
+        reaction = self._reaction(before, now, loading.touched)
+        self._values.set_files(*files)
         for gone in self._states.replace(modules):
             self._end(gone)
             self._tell(events.ModuleGone(gone))
@@ -101,14 +104,15 @@ class ModuleReload:
         except errors.AddonOperatorError as error:
             self._tell(events.ReloadRefused(f"module {name}: its hooks stay unchanged: {error}"))
 
-    def _observe(self, modules: Sequence[model.Module] | None = None) -> _Before:
-        """Look at what there is; ``modules`` are those that there will be."""
-        known = self._values.modules
+    async def _observe(self, values: store.ValuesStore, modules: Sequence[model.Module]) -> _Before:
+        known = values.modules
+        enabled = [name for name in known if name in self._states.enabled]
+        given = values.snapshot(*enabled)
         return _Before(
-            {module.name: module for module in (self._states.modules if modules is None else modules)},
-            {name: self._values.flag(name).enabled for name in known},
-            self._values.values_json(None),
-            {name: self._values.values_json(name) for name in known if name in self._states.enabled},
+            {module.name: module for module in modules},
+            {name: values.flag(name).enabled for name in known},
+            await asyncio.to_thread(given.values_json, None),
+            {name: await asyncio.to_thread(given.values_json, name) for name in enabled},
         )
 
     def _reaction(

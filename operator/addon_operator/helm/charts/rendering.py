@@ -60,11 +60,11 @@ class ChartRenderer:
         Raises :class:`.ChartError`, and the errors of the API client.
         """
         found = await asyncio.to_thread(self._reader.read, request.module, request.directory)
-        values = inputs.encode_values(request.values)
-        mentions = inputs.mentions(found, values)
+        values, mentions = await asyncio.to_thread(_values_of, request, found)
         is_seen = mentions & chart_files.Mention.CAPABILITIES
         cluster = await self._capabilities.now() if is_seen else None
-        checksum = inputs.checksum(found, values, self._helm.binary.version, cluster)
+        version = self._helm.binary.version
+        checksum = await asyncio.to_thread(inputs.checksum, found, values, version, cluster)
         return Inputs(found, values, mentions, cluster, checksum)
 
     async def seen_now(self, given: Inputs, groups: frozenset[str]) -> Inputs:
@@ -78,7 +78,8 @@ class ChartRenderer:
                 break
             await asyncio.sleep(_POLL_SECONDS)
             cluster = await self._capabilities.now()
-        checksum = inputs.checksum(given.chart, given.values, self._helm.binary.version, cluster)
+        version = self._helm.binary.version
+        checksum = await asyncio.to_thread(inputs.checksum, given.chart, given.values, version, cluster)
         return dataclasses.replace(given, cluster=cluster, checksum=checksum)
 
     @contextlib.asynccontextmanager
@@ -142,6 +143,13 @@ def manifest_checksum(manifest: str, again: str | None = None) -> release.Checks
     documents = manifest_diff.parse(manifest)
     changing = manifest_diff.changing_names(documents, manifest_diff.parse(again)) if again else frozenset()
     return chart_files.checksum(manifest_diff.fingerprint(documents, changing))
+
+
+def _values_of(
+    request: release_types.ReleaseRequest, found: chart_files.ChartFiles
+) -> tuple[bytes, chart_files.Mention]:
+    values = inputs.encode_values(request.values)
+    return values, inputs.mentions(found, values)
 
 
 def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: pathlib.Path) -> verbs.Files:

@@ -41,6 +41,9 @@ class _Plain:
     def steps(self) -> Iterator[patches.PatchStep]:
         yield self.step
 
+    def copied(self) -> "_Plain":
+        return _Plain(_own(self.step))
+
     def replay(self, document: json_types.JsonObject) -> None:
         _applied(document, self.step)
 
@@ -56,6 +59,9 @@ class _Guarded:
         yield from self.tests
         yield from self.effect.steps()
 
+    def copied(self) -> "_Guarded":
+        return _Guarded(self.tests, self.effect.copied())
+
     def replay(self, document: json_types.JsonObject) -> None:
         if all(_applied(document, test) for test in self.tests):
             self.effect.replay(document)
@@ -69,6 +75,9 @@ class _Sequence:
 
     def steps(self) -> Iterator[patches.PatchStep]:
         return iter(self.sequence)
+
+    def copied(self) -> "_Sequence":
+        return self
 
     def replay(self, document: json_types.JsonObject) -> None:
         trial = json_documents.copy(document)
@@ -88,6 +97,14 @@ class PatchLog:
         self._index: region_index.RegionIndex[_Entry] = region_index.RegionIndex()
         self._guards = 0
         self._weight = 0
+
+    def copied(self) -> "PatchLog":
+        """Return a log that may be appended to while others read this one."""
+        made = PatchLog()
+        made._guards, made._weight = self._guards, self._weight
+        for entry in self._index:
+            made._index.add(entry.copied(), _regions(entry.steps()))
+        return made
 
     def append(self, steps: Sequence[patches.PatchStep]) -> None:
         """Remember the operations of one patch, which applied to the present values."""

@@ -58,7 +58,7 @@ class FakeSteps:
         task.run = discover
         return task
 
-    def ensure_crds(self, enabled: Sequence[ModuleName], activation: str) -> Sequence[tasks.Task]:
+    async def ensure_crds(self, enabled: Sequence[ModuleName], activation: str) -> Sequence[tasks.Task]:
         kind = tasks.TaskKind.MODULE_ENSURE_CRDS
         return [
             self.task(f"crds {module}", kind, module, lane=-1)
@@ -78,7 +78,7 @@ class FakeSteps:
     def end_unwanted(self) -> None:
         self.ends += 1
 
-    def global_values(self) -> object:
+    async def global_values(self) -> object:
         return self.values[-1]
 
 

@@ -74,5 +74,5 @@ class Bench:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
-    def due(self) -> bool:
-        return self.definitions.due([self.module]) == [WEB]
+    async def due(self) -> bool:
+        return await self.definitions.due([self.module]) == [WEB]

@@ -36,7 +36,7 @@ class Bench(Definitions):
 
     async def begin(self) -> None:
         self.write("a.yaml", CRD % "a")
-        self.due()
+        await self.due()
         await self.definitions.ensure(self.module)
         self.objects.put(NAME, resource=CRDS)
         self.objects.sync()
@@ -93,7 +93,7 @@ async def test_in_maintenance_it_comes_back_with_the_run_that_ends_it(bench: Ben
     await bench.begin()
     bench.mode = "NoResourceReconciliation"
     assert await bench.delete() == []
-    assert bench.due()
+    assert await bench.due()
     await bench.definitions.ensure(bench.module)
     assert bench.cluster.asked == [NAME]
 

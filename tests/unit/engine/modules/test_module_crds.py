@@ -25,7 +25,7 @@ async def test_all_definitions_below_crds_are_applied_in_the_order_of_their_file
     bench.write("more/c.yaml", CRD % "c")
     bench.write("doc-a.yaml", "no definition")
     bench.write(".git/x.yaml", "no definition")
-    assert bench.due()
+    assert await bench.due()
     await bench.definitions.ensure(bench.module)
     assert bench.cluster.asked == [f"{name}.example.com" for name in ("new1", "a2", "b", "c")]
     assert bench.cluster.written == [("web", "new1.example.com")]
@@ -34,11 +34,11 @@ async def test_all_definitions_below_crds_are_applied_in_the_order_of_their_file
 async def test_nothing_is_asked_again_until_a_file_changes(bench: Bench) -> None:
     bench.write("a.yaml", CRD % "a")
     await bench.definitions.ensure(bench.module)
-    assert not bench.due()
+    assert not await bench.due()
     await bench.definitions.ensure(bench.module)
     assert len(bench.cluster.asked) == 1
     os.utime(bench.crds / "a.yaml", (1, 1))
-    assert bench.due()
+    assert await bench.due()
     await bench.definitions.ensure(bench.module)
     assert len(bench.cluster.asked) == 1, "its text is what was applied"
     bench.write("a.yaml", CRD % "a" + "more: 1\n")
@@ -49,14 +49,14 @@ async def test_nothing_is_asked_again_until_a_file_changes(bench: Bench) -> None
 async def test_a_newly_enabled_module_gets_its_definitions_again(bench: Bench) -> None:
     bench.write("a.yaml", CRD % "a")
     await bench.definitions.ensure(bench.module)
-    assert bench.definitions.due([]) == []
-    assert bench.due()
+    assert await bench.definitions.due([]) == []
+    assert await bench.due()
 
 
 async def test_a_module_without_definitions_is_never_due(bench: Bench) -> None:
-    assert not bench.due()
+    assert not await bench.due()
     bench.crds.rmdir()
-    assert not bench.due()
+    assert not await bench.due()
     await bench.definitions.ensure(bench.module)
     assert bench.cluster.asked == []
 
@@ -65,9 +65,9 @@ async def test_removed_files_remove_nothing_and_leave_nothing_due(bench: Bench) 
     bench.write("a.yaml", CRD % "a")
     await bench.definitions.ensure(bench.module)
     (bench.crds / "a.yaml").unlink()
-    assert bench.due()
+    assert await bench.due()
     await bench.definitions.ensure(bench.module)
-    assert not bench.due()
+    assert not await bench.due()
     assert len(bench.cluster.asked) == 1
 
 
@@ -79,7 +79,7 @@ async def test_a_refused_definition_is_reported_with_module_file_and_document_an
     with pytest.raises(errors.ModuleError) as caught:
         await bench.definitions.ensure(bench.module)
     assert str(caught.value) == f"module web: {bench.crds}/a.yaml, document 1: no right"
-    assert bench.due()
+    assert await bench.due()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_after_a_restart_one_list_tells_that_nothing_is_to_be_done(bench: 
     for module in (bench.module, other):
         await again.ensure(module)
     assert (bench.cluster.asked, bench.cluster.lists) == ([], 1)
-    assert again.due([bench.module]) == []
+    assert await again.due([bench.module]) == []
 
 
 async def test_after_a_restart_only_what_changed_meanwhile_is_applied(bench: Bench) -> None:
@@ -132,7 +132,7 @@ async def test_a_deleted_definition_is_restored_for_the_modules_that_have_it(ben
     bench.definitions.on_defined = lambda: defined.append(True)
     bench.write("a.yaml", CRD % "a")
     bench.write("b.yaml", CRD % "b")
-    bench.due()
+    await bench.due()
     await bench.definitions.ensure(bench.module)
     assert defined
     assert bench.definitions.owners("a.example.com") == [bench.module]
@@ -141,7 +141,7 @@ async def test_a_deleted_definition_is_restored_for_the_modules_that_have_it(ben
     del bench.cluster.there["a.example.com"]
     await bench.definitions.restore(bench.module)
     assert bench.cluster.asked == ["a.example.com"]
-    bench.definitions.due([])
+    await bench.definitions.due([])
     assert bench.definitions.owners("a.example.com") == [], "a disabled module defines nothing"
 
 
@@ -184,9 +184,9 @@ dependencies:
     bench.values = {"web": {"given": False}, "tags": {"extra": False}}
     assert sorted(await applied_by(bench)) == ["always", "deep", "inner", "unlisted"]
     bench.values = {"web": {"given": True}, "quiet": {"enabled": True}, "deep": {"inner": {"enabled": False}}}
-    assert bench.due()
+    assert await bench.due()
     assert sorted(await applied_by(bench)) == ["given", "quiet", "tagged"]
-    assert not bench.due()
+    assert not await bench.due()
 
 
 async def test_definitions_of_packed_charts_are_applied_and_those_of_the_module_win(bench: Bench) -> None:

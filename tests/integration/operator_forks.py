@@ -6,6 +6,7 @@ outputs, a session of its own. It runs the same command line.
 """
 
 import atexit
+import contextlib
 import dataclasses
 import multiprocessing
 import os
@@ -23,6 +24,7 @@ import addon_operator
 from addon_operator.aio import waiting
 from addon_operator.cli import main
 from addon_operator.engine.queues import task_queue
+from tests.integration import loop_holds
 
 _SOURCES: Final = (pathlib.Path(addon_operator.__file__).parents[1], pathlib.Path(__file__).parents[2])
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
@@ -66,6 +68,8 @@ class Surroundings:
     input: pathlib.Path = pathlib.Path(os.devnull)
     first_retry: float | None = None
     """Seconds after which a failed task is tried again, instead of the operator's own."""
+    holds: pathlib.Path | None = None
+    """Where it writes down what held its loop; nowhere if there is none."""
 
 
 class Fork:
@@ -126,7 +130,8 @@ def _run(arguments: Sequence[str], given: Surroundings) -> None:
     try:
         if given.first_retry is not None:
             _retry_after(given.first_retry)
-        main.main(arguments)
+        with loop_holds.Watch(given.holds).watching() if given.holds else contextlib.nullcontext():
+            main.main(arguments)
     finally:
         # Copies made by multiprocessing leave these out.
         atexit._run_exitfuncs()

@@ -123,6 +123,7 @@ class OperatorProcess:
         log: pathlib.Path,
         cwd: pathlib.Path,
         first_retry: float | None = None,
+        holds: pathlib.Path | None = None,
     ) -> None:
         self.port = port
         self._log = log
@@ -131,7 +132,8 @@ class OperatorProcess:
         given = dict(environment)
         self._process: operator_forks.Process = (
             operator_forks.Fork(
-                command, operator_forks.Surroundings(given, cwd, log, log, first_retry=first_retry)
+                command,
+                operator_forks.Surroundings(given, cwd, log, log, first_retry=first_retry, holds=holds),
             )
             if operator_forks.serves(given)
             else _start(command, given, cwd, log)
@@ -211,7 +213,7 @@ class OperatorProcess:
 
         return self.wait_until(line, f"a log line with {words}")
 
-    def wait_idle(self) -> "OperatorProcess":
+    def wait_idle(self, deadline: float = READY_DEADLINE) -> "OperatorProcess":
         """Wait until nothing is queued and no converge runs."""
         queued = "tasks_queue_length"
 
@@ -221,7 +223,7 @@ class OperatorProcess:
             found = self._scrape(queued)
             return found is not None and found.total(queued) == 0
 
-        self.wait_until(idle, "the queues are empty")
+        self.wait_until(idle, "the queues are empty", deadline=deadline)
         return self
 
     def wait_end(self, deadline: float = STOP_DEADLINE) -> Ended:

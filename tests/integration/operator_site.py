@@ -90,6 +90,8 @@ class Site:
         self._helm_calls = root / "helm-calls"
         self.first_retry: float | None = None
         """Seconds after which operators try a failed task again; they wait for five otherwise."""
+        self.holds: pathlib.Path | None = None
+        """Where operators write down what held their loops; nowhere if there is none."""
         self._operators: list[operator_process.OperatorProcess] = []
         for directory in (self.modules, self.global_hooks / "hooks", root / "tmp"):
             directory.mkdir(parents=True)
@@ -184,6 +186,7 @@ class Site:
             log=self.root / f"operator-{len(self._operators)}.log",
             cwd=self.root,
             first_retry=self.first_retry,
+            holds=self.holds,
         )
         self._operators.append(operator)
         return operator

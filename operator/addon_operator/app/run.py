@@ -9,6 +9,7 @@ from typing import Any, Final
 import structlog
 
 import addon_operator
+from addon_operator.aio import daemon_threads
 from addon_operator.app import (
     admission_part,
     graph,
@@ -108,7 +109,7 @@ class _Process:
             await self._admit(stack, parts.kube.access, checks)
             if await self._leadership.acquire():
                 # It took its time.
-                modules = await asyncio.to_thread(preflight.load_modules, self._settings)
+                modules = await daemon_threads.run(preflight.load_modules, self._settings)
             objects = observers.keeping(parts, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
             building = self._build(parts, modules)
@@ -133,7 +134,7 @@ class _Process:
         modules = module_files.LoadedModules((), ())
         if self._settings.config_validation:
             preflight.check_global_hooks_directory(self._settings)
-            modules = await asyncio.to_thread(preflight.load_modules, self._settings)
+            modules = await daemon_threads.run(preflight.load_modules, self._settings)
         access = self._access()
         async with self._client(access) as kube:
             await tools.check_namespace(kube, self._settings.namespace)
@@ -171,8 +172,8 @@ class _Process:
         self._status.admit()
 
     async def _load_modules(self) -> module_files.LoadedModules:
-        await asyncio.to_thread(preflight.check_global_hooks, self._settings)
-        modules = await asyncio.to_thread(preflight.load_modules, self._settings)
+        await daemon_threads.run(preflight.check_global_hooks, self._settings)
+        modules = await daemon_threads.run(preflight.load_modules, self._settings)
         for warning in modules.warnings:
             self._log.warning(warning)
         return modules

@@ -5,6 +5,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Self, cast
 
@@ -227,22 +228,28 @@ class ValuesStore:
             shared = self._global.without_patches(config.section(names.GLOBAL_KEY))
             found = kept.chart_violations(kept.without_patches(said), shared, secret, is_complete=False)
             found = self._global.hiding(found, config.secret_section(names.GLOBAL_KEY))
-        return [self._with_origin(one, module, config) for one in found]
+        return self._with_origins(found, module, config)
 
-    def _with_origin(
+    def _with_origins(
         self,
-        violation: values_schemas.Violation,
+        found: Sequence[values_schemas.Violation],
         module: names.ModuleName | None,
         config: sources.ConfigValues,
-    ) -> values_schemas.Violation:
-        # What a chart does not allow may come from the shared ``global``.
-        owner = None if violation.keys[:1] == (names.GLOBAL_KEY,) else module
-        layers, kept = self.layers(owner, config), self._section(owner)
-        if violation.is_missing_key and config.secret is not None:
-            # Who forgot a key is asked for it in a place that anybody may read.
-            layers = layers[:-1]
-        defaults = kept.config_default_layers(config.section(kept.key))
-        return dataclasses.replace(violation, origin=_origin(violation, layers, defaults))
+    ) -> list[values_schemas.Violation]:
+        @functools.cache  # There may be a hundred, and to fill in the defaults takes its time.
+        def below(owner: names.ModuleName | None) -> tuple[list[origins.Layer], list[origins.Layer]]:
+            kept = self._section(owner)
+            return self.layers(owner, config), kept.config_default_layers(config.section(kept.key))
+
+        def origin(violation: values_schemas.Violation) -> str:
+            # What a chart does not allow may come from the shared ``global``.
+            layers, defaults = below(None if violation.keys[:1] == (names.GLOBAL_KEY,) else module)
+            if violation.is_missing_key and config.secret is not None:
+                # Who forgot a key is asked for it in a place that anybody may read.
+                layers = layers[:-1]
+            return _origin(violation, layers, defaults)
+
+        return [dataclasses.replace(one, origin=origin(one)) for one in found]
 
     def edit_violations(self, config: sources.ConfigValues) -> list[values_schemas.Violation]:
         """Return the same as :meth:`config_violations`, without sections that stay as they are in force."""

@@ -1,0 +1,37 @@
+"""Work in threads that nobody waits for."""
+
+import asyncio
+import threading
+
+import pytest
+
+from addon_operator.aio import daemon_threads
+
+
+async def test_the_result_is_that_of_the_function() -> None:
+    assert await daemon_threads.run(max, 1, 2) == 2
+
+
+async def test_an_error_is_passed_on() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        await daemon_threads.run(int, "x")
+
+
+async def test_a_cancellation_does_not_wait_for_the_end_of_the_work() -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        gate.wait()
+
+    task = asyncio.create_task(daemon_threads.run(work))
+    await asyncio.to_thread(begun.wait)
+    (thread,) = (each for each in threading.enumerate() if each.name == "work")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert thread.is_alive()
+    assert thread.daemon
+    gate.set()
+    await asyncio.to_thread(thread.join)
+    await asyncio.sleep(0)

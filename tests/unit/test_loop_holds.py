@@ -1,0 +1,53 @@
+"""What the walk over foreign content finds the longest holds of the loop with."""
+
+import asyncio
+import pathlib
+import re
+import time
+
+from tests.integration import loop_holds
+
+
+def burn(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+def search_long() -> None:
+    """Hold the interpreter's lock for some tenths of a second, as no bytecode runs meanwhile."""
+    re.fullmatch("(a+)+b", "a" * 23)
+
+
+async def burns_on_the_loop() -> None:
+    burn(0.1)
+
+
+async def found_in(work: "asyncio.Future[None]", path: pathlib.Path) -> list[loop_holds.Hold]:
+    await work
+    await asyncio.sleep(0.02)
+    return [hold for hold in loop_holds.read(path) if hold.kind != "gc"]
+
+
+async def test_a_long_piece_on_the_loop_is_named(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "holds"
+    with loop_holds.Watch(path).watching():
+        (hold,) = await found_in(asyncio.ensure_future(burns_on_the_loop()), path)
+    assert (hold.kind, "burns_on_the_loop" in hold.who) == ("piece", True)
+    assert hold.seconds >= 0.1
+
+
+async def test_a_thread_that_keeps_the_interpreter_is_named(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "holds"
+    with loop_holds.Watch(path).watching():
+        found = await found_in(asyncio.ensure_future(asyncio.to_thread(search_long)), path)
+    (hold,) = (each for each in found if each.seconds > 0.1)
+    assert hold.kind == "lock"
+    assert "fullmatch" in hold.frames[-1]
+
+
+async def test_a_thread_that_lets_others_in_holds_nobody(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "holds"
+    with loop_holds.Watch(path).watching():
+        found = await found_in(asyncio.ensure_future(asyncio.to_thread(burn, 0.2)), path)
+    assert [each for each in found if each.seconds > 0.1] == []

@@ -113,7 +113,8 @@ class Section:
 
         ``secret`` is the Secret's part of it: all that it sets is hidden from people.
         """
-        self._secret = json_documents.copy(secret or {})
+        if not json_documents.equal(secret or {}, self._secret):
+            self._secret = json_documents.copy(secret or {})
         if json_documents.equal(config, self._config):
             return False
         self._config = json_documents.copy(config)

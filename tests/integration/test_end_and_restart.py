@@ -109,6 +109,24 @@ def test_nothing_is_purged_when_there_is_no_module_at_all(site: operator_site.Si
     operator.stop()
 
 
+def test_nothing_is_removed_by_a_start_with_a_wrong_directory(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
+    site.hook(web, "run.sh", {"beforeHelm": 1})
+    site.start().wait_ready().stop()
+    below = site.start("--modules-dir", str(web)).wait_end()
+    assert below.exit_code == 1
+    assert f"modules directory {web} is a module itself: it holds hooks/, templates/" in below.output
+    project = site.root / "another" / "modules"
+    project.mkdir(parents=True)
+    web.rename(project / "010-other")
+    (project / "010-other" / "values.yaml").write_text("otherEnabled: true")
+    operator = site.start("--modules-dir", str(project))
+    operator.wait_logged("MODULES_DIR holds other modules (other) than those that have releases here (web)")
+    operator.wait_until(lambda: "ALLOW_EMPTY_MODULES" in operator.get("/readyz").text, "it is not ready")
+    operator.stop()
+    assert site.revisions() == {"web": 1}
+
+
 def test_a_killed_operator_is_taken_up_where_it_was(site: operator_site.Site) -> None:
     site.values("webEnabled: true\napiEnabled: true")
     site.module("010-web", {"color": "green"})

@@ -68,3 +68,36 @@ def test_module_directories_come_and_go(site: operator_site.Site) -> None:
     assert site.labels().count("tick.sh tick") == ticks
     assert "Traceback" not in operator.log
     operator.stop()
+
+
+def test_a_module_that_goes_and_comes_back_is_installed_again(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
+    site.module("020-db", {"color": "green"}, values="dbEnabled: true")
+    site.config(web="color: red")
+    operator = site.start(WATCH_MODULES="yes").wait_ready()
+    away = web.rename(site.root / "away")
+    operator.wait_until(lambda: "web" not in site.revisions(), "its release is purged")
+    operator.wait_logged("level=warn", "release web is purged: no module directory explains it")
+    operator.wait_until(
+        lambda: any(
+            event["reason"] == "Removed" and event["message"].startswith("Release web is purged: ")
+            for event in site.objects("events")
+        ),
+        "an Event on the ConfigMap says so",
+    )
+    away.rename(web)
+    operator.wait_until(lambda: "web" in site.revisions(), "it is back")
+    operator.wait_logged("changed on disk and reloaded: web")
+
+
+def test_a_change_that_is_refused_purges_nothing(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"color": "green"}, values="webEnabled: true")
+    site.module("020-db", {"color": "green"}, values="dbEnabled: true")
+    operator = site.start(WATCH_MODULES="yes").wait_ready()
+    renamed = web.rename(web.parent / "010-shop")
+    (renamed / "values.yaml").write_text("shopEnabled: true\nshop: [")
+    operator.wait_logged("a change on disk is refused", "010-shop")
+    operator.wait_logged("run of the module failed: module shop: ")
+    assert site.revisions() == {"web": 1, "db": 1}
+    (renamed / "values.yaml").write_text("shopEnabled: true\n")
+    operator.wait_until(lambda: site.revisions() == {"shop": 1, "db": 1}, "the rename is taken in")

@@ -26,7 +26,7 @@ class EventLog:
     def __call__(self, event: events.Event) -> None:
         """Find out what the event belongs to."""
         match event:
-            case events.Warned():
+            case events.Warned() | events.RemovalDue():
                 self._log.warning(event.text)
             case events.Noted(module=module):
                 self._log.info(event.text, **({"module": module} if module else {}))
@@ -85,7 +85,7 @@ class EventLog:
             case events.ModulesDiscovered():
                 self._discovered(event)
             case events.ModuleGone():
-                self._log.info("the module's directory is gone", module=event.module)
+                self._log.warning("the module's directory is gone", module=event.module)
             case events.ModulesReloaded():
                 for warning in event.warnings:
                     self._log.warning(warning)

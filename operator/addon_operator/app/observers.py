@@ -44,11 +44,20 @@ def shown(meters: metrics.Metrics, log: event_log.Logger) -> events.Listener:
 
 
 def config_events(
-    recorder: kube_events.EventWriter, objects: Mapping[str, kube_events.ObjectReference]
+    recorder: kube_events.EventWriter,
+    objects: Mapping[str, kube_events.ObjectReference],
+    uid: Callable[[], str],
 ) -> events.Listener:
-    """Show a wrong edit on the values ConfigMap or Secret, by its kind: where, never which values."""
+    """Show a wrong edit on the values ConfigMap or Secret, by its kind: where, never which values.
+
+    What is removed shows on the ConfigMap, whose ``uid`` is asked for.
+    """
 
     def tell(event: events.Event) -> None:
+        if isinstance(event, events.RemovalDue):
+            about = dataclasses.replace(objects["ConfigMap"], uid=uid())
+            recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
+            return
         if not isinstance(event, events.ConfigRefused):
             return
         places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)

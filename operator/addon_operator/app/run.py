@@ -253,7 +253,7 @@ class _Process:
         }
         listeners = [
             observers.shown(self._meters, self._log),
-            observers.config_events(recorder, configured),
+            observers.config_events(recorder, configured, lambda: made.config.uid),
         ]
         if self._objects is not None:
             listeners.append(self._objects.show)

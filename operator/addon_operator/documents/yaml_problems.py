@@ -6,6 +6,17 @@ from typing import Final
 import yaml
 
 _ALIGN: Final = "give keys that belong together the same number of spaces"
+_IN_WORDS: Final = {
+    "found character that cannot start any token": "a value cannot begin with {at}; put it in quotes",
+    "did not find expected node content": "a value is missing here; complete it, or put the text in quotes",
+    "found undefined alias": (
+        "a value that begins with '*' names an anchor, and there is none of that name; put it in quotes"
+    ),
+    "found unknown escape character": (
+        r"a '\' in a text between double quotes begins nothing known; write '\\', or use single quotes"
+    ),
+    "found unexpected end of stream": "the quote that begins in line {began} does not end; close it",
+}
 _OPENING: Final = {"}": "{", "]": "["}
 _KEY: Final = re.compile(r"[^\s#][^:]*+:(?:\s|$)")
 _KEY_WITH_VALUE: Final = re.compile(r"[\s-]*+[^\s#:-][^:]*+:[ \t]+[^\s#]")
@@ -58,21 +69,10 @@ def _misplaced_value(line: str, mark: yaml.Mark, above: tuple[int, str]) -> str:
 
 
 def _of_scalars(problem: str, line: str, mark: yaml.Mark, began: int) -> str:
-    at = line[mark.column : mark.column + 1]
-    if problem == "found character that cannot start any token":
-        return f"a value cannot begin with {at!r}; put it in quotes"
-    if problem == "found undefined alias":
-        return (
-            "a value that begins with '*' names an anchor, and there is none of that name; put it in quotes"
-        )
-    if problem == "found unknown escape character":
-        return r"a '\' in a text between double quotes begins nothing known; write '\\', or use single quotes"
-    if problem == "found unexpected end of stream":
-        return f"the quote that begins in line {began} does not end; close it"
     if problem in ("did not find expected ',' or '}'", "did not find expected ',' or ']'"):
         bracket = problem[-2]
         return f"{_OPENING[bracket]!r} in line {began} is followed by neither ',' nor {bracket!r}; close it"
-    return ""
+    return _IN_WORDS.get(problem, "").format(at=repr(line[mark.column : mark.column + 1]), began=began)
 
 
 def _line_above(lines: list[str], number: int) -> tuple[int, str]:

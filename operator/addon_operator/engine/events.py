@@ -120,6 +120,12 @@ class Noted(Event, frozen=True):
     """Name of the module or release, as a field of the record."""
 
 
+class RemovalDue(Event, frozen=True):
+    """A module is about to be deleted, or a release purged: a sentence with the reason."""
+
+    text: str
+
+
 class ModuleEvent(Event, frozen=True):
     """Something that happened to a module."""
 

@@ -143,6 +143,8 @@ class ModuleStates:
         self._blamed: Mapping[str, str] = {}
         self.enabled: tuple[names.ModuleName, ...] = ()
         """Enabled modules in run order, as the last discovery found them."""
+        self.is_whole = True
+        """Whether these are the modules on disk: of a change that is wrong, some is not taken in."""
 
     def __getitem__(self, name: names.ModuleName) -> ModuleState:
         return self._states[name]

@@ -30,7 +30,7 @@ class RemovalPolicy:
     ignored: frozenset[str] = frozenset()
     """Those that are never touched (setting ``HELM_IGNORE_RELEASE`` and the operator's own)."""
     allow_empty: bool = False
-    """Whether they are purged, too, when there is no module at all (setting ``ALLOW_EMPTY_MODULES``)."""
+    """Whether they are purged, too, when none of their modules is there (setting ``ALLOW_EMPTY_MODULES``)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,6 +43,10 @@ class Observed:
     """Name of each release in the operator's namespace, and whether an addon-operator made it."""
     started: frozenset[names.ModuleName] = frozenset()
     """Modules whose hooks run in this process."""
+    moved: frozenset[str] = frozenset()
+    """Releases of modules that have another one now."""
+    is_whole: bool = True
+    """Whether the modules are those on disk: a change that was refused may hide one."""
     removals: RemovalPolicy = RemovalPolicy()
 
 
@@ -101,7 +105,8 @@ def _stages(enabled: Sequence[model.Module]) -> tuple[Stage, ...]:
 
 def _purges(observed: Observed) -> tuple[str, ...]:
     removals = observed.removals
-    if removals.purge is PurgePolicy.OFF or any(module.problem for module in observed.modules):
+    is_known = observed.is_whole and not any(module.problem for module in observed.modules)
+    if removals.purge is PurgePolicy.OFF or not is_known:
         # Which release is that of a module whose module.yaml cannot be read is not known.
         return ()
     known = {str(module.name) for module in observed.modules}
@@ -117,5 +122,15 @@ def purge_reason(observed: Observed, release: str) -> str:
 
 
 def spared(observed: Observed) -> tuple[str, ...]:
-    """Return the releases that would be purged for no other reason than that there is no module at all."""
-    return () if observed.modules or observed.removals.allow_empty else _purges(observed)
+    """Return the releases that would be purged because none of the modules is there that have releases.
+
+    More likely than that all of them went is that another directory is mounted or named.
+    """
+    if observed.removals.allow_empty:
+        return ()
+    made = {release for release, is_ours in observed.releases.items() if is_ours}
+    made -= observed.removals.ignored
+    explained = {str(module.name) for module in observed.modules} | observed.moved
+    if observed.modules and (not made or made & explained):
+        return ()
+    return _purges(observed)

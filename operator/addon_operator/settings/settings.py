@@ -56,7 +56,9 @@ class Settings:
         t.BOOLEAN, "false", "Whether changed module directories are read again while the operator runs."
     )
     allow_empty_modules: bool = _OPERATOR.setting(
-        t.BOOLEAN, "false", "Whether releases are purged when there is no module at all."
+        t.BOOLEAN,
+        "false",
+        "Whether releases are purged when none of the modules is there that have releases.",
     )
     global_hooks_dir: pathlib.Path = _OPERATOR.setting(t.PATH, "global-hooks", "Directory with global hooks.")
     unnumbered_module_order: int = _OPERATOR.setting(

@@ -26,6 +26,7 @@ ALIGN = "the line is indented like none of the lines above it"
         ("a: '\nhunter2\nb: 1\n", (4, 1), "the quote that begins in line 1 does not end; close it"),
         ("b: 1\na: {c: 1\n", (3, 1), "'{' in line 2 is followed by neither ',' nor '}'; close it"),
         ("a: [1, 2\n", (2, 1), "'[' in line 1 is followed by neither ',' nor ']'; close it"),
+        ("a: [\n", (2, 1), "a value is missing here; complete it, or put the text in quotes"),
         ("a: @hunter2\n", (1, 4), "a value cannot begin with '@'; put it in quotes"),
         ("a: *hunter2\n", (1, 4), "a value that begins with '*' names an anchor, and there is none"),
         ('a: "hunter2\\q"\n', (1, 12), "a '\\' in a text between double quotes begins nothing known"),

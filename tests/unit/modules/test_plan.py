@@ -85,3 +85,45 @@ def test_an_ignored_release_is_neither_deleted_nor_purged() -> None:
     )
     made = plan.plan_converge(found)
     assert (made.deletes, made.purges) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("modules", "releases", "spared"),
+    [
+        ({}, {"web": True}, ("web",)),
+        ({"hooks": (1, True), "templates": (1, False)}, {"web": True, "db": True}, ("web", "db")),
+        ({"other": (1, True)}, {"web": True, "other": False}, ("web",)),
+        ({"web": (1, False)}, {"web": True, "db": True}, ()),
+        ({"other": (1, True)}, {"foreign": False}, ()),
+        ({"other": (1, True)}, {"own": True}, ()),
+        ({"other": (1, True)}, {}, ()),
+    ],
+    ids=[
+        "none",
+        "others",
+        "a foreign release",
+        "one is there",
+        "no release of ours",
+        "ignored",
+        "no release",
+    ],
+)
+def test_releases_stay_when_none_of_the_modules_that_have_one_is_there(
+    modules: Mapping[str, tuple[int, bool]], releases: Mapping[str, bool], spared: tuple[str, ...]
+) -> None:
+    seen = observed(modules, releases, ignored=frozenset({"own"}))
+    assert plan.spared(seen) == spared
+    meant = dataclasses.replace(seen, removals=dataclasses.replace(seen.removals, allow_empty=True))
+    assert plan.spared(meant) == ()
+
+
+def test_a_release_that_its_module_left_is_that_of_a_module() -> None:
+    seen = dataclasses.replace(observed({"web": (1, True)}, {"old-web": True}), moved=frozenset({"old-web"}))
+    assert plan.spared(seen) == ()
+    assert plan.plan_converge(seen).purges == ("old-web",)
+
+
+def test_nothing_is_purged_while_a_change_on_disk_is_taken_in_part_only() -> None:
+    seen = observed({"web": (1, True)}, {"web": True, "old": True})
+    assert plan.plan_converge(seen).purges == ("old",)
+    assert plan.plan_converge(dataclasses.replace(seen, is_whole=False)).purges == ()

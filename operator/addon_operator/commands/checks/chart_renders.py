@@ -16,7 +16,7 @@ from addon_operator.devcluster import errors as devcluster_errors
 from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.documents import manifest_diff
 from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_files, module_releases
+from addon_operator.engine.modules import module_directories, module_files, module_releases
 from addon_operator.helm import binary, command, messages
 from addon_operator.helm.charts import chart_files, inputs, rendering
 from addon_operator.kernel import clock as clocks
@@ -74,7 +74,7 @@ def _readable(places: values_files.Places) -> list[module_files.ModuleFiles]:
     for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
         with contextlib.suppress(errors.ConfigurationError):
             common = module_files.common_values(directory)
-            for path in module_files.module_directories(directory):
+            for path in module_directories.of(directory):
                 with contextlib.suppress(errors.ConfigurationError):
                     order = places.unnumbered_module_order
                     found.append(module_files.read_module(path, common, order, evaluator, places.charts))

@@ -10,7 +10,7 @@ from typing import Final
 from addon_operator.commands.checks import chart_renders, values_check, values_files
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_files
+from addon_operator.engine.modules import module_directories, module_files
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, dependencies, subcharts
 from addon_operator.kernel import errors
@@ -36,7 +36,7 @@ def lint(places: values_files.Places, *, strict: bool = False) -> values_check.V
 
 def _modules(places: values_files.Places) -> Iterator[model.Module]:
     for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
-        for path in module_files.module_directories(directory):
+        for path in module_directories.of(directory):
             if places.only in (None, path.name):
                 yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
 

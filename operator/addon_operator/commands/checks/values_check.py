@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from addon_operator.commands.checks import values_files
 from addon_operator.documents import yaml_reading
-from addon_operator.engine.modules import module_files
+from addon_operator.engine.modules import module_directories, module_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.process import values_worker
@@ -146,7 +146,7 @@ class _ValuesCheck:
     def _modules(self, directory: pathlib.Path, common: sources.ValuesFile) -> list[module_files.ModuleFiles]:
         if not directory.is_dir():
             return []
-        found = [self._module(path, common) for path in module_files.module_directories(directory)]
+        found = [self._module(path, common) for path in module_directories.of(directory)]
         modules = [files for files in found if files is not None]
         self._warn_of_strangers(common, [files.module.name for files in modules], directory)
         return modules
@@ -230,4 +230,4 @@ class _ValuesCheck:
 
 def _subject(module: model.Module) -> str:
     """Return the module's name, or else that of its directory, if no module can be called like that."""
-    return module.name if module_files.module_name(module.path) else module.path.name
+    return module.name if module_directories.module_name(module.path) else module.path.name

@@ -185,7 +185,9 @@ class _Planner:
             purge=self._settings.helm_purge,
             allow_empty=self._settings.allow_empty_modules,
         )
-        return await found.observe(releases, self._manager.places.ignored(self._ignored))
+        places = self._manager.places
+        moved = frozenset(each for each in releases if places.successor(each) is not None)
+        return await found.observe(releases, places.ignored(self._ignored), moved)
 
     async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = made.verdicts[module.name]

@@ -20,14 +20,29 @@ _SHOWN: Final = 5
 
 
 class NoModulesError(errors.AddonOperatorError):
-    """There is no module at all, which would have all releases removed: more likely, a mount is missing."""
+    """No module is there that has a release, so that all would be removed: more likely, a mistake."""
 
-    def __init__(self, releases: Sequence[str]) -> None:
+    def __init__(self, releases: Sequence[str], modules: Sequence[model.Module]) -> None:
+        there = names.listed(releases, _SHOWN)
         super().__init__(
-            f"MODULES_DIR holds no module, but there are releases of modules "
-            f"({names.listed(releases, _SHOWN)}), and none is removed: see that the directory is mounted and "
-            "that the image has the modules, or set ALLOW_EMPTY_MODULES=true to have the releases removed"
+            f"{_other_modules(modules, there) if modules else _no_module(there)}, or set "
+            "ALLOW_EMPTY_MODULES=true to have the releases removed"
         )
+
+
+def _no_module(releases: str) -> str:
+    return (
+        f"MODULES_DIR holds no module, but there are releases of modules ({releases}), and none is removed: "
+        "see that the directory is mounted and that the image has the modules"
+    )
+
+
+def _other_modules(modules: Sequence[model.Module], releases: str) -> str:
+    found = names.listed([module.name for module in modules], _SHOWN)
+    return (
+        f"MODULES_DIR holds other modules ({found}) than those that have releases here ({releases}), and "
+        "none of these is removed: see that it is the right directory, and the right namespace"
+    )
 
 
 class Discovery:
@@ -53,10 +68,12 @@ class Discovery:
         """Make what notices when the next discovery would find other APIs."""
         return api_watch.ApiWatch(self._cluster, watches, inbox, self._tell)
 
-    async def observe(self, releases: Mapping[str, bool], ignored: frozenset[str]) -> plan.Observed:
+    async def observe(
+        self, releases: Mapping[str, bool], ignored: frozenset[str], moved: frozenset[str] = frozenset()
+    ) -> plan.Observed:
         """Look at everything once; ``releases`` are those that there are, and whether they are ours.
 
-        Those in ``ignored`` are never removed.
+        Those in ``ignored`` are never removed, and those in ``moved`` are of modules that have another one.
 
         Raises an :class:`.AddonOperatorError` that names the module when its
         ``enabled`` script fails, and :class:`NoModulesError`.
@@ -66,10 +83,12 @@ class Discovery:
             verdicts=await self._verdicts(releases.keys()),
             releases=releases,
             started=self._states.started,
+            moved=moved,
+            is_whole=self._states.is_whole,
             removals=dataclasses.replace(self._removals, ignored=ignored),
         )
         if spared := plan.spared(observed):
-            raise NoModulesError(spared[::-1])
+            raise NoModulesError(spared[::-1], observed.modules)
         return observed
 
     async def _verdicts(self, releases: Collection[str]) -> dict[names.ModuleName, model.Verdict]:

@@ -94,7 +94,9 @@ class TaskFactory:
         async def run(task: tasks.Task) -> None:
             try:
                 found_releases = await self._releases.observe_all(self._states.modules)
-                observed = await self._discovery.observe(found_releases, self._releases.ignored)
+                observed = await self._discovery.observe(
+                    found_releases, self._releases.ignored, self._releases.moved(found_releases)
+                )
                 made = plan.plan_converge(observed)
             except Exception as error:
                 self._tell(events.DiscoveryFailed())
@@ -123,7 +125,7 @@ class TaskFactory:
         due |= {f"release {name} is purged": plan.purge_reason(observed, name) for name in made.purges}
         for what, reason in due.items():
             if what not in self._removals:
-                self._tell(events.Noted(f"{what}: {reason}"))
+                self._tell(events.RemovalDue(f"{what}: {reason}"))
         self._removals = frozenset(due)
 
     async def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:

@@ -5,11 +5,11 @@ import functools
 import itertools
 import os
 import pathlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_problems, stock_schemas
+from addon_operator.engine.modules import module_directories, module_problems, stock_schemas
 from addon_operator.helm.charts import (
     chart,
     chart_cache,
@@ -24,8 +24,8 @@ from addon_operator.process import start_errors
 from addon_operator.values import inspection, sources, store
 from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensitive_keys
 
-VALUES_FILE = "values.yaml"
-SCHEMAS_DIRECTORY = "openapi"
+VALUES_FILE: Final = module_directories.VALUES_FILE
+SCHEMAS_DIRECTORY: Final = module_directories.SCHEMAS_DIRECTORY
 CONFIG_SCHEMA_FILE = "config-values.yaml"
 _DIRECTORIES: Final = ("crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 CHARTS = pathlib.Path("charts")
@@ -81,8 +81,8 @@ def load(
     found: list[ModuleFiles] = []
     common: list[sources.ValuesFile] = []
     evaluator = cel_rules.CelEvaluator()
-    paths = [_listed(directory) for directory in directories]
-    taken = names_of(itertools.chain.from_iterable(paths))
+    paths = [module_directories.listed(directory) for directory in directories]
+    taken = module_directories.names_of(itertools.chain.from_iterable(paths))
     for directory, below in zip(directories, paths, strict=True):
         common.append(common_values(directory))
         found.extend(
@@ -90,18 +90,9 @@ def load(
         )
     found = in_run_order(_one_of_each_name(found), namespace)
     global_schemas = _global_schemas(global_hooks, evaluator)
-    warnings = (*_warnings(found), *global_schemas.warnings)
+    passed = itertools.chain.from_iterable(map(module_directories.passed_over, directories))
+    warnings = (*passed, *_warnings(found), *global_schemas.warnings)
     return LoadedModules(tuple(found), tuple(common), warnings, global_schemas, charts, namespace)
-
-
-def _listed(directory: pathlib.Path) -> list[pathlib.Path]:
-    _check_directory(directory)
-    try:
-        return list(module_directories(directory))
-    except OSError as error:
-        raise errors.ConfigurationError(
-            f"modules directory {directory} cannot be read: {error.strerror}; correct its permissions"
-        ) from None
 
 
 def _global_schemas(
@@ -119,28 +110,14 @@ def _global_schemas(
         ) from error
 
 
-def module_directories(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Return the directories of modules in a modules directory, by name."""
-    entries = sorted(directory.iterdir())
-    return (entry for entry in entries if entry.is_dir() and not entry.name.startswith("."))
-
-
 def common_values(directory: pathlib.Path) -> sources.ValuesFile:
     """Return the ``values.yaml`` of a modules directory.
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
-    _check_directory(directory)
+    module_directories.check(directory)
     path = directory / VALUES_FILE
     return sources.parse_common_values(_text_if_there(path), str(path))
-
-
-def _check_directory(directory: pathlib.Path) -> None:
-    if not directory.is_dir():
-        problem = "is not a directory" if directory.exists() else "does not exist"
-        raise errors.ConfigurationError(
-            f"modules directory {directory} {problem}; name it with MODULES_DIR or --modules-dir"
-        )
 
 
 def read_module(
@@ -166,6 +143,13 @@ def read_module(
     return ModuleFiles(module, store.ModuleValues(module.name, common, own, checks))
 
 
+def refused(files: ModuleFiles, problem: str) -> ModuleFiles:
+    """Return the module with a problem: it is there, and cannot run as it is."""
+    module = dataclasses.replace(files.module, problem=problem)
+    # Its schemas would refuse the values that are in force.
+    return ModuleFiles(module, dataclasses.replace(files.values, schemas=schemas.SectionSchemas()))
+
+
 def _looked_at(found: schemas.SectionSchemas) -> schemas.SectionSchemas:
     """Return the same, once everybody has asked it what they ask later: nobody expects an error then."""
     _ = found.warnings
@@ -181,19 +165,6 @@ def _switch(module: model.Module) -> Mapping[str, bool]:
     return sources.switch_in(module.name, text)
 
 
-def names_of(paths: Iterable[pathlib.Path]) -> frozenset[names.ModuleName]:
-    """Return the names of modules that directories have."""
-    return frozenset(filter(None, map(module_name, paths)))
-
-
-def module_name(path: pathlib.Path) -> names.ModuleName | None:
-    """Return the name of the module in a directory; ``None`` if no module can have the directory's name."""
-    try:
-        return names.parse_module_directory(path.name)[1]
-    except names.ModuleNameError:
-        return None
-
-
 def module_of(
     path: pathlib.Path,
     unnumbered_order: int,
@@ -205,7 +176,7 @@ def module_of(
     Whatever is wrong with its name, ``module.yaml`` and chart is its problem.
     """
     wrong = module_problems.Problems(path)
-    name = module_name(path)
+    name = module_directories.module_name(path)
     if name is None:
         wrong.attempt(lambda: _check_name(path), None)
         name = names.stand_in(path.name, taken)

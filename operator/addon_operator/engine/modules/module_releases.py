@@ -131,6 +131,10 @@ class ModuleReleases:
         module = self._manager.places.successor(release)
         return None if module is None else names.ModuleName(module)
 
+    def moved(self, releases: Iterable[str]) -> frozenset[str]:
+        """Return those of the releases whose modules have another one now."""
+        return frozenset(each for each in releases if self._manager.places.successor(each) is not None)
+
     def revision(self, release: str) -> int | None:
         """Return the number of the last revision when it was last looked at; ``None`` without a release."""
         return self._known.get(release)

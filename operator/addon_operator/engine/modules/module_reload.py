@@ -87,6 +87,7 @@ class ModuleReload:
         now = await self._observe(self._values.with_files(*files), modules)
         reaction = self._reaction(before, now, loading.touched)
         self._values.set_files(*files)
+        self._states.is_whole = loading.is_whole
         for gone in self._states.replace(modules):
             self._end(gone)
             self._tell(events.ModuleGone(gone))

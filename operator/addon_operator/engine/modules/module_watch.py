@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final, NewType
 
 from addon_operator.aio import waiting
-from addon_operator.engine.modules import module_files, module_problems
+from addon_operator.engine.modules import module_directories, module_files, module_problems
 from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import requirements
@@ -53,7 +53,7 @@ def scan(directories: Sequence[pathlib.Path]) -> Scan:
 
     Raises :class:`OSError` when one of them cannot be read.
     """
-    modules = [path for directory in directories for path in module_files.module_directories(directory)]
+    modules = [path for directory in directories for path in module_directories.of(directory)]
     return Scan(
         {directory: _of_file(directory / module_files.VALUES_FILE) for directory in directories},
         {path: _of_directory(path) for path in modules},
@@ -144,6 +144,8 @@ class Loading:
     """Modules that are new or whose directory changed, and could be read."""
     problems: tuple[str, ...] = ()
     """What was wrong and therefore left as it was, one sentence each."""
+    is_whole: bool = True
+    """Whether all that is on disk is loaded: nothing was left as it was, now or before."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -176,9 +178,11 @@ class ModuleLoader:
         self._contents: dict[pathlib.Path, Fingerprint | None] = {}
         self._refused: dict[pathlib.Path, str] = {}
         """Modules that changed and cannot stand beside the others, and why."""
+        self._left: set[pathlib.Path] = set()
+        """Directories, and those with common values, that hold something else than what is loaded."""
         self._problems: list[str] = []
         self._touched: set[names.ModuleName] = set()
-        self._before = (loaded, first, self._contents, self._refused)
+        self._before = (loaded, first, self._contents, self._refused, self._left)
         self._evaluator: schema_rules.RuleEvaluator
 
     def learn(self) -> None:
@@ -197,20 +201,27 @@ class ModuleLoader:
         self._problems, self._touched = [], set()
         # It keeps what it compiled, for schemas that may be gone the next time.
         self._evaluator = cel_rules.CelEvaluator()
-        self._before = (self._loaded, self._last, dict(self._contents), self._refused)
+        self._before = (self._loaded, self._last, dict(self._contents), self._refused, set(self._left))
         try:
             self._loaded, self._last = self._read(now), now
         except Exception as error:  # noqa: BLE001 - a change is taken as a whole, or not at all
             self._problems.append(module_problems.told(error, self._directories[0]))
             self._touched.clear()
             self.undo()
-        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems))
+            return Loading(self._loaded, frozenset(), tuple(self._problems), is_whole=False)
+        is_whole = not self._left and not self._refused
+        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems), is_whole)
 
     def undo(self) -> None:
         """Forget the last reading, of which nothing was taken in: what changed has yet to be read."""
-        self._loaded, self._last, self._contents, self._refused = self._before
+        self._loaded, self._last, self._contents, self._refused, self._left = self._before
 
     def _read(self, now: Scan) -> module_files.LoadedModules:
+        gone = self._last.modules.keys() - now.modules.keys()
+        self._left -= gone
+        for path in gone:
+            # What comes back is new, whatever it holds.
+            self._contents.pop(path, None)
         kept = {files.module.path: files for files in self._loaded.modules}
         common = [
             self._common(now, *each) for each in zip(self._directories, self._loaded.common, strict=True)
@@ -249,10 +260,12 @@ class ModuleLoader:
     def _common(self, now: Scan, directory: pathlib.Path, kept: sources.ValuesFile) -> sources.ValuesFile:
         if now.common[directory] == self._last.common.get(directory):
             return kept
+        self._left.discard(directory)
         try:
             return module_files.common_values(directory)
         except errors.ConfigurationError as error:
             self._problems.append(str(error))
+            self._left.add(directory)
             return kept
 
     def _module(
@@ -263,7 +276,8 @@ class ModuleLoader:
         shared: module_files.LoadedModules,
         kept: module_files.ModuleFiles | None,
     ) -> module_files.ModuleFiles | None:
-        is_same = now.modules[path] == self._last.modules.get(path) or self._is_as_before(path)
+        before = self._last.modules.get(path)
+        is_same = before is not None and (now.modules[path] == before or self._is_as_before(path))
         # What was refused because of other modules may be right now.
         is_same = is_same and path not in self._refused
         if is_same and kept is not None and kept.module.problem:
@@ -275,15 +289,16 @@ class ModuleLoader:
             files = dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
         else:
             files = self._read_module(now, path, common, shared)
+        self._left.discard(path)
+        if not files.module.problem and (refused := self._check(shared, files)):
+            files = module_files.refused(files, refused)
         if files.module.problem:
             problem = files.module.problem
             if kept is None or kept.module.problem != problem:
                 self._problems.append(problem)
             if kept is not None and not kept.module.problem:
+                self._left.add(path)
                 return kept
-        elif refused := self._check(shared, files):
-            self._problems.append(refused)
-            return kept
         if not is_same:
             self._touched.add(files.module.name)
         return files
@@ -295,7 +310,7 @@ class ModuleLoader:
         common: sources.ValuesFile,
         shared: module_files.LoadedModules,
     ) -> module_files.ModuleFiles:
-        taken = module_files.names_of(now.modules)
+        taken = module_directories.names_of(now.modules)
         return module_files.read_module(
             path, common, self._unnumbered_order, self._evaluator, shared.charts, taken
         )

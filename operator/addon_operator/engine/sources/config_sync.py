@@ -66,6 +66,11 @@ class ConfigSync:
         wrong = (kept.is_refused or kept.kind in self._not_read for kept in self._objects.values())
         return self.waits_for is not None or any(wrong)
 
+    @property
+    def uid(self) -> str:
+        """That of the ConfigMap as it was last seen; empty if there is none."""
+        return self._objects[configured_object.CONFIG_MAP].seen.uid
+
     def _know_modules(self) -> None:
         for kept in self._objects.values():
             kept.know(self._values.modules, self._values.inspector.parse_section)

@@ -24,7 +24,7 @@ class Discovery:
         self._error = error
         self.asked = 0
 
-    async def observe(self, releases: Mapping[str, bool], _ignored: frozenset[str]) -> plan.Observed:
+    async def observe(self, releases: Mapping[str, bool], *_: frozenset[str]) -> plan.Observed:
         self.asked += 1
         raise self._error
 
@@ -37,6 +37,9 @@ class Releases:
 
     def successor(self, release: str) -> names.ModuleName | None:
         return WEB if release == "addons/web" else None
+
+    def moved(self, _releases: object) -> frozenset[str]:
+        return frozenset()
 
     def revision(self, _release: str) -> int | None:
         return self.known

@@ -136,3 +136,54 @@ def test_a_pipe_in_a_module_is_not_waited_for(modules: pathlib.Path) -> None:
     loader.learn()
     write_anew(modules)
     assert loader.load(module_watch.scan([modules])).touched == set()
+
+
+def names_of(loading: module_watch.Loading) -> list[str]:
+    return [files.module.name for files in loading.loaded.modules]
+
+
+@pytest.mark.parametrize("is_learned", [True, False])
+def test_a_module_that_went_and_comes_back_as_it_was_is_new(modules: pathlib.Path, is_learned: bool) -> None:
+    loader = loader_of(modules)
+    if is_learned:
+        loader.learn()
+    away = (modules / "010-web").rename(modules.parent / "away")
+    gone = loader.load(module_watch.scan([modules]))
+    assert (names_of(gone), gone.touched) == (["db"], frozenset())
+    away.rename(modules / "010-web")
+    back = loader.load(module_watch.scan([modules]))
+    assert (sorted(names_of(back)), back.touched) == (["db", "web"], frozenset({"web"}))
+
+
+def test_what_is_refused_of_a_change_keeps_it_from_being_whole_until_it_is_right(
+    modules: pathlib.Path,
+) -> None:
+    loader = loader_of(modules)
+    (modules / "010-web" / "values.yaml").write_text("web: [")
+    (modules / "020-db").rmdir()
+    half = loader.load(module_watch.scan([modules]))
+    assert (names_of(half), half.is_whole) == (["web"], False)
+    (modules / "030-api").mkdir()
+    assert not loader.load(module_watch.scan([modules])).is_whole, "another change does not mend it"
+    (modules / "010-web" / "values.yaml").write_text("web: {}")
+    assert loader.load(module_watch.scan([modules])).is_whole
+
+
+def test_common_values_that_are_wrong_keep_a_change_from_being_whole(modules: pathlib.Path) -> None:
+    loader = loader_of(modules)
+    (modules / "values.yaml").write_text("global: [")
+    assert not loader.load(module_watch.scan([modules])).is_whole
+    (modules / "values.yaml").write_text("global: {}")
+    assert loader.load(module_watch.scan([modules])).is_whole
+
+
+def test_a_new_module_that_is_refused_is_there_with_its_problem(modules: pathlib.Path) -> None:
+    loaded = module_files.load([modules], 1)
+    first = module_watch.scan([modules])
+    loader = module_watch.ModuleLoader([modules], 1, loaded, first, lambda _, __: "it breaks the ConfigMap")
+    (modules / "020-db").rename(modules / "020-shop")
+    found = loader.load(module_watch.scan([modules]))
+    assert [(files.module.name, files.module.problem) for files in found.loaded.modules] == [
+        ("web", ""),
+        ("shop", "it breaks the ConfigMap"),
+    ]

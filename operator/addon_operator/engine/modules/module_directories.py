@@ -1,0 +1,100 @@
+"""Which directories hold modules, and what the modules there are called."""
+
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from addon_operator.kernel import errors, names
+from addon_operator.modules import module_config
+
+VALUES_FILE: Final = "values.yaml"
+SCHEMAS_DIRECTORY: Final = "openapi"
+_FILES_OF_A_MODULE: Final = ("Chart.yaml", module_config.FILE)
+_FILES: Final = (*_FILES_OF_A_MODULE, VALUES_FILE)
+_PARTS: Final = ("chart", "charts", "crds", "hooks", SCHEMAS_DIRECTORY, "templates")
+
+
+def listed(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Return the directories of modules in a modules directory, by name.
+
+    Raises a :class:`.ConfigurationError` for one that is missing, cannot be read, or is a module itself.
+    """
+    check(directory)
+    try:
+        found = list(of(directory))
+        _check_is_no_module(directory, found)
+        return found
+    except OSError as error:
+        raise errors.ConfigurationError(
+            f"modules directory {directory} cannot be read: {error.strerror}; correct its permissions"
+        ) from None
+
+
+def of(directory: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Return the directories of modules in a modules directory, by name.
+
+    Those that belong to a module, such as ``hooks``, are none beside files of a module.
+    """
+    parts = parts_of_module(directory)
+    entries = sorted(directory.iterdir())
+    return (
+        entry
+        for entry in entries
+        if entry.is_dir() and not entry.name.startswith(".") and entry.name not in parts
+    )
+
+
+def parts_of_module(directory: pathlib.Path) -> list[str]:
+    """Return the directories that belong to a module and lie beside files of one, by name."""
+    if not any((directory / name).is_file() for name in _FILES):
+        return []
+    return sorted(name for name in _PARTS if (directory / name).is_dir())
+
+
+def passed_over(directory: pathlib.Path) -> Iterator[str]:
+    """Yield a sentence for each directory beside modules that looks like a part of one."""
+    for name in parts_of_module(directory):
+        yield (
+            f"{directory / name} is no module, as a directory of that name belongs to one; if it is one, "
+            f"rename it to '010-{name}'"
+        )
+
+
+def _check_is_no_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) -> None:
+    """Raise a :class:`.ConfigurationError` for a module in the place of a directory of modules."""
+    parts = parts_of_module(directory)
+    is_chart = any((directory / name).is_file() for name in _FILES_OF_A_MODULE)
+    if (parts or is_chart) and not any(map(_looks_like_module, found)):
+        seen = [name for name in _FILES if (directory / name).is_file()]
+        holds = ", ".join([*(f"{name}/" for name in parts), *seen])
+        raise errors.ConfigurationError(
+            f"modules directory {directory} is a module itself: it holds {holds}; name the directory around "
+            f"it, {directory.absolute().parent}, with MODULES_DIR or --modules-dir"
+        )
+
+
+def _looks_like_module(path: pathlib.Path) -> bool:
+    is_numbered = module_name(path) is not None and names.directory_order(path.name) is not None
+    return is_numbered or any((path / name).exists() for name in (*_FILES, *_PARTS, "enabled"))
+
+
+def check(directory: pathlib.Path) -> None:
+    """Raise a :class:`.ConfigurationError` if there is no such directory."""
+    if not directory.is_dir():
+        problem = "is not a directory" if directory.exists() else "does not exist"
+        raise errors.ConfigurationError(
+            f"modules directory {directory} {problem}; name it with MODULES_DIR or --modules-dir"
+        )
+
+
+def names_of(paths: Iterable[pathlib.Path]) -> frozenset[names.ModuleName]:
+    """Return the names of modules that directories have."""
+    return frozenset(filter(None, map(module_name, paths)))
+
+
+def module_name(path: pathlib.Path) -> names.ModuleName | None:
+    """Return the name of the module in a directory; ``None`` if no module can have the directory's name."""
+    try:
+        return names.parse_module_directory(path.name)[1]
+    except names.ModuleNameError:
+        return None

@@ -1,0 +1,58 @@
+"""What is a directory of modules, and what is a module."""
+
+import pathlib
+from collections.abc import Sequence
+
+import pytest
+
+from addon_operator.engine.modules import module_directories, module_files
+from addon_operator.kernel import errors
+
+
+def make(root: pathlib.Path, *paths: str) -> pathlib.Path:
+    for path in paths:
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("paths", "holds"),
+    [
+        (["values.yaml", "hooks/a.sh", "templates/x.yaml"], "hooks/, templates/, values.yaml"),
+        (["values.yaml", "chart/Chart.yaml", "files/x"], "chart/, values.yaml"),
+        (["module.yaml", "dashboards/x"], "module.yaml"),
+        (["Chart.yaml"], "Chart.yaml"),
+    ],
+)
+def test_a_module_in_the_place_of_a_directory_of_modules_is_told(
+    tmp_path: pathlib.Path, paths: Sequence[str], holds: str
+) -> None:
+    module = make(tmp_path / "modules" / "010-web", *paths)
+    with pytest.raises(errors.ConfigurationError) as raised:
+        module_files.load([module], 1)
+    assert str(raised.value) == (
+        f"modules directory {module} is a module itself: it holds {holds}; name the directory around it, "
+        f"{tmp_path / 'modules'}, with MODULES_DIR or --modules-dir"
+    )
+
+
+def test_parts_of_a_module_beside_modules_are_no_modules(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "values.yaml", "010-web/values.yaml", "hooks/a.sh")
+    loaded = module_files.load([tmp_path], 1)
+    assert [files.module.name for files in loaded.modules] == ["web"]
+    (warning,) = loaded.warnings
+    assert warning == (
+        f"{tmp_path / 'hooks'} is no module, as a directory of that name belongs to one; if it is one, "
+        "rename it to '010-hooks'"
+    )
+
+
+@pytest.mark.parametrize("paths", [["hooks/a.sh", "web/x"], ["values.yaml", "web/x"], ["010-hooks/x"], []])
+def test_modules_may_have_any_name_where_nothing_says_otherwise(
+    tmp_path: pathlib.Path, paths: Sequence[str]
+) -> None:
+    make(tmp_path, "README.md", *paths)
+    found = [path.name for path in module_directories.listed(tmp_path)]
+    assert found == sorted({path.split("/")[0] for path in paths if "/" in path})

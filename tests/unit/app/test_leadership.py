@@ -1,8 +1,10 @@
 """Leading and standing by, as the operator's other parts see it."""
 
+import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import structlog
@@ -11,6 +13,7 @@ from structlog.testing import capture_logs
 from addon_operator.app import leadership
 from addon_operator.kernel import errors, fencing
 from addon_operator.kube.objects import lease
+from addon_operator.process import process_marks
 from addon_operator.process.children import launcher
 from addon_operator.settings import settings
 from addon_operator.status import health
@@ -75,14 +78,113 @@ def loaded(**environ: str) -> settings.Settings:
     return settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"} | environ)
 
 
-async def test_an_operator_without_replicas_leads_at_once_and_asks_nobody(world: World) -> None:
+async def test_an_operator_without_replicas_leads_at_once_and_shows_it_to_others(world: World) -> None:
     async with world.standing() as part:
+        with pytest.raises(fencing.FencedError):
+            part.fence.check()
         assert await part.acquire() is False
         assert world.leads == 1
-        assert part.fence is fencing.OPEN
-        await part.release()
+        assert part.fence.remaining() == math.inf, "it works on while the API server is away"
+        assert world.status.unready_reason() == "the operator is starting", "it never stood by"
+        world.server.on("GET", PATH, last_lease(world))
+        assert last_lease(world)["spec"]["holderIdentity"].startswith("pod-1_")
     assert world.leads == 0
-    assert world.server.requests == []
+    assert (world.written, world.limits.set) == ([""], [])
+
+
+async def test_a_second_operator_says_whom_it_found_and_waits_until_that_one_has_ended(world: World) -> None:
+    world.server.on("GET", PATH, held_by("pod-0_4c1f09ab"))
+    async with world.standing(LEASE_RETRY_PERIOD="10ms") as part:
+        with capture_logs() as lines:
+            waiting = asyncio.create_task(part.acquire())
+            async with asyncio.timeout(10):
+                while not lines:  # noqa: ASYNC110 - the log tells nobody
+                    await asyncio.sleep(0.001)
+            assert world.status.converge() == ("STANDBY: pod-0 leads", 0)
+            world.server.on("GET", PATH, held_by(""))
+            assert await waiting is True
+        world.server.on("GET", PATH, held_by(world.written[-1]))
+    (found, begins) = lines
+    assert found["log_level"] == "warning"
+    assert found["event"].startswith("another operator works for ConfigMap addons/addon-operator: pod-0; ")
+    assert begins["event"] == "the other operator has ended: this one begins"
+
+
+@pytest.mark.parametrize(
+    ("holder", "own_pod"),
+    [
+        (f"pod-0_{process_marks.own().rsplit('-', 1)[0]}-1", None),
+        ("pod-0_4c1f09ab4effffffc-7-1000", "pod-0"),
+    ],
+    ids=["killed on this machine", "an earlier container of this pod"],
+)
+async def test_an_operator_that_was_killed_is_not_waited_for(
+    world: World, holder: str, own_pod: str | None
+) -> None:
+    world.server.on("GET", PATH, held_by(holder))
+    environ = {} if own_pod is None else {"ADDON_OPERATOR_POD": own_pod}
+    async with world.standing(**environ) as part:
+        assert await part.acquire() is False
+
+
+@pytest.mark.parametrize(
+    ("holder", "own_pod"),
+    [
+        (f"pod-0_{process_marks.own()}", "pod-0"),
+        ("pod-0_4c1f09ab4effffffc-7-1000", "pod-1"),
+        ("pod-0_4c1f09ab4effffffc-7-1000", None),
+        ("pod-0_4c1f09ab", "pod-0"),
+        ("pod-0.10-0-3-7.addons.pod", "pod-0"),
+    ],
+    ids=["it lives", "another pod's", "another machine's", "a replica's", "a Go operator's"],
+)
+def test_of_nobody_else_is_known_that_it_was_killed(holder: str, own_pod: str | None) -> None:
+    assert leadership.has_ended(holder, own_pod) is False
+    assert leadership.pod_of(holder) == "pod-0"
+
+
+async def test_without_a_right_to_leases_an_operator_works_and_says_what_it_will_not_notice(
+    world: World,
+) -> None:
+    world.server.on("GET", PATH, api_server.status(403, "Forbidden", "no leases for you"))
+    with capture_logs() as lines:
+        async with world.standing() as part:
+            assert await part.acquire() is False
+            assert world.leads == 1
+            part.fence.check()
+            lost = asyncio.create_task(part.lost())
+            await asyncio.sleep(0)
+            assert not lost.done()
+            lost.cancel()
+    (line,) = lines
+    assert line["event"].startswith(
+        "a second operator for the same ConfigMap would not be noticed: the Lease"
+    )
+    assert "no leases for you" in line["event"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({}, "addon-operator-leader-election"),
+        ({"ADDON_OPERATOR_CONFIG_MAP": "mine"}, "addon-operator-leader-election-mine"),
+        ({"ADDON_OPERATOR_CONFIG_MAP": "mine", "LEASE_NAME": "one"}, "one"),
+        (
+            {"ADDON_OPERATOR_CONFIG_MAP": "mine", "ADDON_OPERATOR_HA": "true"},
+            "addon-operator-leader-election",
+        ),
+    ],
+    ids=["usual", "another ConfigMap", "a name that was given", "replicas"],
+)
+def test_operators_for_different_config_maps_do_not_wait_for_each_other(
+    environ: dict[str, str], name: str
+) -> None:
+    assert leadership.lease_name(loaded(**environ)) == name
+
+
+def held_by(holder: str) -> dict[str, object]:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    return {"metadata": {"resourceVersion": "1"}, "spec": spec}
 
 
 async def test_a_replica_that_gets_the_lease_leads_and_gives_it_up_at_the_end(world: World) -> None:
@@ -97,9 +199,9 @@ async def test_a_replica_that_gets_the_lease_leads_and_gives_it_up_at_the_end(wo
     assert world.written == [""]
 
 
-def last_lease(world: World) -> dict[str, object]:
+def last_lease(world: World) -> dict[str, Any]:
     (asked,) = [asked for asked in world.server.asked if asked.method == "POST"]
-    body: dict[str, object] = asked.body | {"metadata": {"resourceVersion": "1"}}
+    body: dict[str, Any] = asked.body | {"metadata": {"resourceVersion": "1"}}
     return body
 
 

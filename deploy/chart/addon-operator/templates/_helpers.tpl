@@ -204,10 +204,14 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- if hasPrefix "configmap" (default "secret" (coalesce (get $set "ADDON_OPERATOR_HELM_DRIVER") (get $set "HELM_DRIVER"))) -}}configmaps{{- else -}}secrets{{- end -}}
 {{- end -}}
 
-{{/* The Lease by which replicas agree on who leads. */}}
+{{/* The Lease by which replicas agree on who leads; without replicas, each ConfigMap has its own. */}}
 {{- define "addon-operator.lease" -}}
 {{- $set := .Values.settings -}}
-{{- default "addon-operator-leader-election" (coalesce (get $set "ADDON_OPERATOR_LEASE_NAME") (get $set "LEASE_NAME")) -}}
+{{- $usual := "addon-operator-leader-election" -}}
+{{- if and (not .Values.highAvailability.enabled) (ne .Values.valuesConfigMap.name "addon-operator") -}}
+{{- $usual = printf "%s-%s" $usual .Values.valuesConfigMap.name -}}
+{{- end -}}
+{{- default $usual (coalesce (get $set "ADDON_OPERATOR_LEASE_NAME") (get $set "LEASE_NAME")) -}}
 {{- end -}}
 
 {{/* Mistakes that a schema cannot find. */}}

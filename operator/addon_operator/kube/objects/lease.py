@@ -76,14 +76,16 @@ class Timing:
     duration: float = 15.0
     """How long others wait after the last renewal; whole seconds, as the API has them."""
     renew_deadline: float = 10.0
-    """How long the leader goes on after the last renewal."""
+    """How long the leader goes on after the last renewal; infinite for one that goes on until another holder
+    is seen.
+    """
     retry_period: float = 2.0
     """Between two renewals, and between tries; those who wait look twice as often."""
 
     @property
     def try_timeout(self) -> float:
         """How long one try may take, so that another fits in before the deadline."""
-        return self.renew_deadline / _TRIES_PER_DEADLINE
+        return min(self.renew_deadline, self.duration) / _TRIES_PER_DEADLINE
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -105,13 +107,17 @@ class Lease(fencing.Fence):
         timing: Timing,
         tell: Callable[[LeaseEvent], None],
         time: waiting.Time | None = None,
+        has_ended: Callable[[str], bool] = lambda _holder: False,
     ) -> None:
-        """``time`` is a clock that never stands still, by default :class:`BootTime`."""
+        """``time`` is a clock that never stands still, by default :class:`BootTime`; ``has_ended`` says of a
+        holder's identity that its process is gone for sure.
+        """
         self._kube = kube
         self._which = which
         self._timing = timing
         self._tell = tell
         self._time = time or BootTime()
+        self._has_ended = has_ended
         self._collection = paths.of(API_VERSION, _PLURAL, namespace=which.namespace)
         self._path = paths.of(API_VERSION, _PLURAL, namespace=which.namespace, name=which.name)
         self._known: client.Object | None = None
@@ -262,7 +268,7 @@ class Lease(fencing.Fence):
         return found
 
     def _is_free(self) -> bool:
-        if not self.holder or self._is_mine():
+        if not self.holder or self._is_mine() or self._has_ended(self.holder):
             return True
         lasts = (self._seen or {}).get("leaseDurationSeconds") or self._timing.duration
         return self._time.monotonic() >= self._seen_at + float(lasts)

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import math
 from typing import Any
 
 import pytest
@@ -304,6 +305,32 @@ async def test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(
     )
     assert times.now == 1010
     assert "can be neither taken nor renewed" in reported.problems[0]
+
+
+async def test_without_a_deadline_only_another_holder_is_a_loss(
+    kube: client.KubeClient, stored: Stored, times: Times, reported: Reported
+) -> None:
+    alone = replica(kube, times, reported, "me", lease.Timing(15, math.inf, 2))
+    await alone.acquire()
+    stored.away = True
+    times.script = [None] * 20
+    await kept(alone)
+    assert (alone.remaining(), len(reported.problems)) == (math.inf, 20)
+    stored.away = False
+    times.script = [None, lambda: stored.hold("other")]
+    assert await lost(alone) == "the Lease leader was taken away: other holds it now"
+    with pytest.raises(fencing.FencedError):
+        alone.check()
+
+
+async def test_a_holder_that_has_ended_for_sure_is_not_waited_for(
+    kube: client.KubeClient, stored: Stored, times: Times, reported: Reported
+) -> None:
+    stored.hold("dead")
+    which = lease.LeaseName("addons", "leader", "me")
+    mine = lease.Lease(kube, which, TIMING, reported, times, has_ended="dead".__eq__)
+    assert await mine.acquire() is False
+    assert stored.spec["holderIdentity"] == "me"
 
 
 async def test_a_single_failed_renewal_is_not_a_loss(mine: lease.Lease, stored: Stored, times: Times) -> None:

@@ -127,13 +127,18 @@ class Engine:
             self._run_module(module, ACTIVATION_MODULE_VALUES)
 
     async def reload(self, take: Callable[[], Awaitable[reactions.Reaction]]) -> None:
-        """Take changed modules in while nothing else runs in ``main``, and do what follows from that."""
+        """Take changed modules in while nothing else runs in ``main``, and do what follows from that.
+
+        It does not wait for a discovery that fails: the change may be what that lacks.
+        """
 
         async def run(_task: tasks.Task) -> None:
             self._modules_reloaded(await take())
 
         kind = tasks.TaskKind.RELOAD_MODULES
         task = tasks.Task(kind, run, activation=ACTIVATION_MODULES, is_distinct=True, allow_failure=True)
+        discovery = tasks.TaskKind.DISCOVER_MODULES
+        self._queue.drop(lambda queued: queued.kind is discovery and queued.attempts > 0)
         await self._queue.add(task).done
 
     def forget(self, module: names.ModuleName) -> None:

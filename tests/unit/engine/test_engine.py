@@ -325,6 +325,24 @@ async def test_a_change_on_disk_during_a_converge_does_not_keep_it_from_its_end(
     assert bench.converger.state is state.ConvergeState.IDLE
 
 
+async def test_a_change_on_disk_does_not_wait_for_a_discovery_that_fails(benches: list[Bench]) -> None:
+    bench = Bench()
+    benches.append(bench)
+    bench.steps.broken = {"discover"}
+    await bench.start()
+    assert bench.story == ["onStartup", "beforeAll", "discover"]
+    taken: list[str] = []
+
+    async def take() -> reactions.Reaction:
+        taken.extend(bench.story)
+        bench.steps.broken.clear()
+        return reactions.Reaction(converge=True)
+
+    await asyncio.wait_for(bench.engine.reload(take), 10)
+    await fakes.settle()
+    assert (taken, bench.story) == ([], CONVERGE)
+
+
 async def reload(bench: Bench, reaction: reactions.Reaction) -> None:
     async def take() -> reactions.Reaction:
         return reaction

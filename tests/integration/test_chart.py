@@ -159,7 +159,7 @@ def test_monitoring_is_rendered_only_when_it_is_asked_for(devcluster: handle.Dev
 def test_each_part_that_is_switched_off_takes_its_rights_along(devcluster: handle.DevCluster) -> None:
     everything = rights(charts.render(devcluster.helm))
     assert {"podpresets", "modules", "leases", "secrets", "services", "pods"} <= everything
-    always = {"namespaces", "configmaps", "secrets", "events", "apiservices"}
+    always = {"namespaces", "configmaps", "secrets", "events", "apiservices", "leases"}
     assert rights(charts.render(devcluster.helm, OFF)) == always
     without = {"podPresets.expansionEvents": False, "moduleStatus.enabled": False, "crds.update": False}
     assert everything - rights(charts.render(devcluster.helm, without)) == {

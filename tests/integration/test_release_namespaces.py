@@ -62,12 +62,12 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
     site: operator_site.Site,
 ) -> None:
     edge = f"{site.namespace}-edge"
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, createNamespace=True)
     run(site).stop()
     assert names(site, "configmaps", edge) == {"web"}
     assert _MEMORY in names(site, "secrets", site.namespace)
     forget(module)
-    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     operator = run(site)
     assert names(site, "configmaps", edge) == set()
     assert records(site, edge) == {}
@@ -84,10 +84,10 @@ def test_a_namespace_that_is_gone_keeps_nobody_from_forgetting_the_module(
     site: operator_site.Site,
 ) -> None:
     edge = f"{site.namespace}-edge"
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, createNamespace=True)
     run(site).stop()
     forget(module)
-    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     site.kubectl("delete", "namespace", edge)
     operator = run(site)
     assert site.revisions() == {"other": 1}
@@ -198,6 +198,7 @@ def test_releases_that_modules_must_not_touch_are_refused_as_releasename(site: o
 
 def test_records_elsewhere_may_be_configmaps(site: operator_site.Site) -> None:
     edge = f"{site.namespace}-edge"
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, createNamespace=True, releaseName="front")
     run(site, HELM_DRIVER="configmap").stop()
     assert records(site, edge, "configmaps") == {"front": 1}
@@ -205,7 +206,6 @@ def test_records_elsewhere_may_be_configmaps(site: operator_site.Site) -> None:
     run(site, HELM_DRIVER="configmap").stop()
     assert len(site.helm_calls()) == calls
     forget(module)
-    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     run(site, HELM_DRIVER="configmap").stop()
     assert names(site, "configmaps", edge) == set()
 
@@ -254,6 +254,7 @@ def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
 ) -> None:
     edge = f"{site.namespace}-edge"
     site.kubectl("create", "namespace", edge)
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, releaseName="front")
     devcluster.run_helm(f"--namespace={edge}", "install", "front", str(module))
     site.chart(module, {"a": "c"})
@@ -266,7 +267,6 @@ def test_a_release_elsewhere_that_nobody_of_ours_made_is_adopted(
     assert "was not made by this operator" in operator.log
     operator.stop()
     forget(module)
-    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
     assert f"{edge}/front" in site.command("plan").stdout
     run(site).stop()
     assert records(site, edge) == {}
@@ -329,6 +329,7 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
     edge, locked = f"{site.namespace}-edge", f"{site.namespace}-locked"
     for namespace in (edge, locked):
         site.kubectl("create", "namespace", namespace)
+    site.module("030-other", {"a": "b"}, values="otherEnabled: true")
     module = write(site, namespace=edge, createNamespace=True, releaseName="front")
     write(site, "020-db", namespace=locked)
     values: dict[str, object] = {
@@ -352,12 +353,11 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
         calls = len(site.helm_calls())
         with charts.operating(installation, **off) as operator:
             operator.wait_ready().wait_idle()
-            # Refused for the cluster; then three namespaces, and the one release for its watch.
-            assert lists(operator) == {"cluster": 1, "namespace": 4}
+            # Refused for the cluster; then three namespaces, and each of two releases for its watch.
+            assert lists(operator) == {"cluster": 1, "namespace": 5}
             assert len(site.helm_calls()) == calls
             operator.stop()
         forget(module)
-        site.module("030-other", {"a": "b"}, values="otherEnabled: true")
         with charts.operating(installation, **off) as operator:
             operator.wait_ready().wait_idle()
             assert names(site, "configmaps", edge) == set()

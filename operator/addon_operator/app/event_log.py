@@ -85,7 +85,7 @@ class EventLog:
             case events.ModulesDiscovered():
                 self._discovered(event)
             case events.ModuleGone():
-                self._log.warning("the module's directory is gone", module=event.module)
+                self._log.warning(f"module {event.module}: {event.path} is gone", module=event.module)
             case events.ModulesReloaded():
                 for warning in event.warnings:
                     self._log.warning(warning)

@@ -202,7 +202,7 @@ class LoneLog:
     """Shows what happens to the Lease of an operator that expects no other one."""
 
     def __init__(self, settings: settings_module.Settings, log: Logger) -> None:
-        self._work = f"for ConfigMap {settings.namespace}/{settings.config_map}"
+        self._source = f"{settings.namespace}/{settings.config_map}"
         self._log = log
         self._trouble = warn_once.WarnOnce(log)
 
@@ -211,8 +211,8 @@ class LoneLog:
         match event:
             case lease.LeaseWaiting():
                 self._log.warning(
-                    f"another operator works {self._work}: {pod_of(event.holder)}; this one begins when that "
-                    "one has ended: end it, or give this one a namespace of its own"
+                    f"another operator works for ConfigMap {self._source}: {pod_of(event.holder)}; this one "
+                    "begins when that one has ended: end it, or give this one a namespace of its own"
                 )
             case lease.LeaseHeld():
                 self._trouble.over("the Lease can be renewed again")

@@ -4,6 +4,7 @@ They are msgspec Structs, because making that many dataclasses is felt at each s
 Whoever has something to report takes ``tell: Listener`` and calls it with one of these.
 """
 
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -153,6 +154,8 @@ class ModuleFailed(ModuleEvent, frozen=True):
 
 class ModuleGone(ModuleEvent, frozen=True):
     """The directory of a module is gone."""
+
+    path: pathlib.Path
 
 
 class ModulesDiscovered(Event, frozen=True):

@@ -143,8 +143,12 @@ class ModuleStates:
         self._blamed: Mapping[str, str] = {}
         self.enabled: tuple[names.ModuleName, ...] = ()
         """Enabled modules in run order, as the last discovery found them."""
-        self.is_whole = True
-        """Whether these are the modules on disk: of a change that is wrong, some is not taken in."""
+        self.refused = ""
+        """What is wrong with what changed on disk and is not taken in; empty if all is."""
+        self.lacks = ""
+        """What is not there of the modules directories, as :attr:`.LoadedModules.lacks` says."""
+        self.withholds = False
+        """Whether the last discovery found releases to purge, and something on disk that is wrong."""
 
     def __getitem__(self, name: names.ModuleName) -> ModuleState:
         return self._states[name]

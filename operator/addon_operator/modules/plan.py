@@ -45,8 +45,8 @@ class Observed:
     """Modules whose hooks run in this process."""
     moved: frozenset[str] = frozenset()
     """Releases of modules that have another one now."""
-    is_whole: bool = True
-    """Whether the modules are those on disk: a change that was refused may hide one."""
+    hidden_by: str = ""
+    """What is wrong on disk, so that modules may be there that are not among these; empty if nothing is."""
     removals: RemovalPolicy = RemovalPolicy()
 
 
@@ -104,10 +104,29 @@ def _stages(enabled: Sequence[model.Module]) -> tuple[Stage, ...]:
 
 
 def _purges(observed: Observed) -> tuple[str, ...]:
+    return () if _hidden_by(observed) else _left_over(observed)
+
+
+def _hidden_by(observed: Observed) -> str:
+    """Say what is wrong on disk, so that nobody knows which releases are left over; empty if nothing is.
+
+    Which release is that of a module whose ``module.yaml`` cannot be read is not known.
+    """
+    return observed.hidden_by or next((module.problem for module in observed.modules if module.problem), "")
+
+
+def stays(observed: Observed) -> tuple[str, ...]:
+    """Return a sentence for each release that is not purged as long as something on disk is wrong."""
+    if not (wrong := _hidden_by(observed)):
+        return ()
+    why = f"no module directory explains it, but something on disk is wrong: {wrong}"
+    return tuple(f"release {name} stays for now: {why}" for name in _left_over(observed))
+
+
+def _left_over(observed: Observed) -> tuple[str, ...]:
+    """Return the releases that belong to no module and that the policy would have purged."""
     removals = observed.removals
-    is_known = observed.is_whole and not any(module.problem for module in observed.modules)
-    if removals.purge is PurgePolicy.OFF or not is_known:
-        # Which release is that of a module whose module.yaml cannot be read is not known.
+    if removals.purge is PurgePolicy.OFF:
         return ()
     known = {str(module.name) for module in observed.modules}
     unexplained = observed.releases.keys() - known - removals.ignored
@@ -124,13 +143,18 @@ def purge_reason(observed: Observed, release: str) -> str:
 def spared(observed: Observed) -> tuple[str, ...]:
     """Return the releases that would be purged because none of the modules is there that have releases.
 
-    More likely than that all of them went is that another directory is mounted or named.
+    More likely than that all of them went is that another directory is mounted or named. A module that was
+    started in this process is one of those that are meant. Modules that are wrong are not installed, and
+    nothing is purged beside them: they alone are no reason.
     """
     if observed.removals.allow_empty:
         return ()
+    if not observed.modules:
+        return _purges(observed)
     made = {release for release, is_ours in observed.releases.items() if is_ours}
     made -= observed.removals.ignored
     explained = {str(module.name) for module in observed.modules} | observed.moved
-    if observed.modules and (not made or made & explained):
+    is_known = bool(made & explained) or any(module.name in observed.started for module in observed.modules)
+    if not made or is_known or all(module.problem for module in observed.modules):
         return ()
-    return _purges(observed)
+    return _left_over(observed)

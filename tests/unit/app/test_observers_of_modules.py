@@ -1,5 +1,6 @@
 """What the engine does to modules, as series that come and go."""
 
+import dataclasses
 import json
 import pathlib
 from typing import cast
@@ -11,6 +12,7 @@ from addon_operator.app import event_log, observers
 from addon_operator.engine import events, state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
+from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
@@ -116,6 +118,9 @@ class Log:
     def info(self, text: str, **fields: object) -> None:
         self.lines.append(" ".join([text, *(f"{key}={value}" for key, value in fields.items())]))
 
+    def warning(self, text: str, **fields: object) -> None:
+        self.info(f"! {text}", **fields)
+
     def debug(self, text: str, **fields: object) -> None:
         """Not seen."""
 
@@ -128,13 +133,41 @@ def test_numbers_of_modules_and_runs_are_seen_at_info() -> None:
     for enabled in (3, 3, 2):
         tell(events.ModulesDiscovered(enabled, 5))
     tell(events.ModuleRan(WEB, "onStartup", 1.23456))
-    tell(events.Noted("release old is purged: no module directory explains it"))
+    tell(events.Noted("release uninstalled", "old"))
     assert log.lines == [
         "found 2 global hooks, 5 modules, 3 of them enabled",
         "found 2 global hooks, 5 modules, 2 of them enabled",
         "module run ended module=web activation=onStartup seconds=1.235",
-        "release old is purged: no module directory explains it",
+        "release uninstalled module=old",
     ]
+
+
+def test_removals_and_directories_that_are_gone_are_warnings() -> None:
+    log = Log()
+    tell = event_log.EventLog(cast("event_log.Logger", log))
+    tell(events.RemovalDue("release old is purged: no module directory explains it"))
+    tell(events.ModuleGone(WEB, pathlib.Path("modules/010-web")))
+    assert log.lines == [
+        "! release old is purged: no module directory explains it",
+        "! module web: modules/010-web is gone module=web",
+    ]
+
+
+def test_each_removal_is_an_event_on_the_config_map() -> None:
+    told: list[tuple[object, ...]] = []
+
+    class Recorder:
+        def record(self, *args: object) -> None:
+            told.append(args)
+
+    config_map = kube_events.ObjectReference("v1", "ConfigMap", "addon-operator", "addons")
+    recorder = cast("kube_events.EventWriter", Recorder())
+    tell = observers.config_events(recorder, {"ConfigMap": config_map}, lambda: "uid-1")
+    tell(events.RemovalDue("release old is purged: no module directory explains it"))
+    tell(events.Noted("release uninstalled", "old"))
+    about = dataclasses.replace(config_map, uid="uid-1")
+    purged = "Release old is purged: no module directory explains it."
+    assert told == [(about, "Warning", "Removed", purged)]
 
 
 def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info() -> None:

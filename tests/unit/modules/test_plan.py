@@ -126,4 +126,21 @@ def test_a_release_that_its_module_left_is_that_of_a_module() -> None:
 def test_nothing_is_purged_while_a_change_on_disk_is_taken_in_part_only() -> None:
     seen = observed({"web": (1, True)}, {"web": True, "old": True})
     assert plan.plan_converge(seen).purges == ("old",)
-    assert plan.plan_converge(dataclasses.replace(seen, is_whole=False)).purges == ()
+    held = dataclasses.replace(seen, hidden_by="values.yaml, line 2: no")
+    assert plan.plan_converge(held).purges == ()
+    (text,) = plan.stays(held)
+    assert text.startswith("release old stays for now: no module directory explains it, but ")
+    assert text.endswith(": values.yaml, line 2: no")
+    assert plan.stays(seen) == ()
+
+
+def test_a_module_that_runs_is_one_of_those_that_are_meant() -> None:
+    assert plan.spared(observed({"a": (1, True)}, {"mine": True}, frozenset({"a"}))) == ()
+
+
+def test_modules_that_are_wrong_neither_hide_strangers_nor_count_as_such() -> None:
+    found = observed({"a": (1, True), "b": (1, True)}, {"mine": True})
+    wrong = dataclasses.replace(found.modules[0], problem="its name is wrong")
+    assert plan.spared(dataclasses.replace(found, modules=[wrong, found.modules[1]])) == ("mine",)
+    assert plan.spared(dataclasses.replace(found, modules=[wrong])) == ()
+    assert plan.spared(dataclasses.replace(found, hidden_by="values.yaml, line 2: no")) == ("mine",)

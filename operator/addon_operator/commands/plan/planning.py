@@ -115,6 +115,7 @@ class _Planner:
         settings = parts.settings
         self._settings = settings
         self._modules = {files.module.name: files.module for files in loaded.modules}
+        self._lacks = loaded.lacks
         self._values = values
         self._manager = parts.releases
         self._charts = parts.charts
@@ -144,6 +145,7 @@ class _Planner:
         purges = plan_report.purges(observed, made) if len(chosen) == len(self._modules) else ()
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
+        self._notes += plan.stays(observed)
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         self._notes += self._shared()
         if self._has_hooks(looked_at):
@@ -175,8 +177,10 @@ class _Planner:
         return self._manager.places.of(release).namespace
 
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
+        states = state.ModuleStates(list(self._modules.values()), _ignore)
+        states.lacks = self._lacks
         found = module_discovery.discovery(
-            state.ModuleStates(list(self._modules.values()), _ignore),
+            states,
             self._values,
             self._runner,
             self._seen,

@@ -80,16 +80,17 @@ class Discovery:
         """
         observed = plan.Observed(
             modules=self._states.modules,
-            verdicts=await self._verdicts(releases.keys()),
+            verdicts={},
             releases=releases,
             started=self._states.started,
             moved=moved,
-            is_whole=self._states.is_whole,
+            hidden_by=self._states.refused or ("" if self._removals.allow_empty else self._states.lacks),
             removals=dataclasses.replace(self._removals, ignored=ignored),
         )
         if spared := plan.spared(observed):
+            # No script of a module that is not meant runs.
             raise NoModulesError(spared[::-1], observed.modules)
-        return observed
+        return dataclasses.replace(observed, verdicts=await self._verdicts(releases.keys()))
 
     async def _verdicts(self, releases: Collection[str]) -> dict[names.ModuleName, model.Verdict]:
         facts = await self._cluster.look(

@@ -69,7 +69,7 @@ class TaskFactory:
         self._releases = runner.releases
         self._definitions = definitions
         self._tell = tell
-        self._removals: frozenset[str] = frozenset()
+        self._removals: frozenset[events.Event] = frozenset()
 
     @property
     def global_hooks(self) -> Sequence[state.Hook]:
@@ -120,13 +120,16 @@ class TaskFactory:
         )
 
     def _tell_of_removals(self, observed: plan.Observed, made: plan.ConvergePlan) -> None:
-        """Report each removal once, as long as it is due."""
-        due = {f"module {name} is deleted": made.verdicts[name].reason for name in made.deletes}
-        due |= {f"release {name} is purged": plan.purge_reason(observed, name) for name in made.purges}
-        for what, reason in due.items():
-            if what not in self._removals:
-                self._tell(events.RemovalDue(f"{what}: {reason}"))
-        self._removals = frozenset(due)
+        """Report each removal, and each that is put off, once as long as it is due."""
+        deletes = (f"module {name} is deleted: {made.verdicts[name].reason}" for name in made.deletes)
+        purges = (f"release {name} is purged: {plan.purge_reason(observed, name)}" for name in made.purges)
+        due: list[events.Event] = [events.RemovalDue(text) for text in (*deletes, *purges)]
+        stays = [events.Warned(text) for text in plan.stays(observed)]
+        for event in (*due, *stays):
+            if event not in self._removals:
+                self._tell(event)
+        self._removals = frozenset((*due, *stays))
+        self._states.withholds = bool(stays)
 
     async def ensure_crds(self, enabled: Sequence[names.ModuleName], activation: str) -> Sequence[tasks.Task]:
         """Make one task per enabled module whose CustomResourceDefinitions are to be applied."""

@@ -1,6 +1,8 @@
 """Which directories hold modules, and what the modules there are called."""
 
+import os
 import pathlib
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -40,15 +42,48 @@ def of(directory: pathlib.Path) -> Iterator[pathlib.Path]:
     return (
         entry
         for entry in entries
-        if entry.is_dir() and not entry.name.startswith(".") and entry.name not in parts
+        if not entry.name.startswith(".") and entry.name not in parts and _is_directory(entry)
     )
+
+
+def _is_directory(entry: pathlib.Path) -> bool:
+    """Say whether it is one, or may be: only what is not there itself is gone.
+
+    A link to a volume that is not mounted leads nowhere, say.
+    """
+    try:
+        return stat.S_ISDIR(entry.stat().st_mode)
+    except OSError:
+        return os.path.lexists(entry)
+
+
+def unreachable(path: pathlib.Path) -> str:
+    """Say why what lies there cannot be reached; empty if it can."""
+    try:
+        path.stat()
+    except OSError as error:
+        if path.is_symlink():
+            return f"{path} is a link to {path.readlink()}, which leads nowhere; correct it, or remove it"
+        return f"{path} cannot be read: {error.strerror}"
+    return ""
 
 
 def parts_of_module(directory: pathlib.Path) -> list[str]:
     """Return the directories that belong to a module and lie beside files of one, by name."""
     if not any((directory / name).is_file() for name in _FILES):
         return []
-    return sorted(name for name in _PARTS if (directory / name).is_dir())
+    return sorted(name for name in _PARTS if (directory / name).is_dir() and not _is_module(directory / name))
+
+
+def _is_module(part: pathlib.Path) -> bool:
+    """Say whether what is named like a part of a module is a module, which must not be lost.
+
+    The chart of a module has the files of one.
+    """
+    is_chart = part.name == module_config.CHART_DIRECTORY
+    return not is_chart and any(
+        (part / name).exists() for name in (*_FILES_OF_A_MODULE, "templates", "enabled")
+    )
 
 
 def passed_over(directory: pathlib.Path) -> Iterator[str]:

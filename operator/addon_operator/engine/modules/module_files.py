@@ -56,6 +56,19 @@ class LoadedModules:
     namespace: str = ""
     """That of the operator; empty where it is not known."""
 
+    @property
+    def lacks(self) -> str:
+        """Which of several directories hold no module, as one whose mount is missing; empty if none."""
+        filled = {files.module.path.parent for files in self.modules}
+        directories = [pathlib.Path(each.source).parent for each in self.common]
+        empty = ", ".join(str(path) for path in directories if path not in filled)
+        if not empty or not filled:
+            return ""
+        return (
+            f"{empty} in MODULES_DIR holds no module: see that it is mounted, leave it out, or set "
+            "ALLOW_EMPTY_MODULES=true"
+        )
+
     def store(self, inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
         """Make a store of these files; ``inspector`` checks what is put into it."""
         values = [files.values for files in self.modules]
@@ -184,6 +197,7 @@ def module_of(
     order = wrong.attempt(lambda: names.directory_order(path.name), None)
     config = wrong.attempt(lambda: _module_config(known, path / module_config.FILE), module_config.NOTHING)
     stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
+    wrong.add(module_directories.unreachable(path))
     for problem in _not_directories(path):
         wrong.add(problem)
     wrong.add(wrong.attempt(lambda: _chart_problem(path, stock), ""))

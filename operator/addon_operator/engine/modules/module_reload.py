@@ -87,17 +87,18 @@ class ModuleReload:
         now = await self._observe(self._values.with_files(*files), modules)
         reaction = self._reaction(before, now, loading.touched)
         self._values.set_files(*files)
-        self._states.is_whole = loading.is_whole
-        for gone in self._states.replace(modules):
+        is_due = self._states.withholds and not loading.refused and not loaded.lacks
+        self._states.refused, self._states.lacks = loading.refused, loaded.lacks
+        for gone in sorted(self._states.replace(modules)):
             self._end(gone)
-            self._tell(events.ModuleGone(gone))
+            self._tell(events.ModuleGone(gone, before.modules[gone].path))
         if set(before.modules) != set(self._values.modules):
             await self._configuration.set_modules()
         for name in sorted(loading.touched):
             await self._renew_hooks(name)
         if loading.touched:
             self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
-        return reaction
+        return reactions.Reaction(converge=True) if is_due else reaction
 
     async def _renew_hooks(self, name: names.ModuleName) -> None:
         try:

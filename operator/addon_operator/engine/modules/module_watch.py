@@ -30,6 +30,8 @@ _SHARE: Final = 0.05
 Fingerprint = NewType("Fingerprint", bytes)
 """Equal as long as names, sizes, modes and times of change of a file or of all files of a directory are."""
 
+GONE_LOOKS: Final = 5
+"""Looks in a row that show that something is gone, before it counts as gone: it may be written anew."""
 _PASSED: Final = frozenset({"__pycache__", "venv", "node_modules"})
 _PASSED_SUFFIXES: Final = (".pyc", "~", ".swp", ".tmp")
 
@@ -42,6 +44,12 @@ class Scan:
     """``values.yaml`` of each modules directory, by the directory."""
     modules: Mapping[pathlib.Path, Fingerprint]
     """Each module's directory."""
+    with_values: frozenset[pathlib.Path] = frozenset()
+    """Those whose ``values.yaml`` is there and not empty: it may be what enables the module."""
+
+    def is_less_than(self, before: "Scan") -> bool:
+        """Say whether something is gone that was there, and whose end would be the end of a release."""
+        return not before.modules.keys() <= self.modules.keys() or not before.with_values <= self.with_values
 
     def of(self, directory: pathlib.Path) -> list[pathlib.Path]:
         """Return the directories of modules in a modules directory, by name."""
@@ -57,7 +65,15 @@ def scan(directories: Sequence[pathlib.Path]) -> Scan:
     return Scan(
         {directory: _of_file(directory / module_files.VALUES_FILE) for directory in directories},
         {path: _of_directory(path) for path in modules},
+        frozenset(path for path in modules if _is_filled(path / module_files.VALUES_FILE)),
     )
+
+
+def _is_filled(path: pathlib.Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def _of_file(path: pathlib.Path) -> Fingerprint:
@@ -144,8 +160,8 @@ class Loading:
     """Modules that are new or whose directory changed, and could be read."""
     problems: tuple[str, ...] = ()
     """What was wrong and therefore left as it was, one sentence each."""
-    is_whole: bool = True
-    """Whether all that is on disk is loaded: nothing was left as it was, now or before."""
+    refused: str = ""
+    """What is wrong with what was left as it was, now or before; empty if all that is on disk is loaded."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -178,8 +194,8 @@ class ModuleLoader:
         self._contents: dict[pathlib.Path, Fingerprint | None] = {}
         self._refused: dict[pathlib.Path, str] = {}
         """Modules that changed and cannot stand beside the others, and why."""
-        self._left: set[pathlib.Path] = set()
-        """Directories, and those with common values, that hold something else than what is loaded."""
+        self._left: dict[pathlib.Path, str] = {}
+        """Directories of modules and of common values that hold something else than is loaded, and why."""
         self._problems: list[str] = []
         self._touched: set[names.ModuleName] = set()
         self._before = (loaded, first, self._contents, self._refused, self._left)
@@ -201,16 +217,16 @@ class ModuleLoader:
         self._problems, self._touched = [], set()
         # It keeps what it compiled, for schemas that may be gone the next time.
         self._evaluator = cel_rules.CelEvaluator()
-        self._before = (self._loaded, self._last, dict(self._contents), self._refused, set(self._left))
+        self._before = (self._loaded, self._last, dict(self._contents), self._refused, dict(self._left))
         try:
             self._loaded, self._last = self._read(now), now
         except Exception as error:  # noqa: BLE001 - a change is taken as a whole, or not at all
             self._problems.append(module_problems.told(error, self._directories[0]))
             self._touched.clear()
             self.undo()
-            return Loading(self._loaded, frozenset(), tuple(self._problems), is_whole=False)
-        is_whole = not self._left and not self._refused
-        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems), is_whole)
+            return Loading(self._loaded, frozenset(), tuple(self._problems), self._problems[-1])
+        refused = "; ".join((*self._left.values(), *self._refused.values()))
+        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems), refused)
 
     def undo(self) -> None:
         """Forget the last reading, of which nothing was taken in: what changed has yet to be read."""
@@ -218,20 +234,19 @@ class ModuleLoader:
 
     def _read(self, now: Scan) -> module_files.LoadedModules:
         gone = self._last.modules.keys() - now.modules.keys()
-        self._left -= gone
         for path in gone:
             # What comes back is new, whatever it holds.
             self._contents.pop(path, None)
+            self._left.pop(path, None)
         kept = {files.module.path: files for files in self._loaded.modules}
         common = [
             self._common(now, *each) for each in zip(self._directories, self._loaded.common, strict=True)
         ]
         shared = dataclasses.replace(self._loaded, common=tuple(common))
         found = [
-            files
+            self._module(now, path, values, shared, kept.get(path))
             for directory, values in zip(self._directories, common, strict=True)
             for path in now.of(directory)
-            if (files := self._module(now, path, values, shared, kept.get(path))) is not None
         ]
         self._refuse_new_problems(found, kept)
         return dataclasses.replace(shared, modules=tuple(module_files.in_run_order(found, shared.namespace)))
@@ -260,12 +275,12 @@ class ModuleLoader:
     def _common(self, now: Scan, directory: pathlib.Path, kept: sources.ValuesFile) -> sources.ValuesFile:
         if now.common[directory] == self._last.common.get(directory):
             return kept
-        self._left.discard(directory)
+        self._left.pop(directory, None)
         try:
             return module_files.common_values(directory)
         except errors.ConfigurationError as error:
             self._problems.append(str(error))
-            self._left.add(directory)
+            self._left[directory] = str(error)
             return kept
 
     def _module(
@@ -275,31 +290,40 @@ class ModuleLoader:
         common: sources.ValuesFile,
         shared: module_files.LoadedModules,
         kept: module_files.ModuleFiles | None,
-    ) -> module_files.ModuleFiles | None:
+    ) -> module_files.ModuleFiles:
         before = self._last.modules.get(path)
         is_same = before is not None and (now.modules[path] == before or self._is_as_before(path))
-        # What was refused because of other modules may be right now.
-        is_same = is_same and path not in self._refused
-        if is_same and kept is not None and kept.module.problem:
-            # The reason may be another module, which changed.
-            kept = self._read_module(now, path, common, shared)
-        if is_same and (kept is None or kept.values.common is common):
-            return kept
-        if is_same and kept is not None:
+        # What was refused because of other modules, or of the ConfigMap, may be right now.
+        is_same = is_same and path not in self._refused and path not in self._left
+        if kept is not None and is_same and not kept.module.problem:
+            if kept.values.common is common:
+                return kept
             files = dataclasses.replace(kept, values=dataclasses.replace(kept.values, common=common))
         else:
+            # It changed, it is new, it is back, or it was wrong because of another module.
             files = self._read_module(now, path, common, shared)
-        self._left.discard(path)
         if not files.module.problem and (refused := self._check(shared, files)):
             files = module_files.refused(files, refused)
-        if files.module.problem:
-            problem = files.module.problem
-            if kept is None or kept.module.problem != problem:
-                self._problems.append(problem)
-            if kept is not None and not kept.module.problem:
-                self._left.add(path)
-                return kept
-        if not is_same:
+        return self._taken_or_left(path, files, kept, is_same=is_same)
+
+    def _taken_or_left(
+        self,
+        path: pathlib.Path,
+        files: module_files.ModuleFiles,
+        kept: module_files.ModuleFiles | None,
+        *,
+        is_same: bool,
+    ) -> module_files.ModuleFiles:
+        """Take in what was read, or leave the module as it was; a new one is there, whatever is wrong."""
+        problem, before = files.module.problem, self._left.pop(path, "")
+        if kept is not None and kept.module.problem:
+            before = kept.module.problem
+        if problem and problem != before:
+            self._problems.append(problem)
+        if problem and kept is not None and not kept.module.problem:
+            self._left[path] = problem
+            return kept
+        if kept is None or not is_same:
             self._touched.add(files.module.name)
         return files
 
@@ -342,6 +366,7 @@ class ModuleWatch:
         self._refused = refused
         self._sleep = sleep
         self._trouble = ""
+        self._looks = 0
 
     async def work(self) -> None:
         """Look again and again, until cancelled."""
@@ -355,12 +380,19 @@ class ModuleWatch:
             pause = max(INTERVAL, (time.monotonic() - began) / _SHARE)
 
     async def look(self) -> None:
-        """Look once; hand a change over when the look after it shows the same."""
+        """Look once; hand a change over when the look after it shows the same.
+
+        Something that goes has to be gone for longer.
+        """
         now = await self._scan()
         if now is None or now == self._taken:
+            self._seen = self._taken
             return
         if now != self._seen:
-            self._seen = now
+            self._seen, self._looks = now, 0
+            return
+        self._looks += 1
+        if now.is_less_than(self._taken) and self._looks < GONE_LOOKS:
             return
         self._taken = now
         loading = await asyncio.to_thread(self._loader.load, now)

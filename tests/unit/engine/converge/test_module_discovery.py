@@ -78,13 +78,17 @@ class Bench:
         config = module_config.ModuleConfig(requires=requires or module_config.Requirements())
         self.modules.append(model.Module(ModuleName(name), order, path, enabled_script=script, config=config))
 
-    async def observe(self, config: Mapping[str, str] | None = None) -> plan.Observed:
+    async def observe(
+        self, config: Mapping[str, str] | None = None, refused: str = "", lacks: str = ""
+    ) -> plan.Observed:
         common = sources.parse_common_values(COMMON, "modules/values.yaml")
         names = [module.name for module in self.modules]
         values = store.ValuesStore([store.ModuleValues(name, common) for name in names], [common])
         values.set_config(sources.ConfigMapReader(names, "ConfigMap a/b").read(config or {}).usable())
+        states = state.ModuleStates(self.modules, fakes.ignore)
+        states.refused, states.lacks = refused, lacks
         found = module_discovery.Discovery(
-            state.ModuleStates(self.modules, fakes.ignore),
+            states,
             values,
             cast("hook_runner.HookRunner", self.scripts),
             plan.RemovalPolicy(self.purge, allow_empty=self.allow_empty),
@@ -181,6 +185,28 @@ async def test_no_module_at_all_is_an_error_as_long_as_releases_would_be_purged(
         await bench.observe()
     bench.purge = plan.PurgePolicy.OFF
     assert plan.plan_converge(await bench.observe()).purges == ()
+
+
+async def test_modules_that_are_all_strangers_are_an_error_before_a_script_of_them_runs(bench: Bench) -> None:
+    bench.module("db")
+    bench.purge = plan.PurgePolicy.OWN
+    with pytest.raises(module_discovery.NoModulesError, match=r"holds other modules \(db\) than .* \(web\)"):
+        await bench.observe({"dbEnabled": "true"})
+    assert bench.scripts.seen == {}
+
+
+async def test_what_is_refused_or_lacking_on_disk_holds_back_what_would_be_purged(bench: Bench) -> None:
+    bench.module("web")
+    for refused, lacks in (("values.yaml is wrong", ""), ("", "modules/team holds no module")):
+        observed = await bench.observe({"webEnabled": "false"}, refused, lacks)
+        assert plan.plan_converge(observed).purges == ()
+        (text,) = plan.stays(observed)
+        assert text.endswith(refused + lacks)
+    bench.allow_empty = True
+    observed = await bench.observe({"webEnabled": "false"}, lacks="modules/team holds no module")
+    assert plan.plan_converge(observed).purges == ("foreign",)
+    observed = await bench.observe({"webEnabled": "false"}, refused="values.yaml is wrong")
+    assert plan.plan_converge(observed).purges == ()
 
 
 async def test_releases_are_purged_without_any_module_if_that_is_meant(bench: Bench) -> None:

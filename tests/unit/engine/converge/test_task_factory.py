@@ -1,5 +1,6 @@
 """The tasks that a converge is made of."""
 
+import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import cast
@@ -46,6 +47,9 @@ class Releases:
 
     async def remove(self, release: str) -> None:
         self.removed.append(release)
+
+    def follow(self, modules: object) -> None:
+        """Nothing is watched."""
 
     ignored: frozenset[str] = frozenset()
 
@@ -94,6 +98,45 @@ async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
     with pytest.raises(type(error)):
         await task.run(task)
     assert (len(heard.of(events.DiscoveryFailed)), states[WEB].last_error) == (1, shown)
+
+
+class Found:
+    """A discovery that finds what a test says."""
+
+    def __init__(self, observed: plan.Observed) -> None:
+        self.observed = observed
+
+    async def observe(self, *_: object) -> plan.Observed:
+        return self.observed
+
+
+async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
+    module = model.Module(WEB, 10, pathlib.Path("010-web"))
+    states = state.ModuleStates([module], fakes.ignore)
+    verdict = model.Verdict(WEB, enabled=False, reason="no one wants it")
+    found = Found(plan.Observed([module], {WEB: verdict}, {"web": True, "old": True}))
+    heard = fakes.Heard()
+    made = factory(states, cast("Discovery", found), Releases(), heard)
+
+    async def told() -> list[str]:
+        before = len(heard)
+        task = made.discover("onStartup", lambda _plan: None)
+        await task.run(task)
+        of_removals = (events.RemovalDue, events.Warned)
+        return [event.text for event in heard[before:] if isinstance(event, of_removals)]
+
+    assert await told() == [
+        "module web is deleted: no one wants it",
+        "release old is purged: no module directory explains it, and an addon-operator made it",
+    ]
+    assert (await told(), states.withholds) == ([], False)
+    found.observed = dataclasses.replace(found.observed, hidden_by="values.yaml, line 2: no")
+    [line] = await told()
+    assert line.startswith(
+        "release old stays for now: no module directory explains it, but something on disk"
+    )
+    assert line.endswith(" is wrong: values.yaml, line 2: no")
+    assert (await told(), states.withholds) == ([], True)
 
 
 async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs() -> None:

@@ -56,3 +56,31 @@ def test_modules_may_have_any_name_where_nothing_says_otherwise(
     make(tmp_path, "README.md", *paths)
     found = [path.name for path in module_directories.listed(tmp_path)]
     assert found == sorted({path.split("/")[0] for path in paths if "/" in path})
+
+
+def test_a_module_with_the_name_of_a_part_is_a_module(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "values.yaml", "crds/Chart.yaml", "charts/templates/a.yaml", "010-web/x", "hooks/a.sh")
+    assert [path.name for path in module_directories.listed(tmp_path)] == ["010-web", "charts", "crds"]
+
+
+def test_a_link_that_leads_nowhere_is_a_module_that_is_wrong(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "010-a").symlink_to(tmp_path / "volume")
+    (tmp_path / "020-b").symlink_to(tmp_path / "020-b")
+    (tmp_path / "README.md").touch()
+    first, second = module_files.load([tmp_path], 1).modules
+    assert first.module.name == "a"
+    assert first.module.problem == (
+        f"{tmp_path}/010-a is a link to {tmp_path}/volume, which leads nowhere; correct it, or remove it"
+    )
+    assert "which leads nowhere" in second.module.problem
+
+
+def test_one_of_several_directories_without_a_module_is_told(tmp_path: pathlib.Path) -> None:
+    base, team = make(tmp_path / "base", "010-web/values.yaml"), tmp_path / "team"
+    team.mkdir()
+    lacks = module_files.load([base, team], 1).lacks
+    assert lacks.startswith(
+        f"{team} in MODULES_DIR holds no module: see that it is mounted, leave it out, or"
+    )
+    assert module_files.load([base], 1).lacks == ""
+    assert module_files.load([team], 1).lacks == "", "that is another question"

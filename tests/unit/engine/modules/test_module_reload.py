@@ -95,8 +95,8 @@ class Bench:
     async def changed(self) -> reactions.Reaction | None:
         """What follows from the changes so far, once they have come to rest."""
         before = len(self.reactions)
-        await self.watch.look()
-        await self.watch.look()
+        for _ in range(1 + module_watch.GONE_LOOKS):
+            await self.watch.look()
         return self.reactions[-1] if len(self.reactions) > before else None
 
     def own(self, module: ModuleName) -> object:
@@ -105,7 +105,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: pathlib.Path) -> Bench:
-    return Bench(tmp_path)
+    return Bench(tmp_path / "modules")
 
 
 async def test_without_a_change_nothing_is_read(bench: Bench) -> None:
@@ -322,6 +322,98 @@ async def test_requirements_that_can_never_be_met_are_refused_until_they_can(ben
     assert await bench.changed() == reactions.Reaction(converge=True)
     assert bench.states[WEB].module.config.requires.modules == (DB,)
     assert bench.states[WEB].module.problem == ""
+
+
+async def test_a_module_that_comes_back_as_it_was_is_new_again(bench: Bench) -> None:
+    web, away = bench.root / "010-web", bench.root.with_name("away")
+    # It is compared by its contents from now on, as after a checkout of Git.
+    bench.loader.learn()
+    for _ in range(2):
+        web.rename(away)
+        assert await bench.changed() == reactions.Reaction(converge=True)
+        assert WEB not in bench.values.modules
+        away.rename(web)
+        assert await bench.changed() == reactions.Reaction(converge=True)
+        assert bench.own(WEB) == {"size": 1}
+    assert bench.told == ["-web", "web"] * 2
+
+
+async def test_the_only_module_comes_back_too(bench: Bench) -> None:
+    away = bench.root.with_name("away")
+    away.mkdir()
+    for name in ("010-web", "020-db"):
+        (bench.root / name).rename(away / name)
+    await bench.changed()
+    assert not bench.states.modules
+    (away / "010-web").rename(bench.root / "010-web")
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert [module.name for module in bench.states.modules] == [WEB]
+
+
+async def test_what_goes_is_gone_only_after_a_while(bench: Bench) -> None:
+    (bench.root / "020-db").rename(bench.root.with_name("away"))
+    for _ in range(module_watch.GONE_LOOKS):
+        await bench.watch.look()
+    assert bench.reactions == []
+    bench.root.with_name("away").rename(bench.root / "020-db")
+    assert await bench.changed() is None, "it was back in time"
+    bench.write("010-web/values.yaml", "")
+    for _ in range(module_watch.GONE_LOOKS):
+        await bench.watch.look()
+    assert bench.reactions == [], "what enables it is written anew, perhaps"
+    await bench.watch.look()
+    assert bench.reactions == [reactions.Reaction(converge=True)]
+
+
+async def test_a_module_whose_new_directory_is_refused_is_not_taken_for_gone(bench: Bench) -> None:
+    bench.values.set_config(sources.ConfigValues({values_key(WEB): {"size": 7}}))
+    bench.write("010-web/openapi/config-values.yaml", SCHEMA % 5)
+    (bench.root / "010-web").rename(bench.root / "030-web")
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert "ConfigMap would no longer be valid" in bench.states[WEB].module.problem
+    assert bench.ended == []
+    assert bench.own(WEB) == {"size": 7}
+    bench.write("030-web/openapi/config-values.yaml", SCHEMA % 10)
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert bench.states[WEB].module.problem == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("010-web/values.yaml", "web: ["), ("values.yaml", "Wrong: 1")], ids=["own", "common"]
+)
+async def test_as_long_as_something_is_refused_the_states_say_so(bench: Bench, name: str, text: str) -> None:
+    good = (bench.root / name).read_text()
+    bench.write(name, text)
+    (bench.root / "020-db").rename(bench.root.with_name("away"))
+    assert await bench.changed() == reactions.Reaction(converge=True)
+    assert name in bench.states.refused
+    bench.write("030-new/values.yaml", "newEnabled: true")
+    await bench.changed()
+    assert name in bench.states.refused
+    assert len(bench.refusals) == 1
+    bench.states.withholds = True
+    bench.write(name, good)
+    assert await bench.changed() == reactions.Reaction(converge=True), "what was withheld is due"
+    assert bench.states.refused == ""
+
+
+async def test_a_change_that_is_refused_as_a_whole_is_said_of_the_states(bench: Bench) -> None:
+    bench.write("030-web/values.yaml", "")
+    (bench.root / "020-db").rename(bench.root.with_name("away"))
+    await bench.changed()
+    assert "two directories hold a module named 'web'" in bench.states.refused
+    assert DB in bench.values.modules
+
+
+async def test_a_module_whose_link_leads_nowhere_is_wrong_and_not_gone(bench: Bench) -> None:
+    away = bench.root.with_name("away")
+    (bench.root / "020-db").rename(away)
+    (bench.root / "020-db").symlink_to(away)
+    await bench.changed()
+    away.rename(bench.root.with_name("elsewhere"))
+    await bench.changed()
+    assert DB in bench.values.modules
+    assert f"{bench.root / '020-db'} is a link to {away}, which leads nowhere" in bench.states.refused
 
 
 async def test_a_module_whose_required_module_is_gone_fails_until_that_is_back(bench: Bench) -> None:

@@ -162,19 +162,19 @@ def test_what_is_refused_of_a_change_keeps_it_from_being_whole_until_it_is_right
     (modules / "010-web" / "values.yaml").write_text("web: [")
     (modules / "020-db").rmdir()
     half = loader.load(module_watch.scan([modules]))
-    assert (names_of(half), half.is_whole) == (["web"], False)
+    assert (names_of(half), bool(half.refused)) == (["web"], True)
     (modules / "030-api").mkdir()
-    assert not loader.load(module_watch.scan([modules])).is_whole, "another change does not mend it"
+    assert loader.load(module_watch.scan([modules])).refused, "another change does not mend it"
     (modules / "010-web" / "values.yaml").write_text("web: {}")
-    assert loader.load(module_watch.scan([modules])).is_whole
+    assert not loader.load(module_watch.scan([modules])).refused
 
 
 def test_common_values_that_are_wrong_keep_a_change_from_being_whole(modules: pathlib.Path) -> None:
     loader = loader_of(modules)
     (modules / "values.yaml").write_text("global: [")
-    assert not loader.load(module_watch.scan([modules])).is_whole
+    assert loader.load(module_watch.scan([modules])).refused
     (modules / "values.yaml").write_text("global: {}")
-    assert loader.load(module_watch.scan([modules])).is_whole
+    assert not loader.load(module_watch.scan([modules])).refused
 
 
 def test_a_new_module_that_is_refused_is_there_with_its_problem(modules: pathlib.Path) -> None:

@@ -146,7 +146,8 @@ class Story:
             f"  kubectl -n {demo_stage.NAMESPACE} get all",
             f"  helm -n {demo_stage.NAMESPACE} list",
             "  tail -f .demo/operator.log",
-            f"  {operator.url}/metrics",
+            "  .venv/bin/addon-operator module list --debug-unix-socket .demo/debug.socket",
+            f"  {operator.url}/ in a browser: what it does; {operator.url}/metrics for Prometheus",
             "Ctrl-C ends the operator and removes the cluster.",
         ):
             self._screen.note(line)

@@ -67,7 +67,7 @@ def test_a_registry_that_is_away_holds_up_only_modules_whose_chart_is_not_in_the
         assert "Failed" in found
         assert f"module web: cannot pull chart upstream 1.2.3 of {registry.address}: " in found
         assert (
-            "connection refused; it is tried again; check that the operator reaches the repository" in found
+            "refuses connections; it is tried again; check that the operator reaches the repository" in found
         )
         assert (site.revisions(), pulling.cached(site)) == ({"db": 1}, [])
     finally:

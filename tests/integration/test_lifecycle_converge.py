@@ -106,12 +106,13 @@ def test_a_renamed_module_is_a_new_one_whose_objects_are_there_in_the_end(site: 
     template = web / "templates" / "shared.yaml"
     template.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {a: b}\n")
     site.hook(web, "life.sh", {"onStartup": 1, "beforeDeleteHelm": 1, "afterDeleteHelm": 1})
+    site.module("020-stays", {"color": "green"}, values="staysEnabled: true")
     site.start().wait_ready().stop()
     renamed = web.rename(site.modules / "010-site")
     (renamed / "values.yaml").write_text("siteEnabled: true")
     assert "module site takes over ConfigMap shared from release web" in site.command("plan").stderr
     operator = site.start().wait_ready()
-    operator.wait_until(lambda: set(site.revisions()) == {"site"} and site.data("shared"), "healed")
+    operator.wait_until(lambda: set(site.revisions()) == {"site", "stays"} and site.data("shared"), "healed")
     operator.wait_idle()
     assert site.data("web") is None
     assert site.labels() == ["life.sh onStartup"] * 2, "there is no module any more that could run hooks"

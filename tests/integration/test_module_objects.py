@@ -84,7 +84,7 @@ def test_objects_follow_what_becomes_of_modules(modules: Modules) -> None:
     directory = next(modules.site.modules.iterdir())
     directory = directory.rename(directory.with_name("010-api"))
     (directory / "values.yaml").write_text("apiEnabled: true\n")
-    operator = modules.site.start()
+    operator = modules.site.start(ALLOW_EMPTY_MODULES="true")
     status = modules.wait(operator, "api", Ready="True")
     assert status["lastRun"] >= before["lastRun"]
     operator.wait_until(lambda: modules.get("web") is None, "the object of a module that is gone is deleted")

@@ -140,7 +140,7 @@ def test_a_stock_chart_that_varies_is_healed_restarted_and_removed_like_one_of_o
     operator.stop()
     module.rename(site.root / "gone")
     site.module("020-db", {"a": "b"}, values="dbEnabled: true")
-    operator = site.start().wait_ready().wait_idle()
+    operator = site.start(ALLOW_EMPTY_MODULES="true").wait_ready().wait_idle()
     try:
         operator_process.wait_until(lambda: site.revisions() == {"db": 1}, "the release is purged")
         assert site.data("web-seen") is None

@@ -1,5 +1,6 @@
 """The command line: a table of verbs, each in a file of its own that is imported when it is used."""
 
+import errno
 import importlib
 import os
 import sys
@@ -10,6 +11,7 @@ import click
 from click import shell_completion
 
 import addon_operator
+from addon_operator.cli import tables
 from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -125,6 +127,7 @@ def main(args: Sequence[str] | None = None) -> None:
         result: Any = cli.main(
             args=None if args is None else list(args), prog_name=PROGRAM, standalone_mode=False, color=color
         )
+        sys.stdout.flush()
         sys.exit(result if isinstance(result, int) else 0)
     except errors.AddonOperatorError as error:
         _fail(str(error), color=color)
@@ -136,10 +139,23 @@ def main(args: Sequence[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
         sys.exit(EXIT_ERROR)
+    except OSError as error:
+        if error.errno not in _OF_OUTPUT or error.filename is not None:
+            raise
+        _write_no_more()
+        _fail(f"the output cannot be written: {error.strerror}", color=color)
+
+
+_OF_OUTPUT: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def _write_no_more() -> None:
+    """Have nothing fail once more at the end: what was printed is still in a buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, *, color: bool | None) -> None:
-    click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", err=True, color=color)
+    tables.show_error(message, color)
     sys.exit(EXIT_ERROR)

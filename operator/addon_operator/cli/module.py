@@ -8,11 +8,14 @@ from typing import Final
 import click
 
 from addon_operator.cli import debug, tables, values
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 
-_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "reason", "last error")
-_WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", _COLUMNS[-1])
+_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "last error", "reason")
+_WIDE_COLUMNS: Final = (*_COLUMNS[:-2], "shared objects", *_COLUMNS[-2:])
 _SHARED_SHOWN: Final = 5
+_HEAD: Final = 12
+EXIT_TROUBLE: Final = 2
+"""As diff(1): 0 without differences, 1 with some."""
 _STYLES: Final = {"Ready": "green", "Failed": "red", "Running": "cyan", "Disabled": "dim"}
 _RESOURCE_COLUMNS: Final = ("MODULE", "STATE", "resource", "reason")
 
@@ -74,12 +77,21 @@ def render(
     diff: bool,
     show_sensitive: bool,
     socket: str | None,
-) -> None:
-    """Print the manifest that the chart of MODULE renders to with the current values."""
+) -> int:
+    """Print the manifest that the chart of MODULE renders to with the current values.
+
+    With --diff, the exit code is that of diff: 0 without differences, 1 with some, 2 for an error.
+    """
     query = debug.query(**{"diff": diff, debug.SHOW_SENSITIVE: show_sensitive})
-    click.echo(
-        debug.client(socket, is_slow=True).get_text(debug.module_path(module, "render"), query), nl=False
-    )
+    try:
+        text = debug.client(socket, is_slow=True).get_text(debug.module_path(module, "render"), query)
+    except errors.AddonOperatorError as error:
+        if not diff:
+            raise
+        tables.show_error(str(error))
+        return EXIT_TROUBLE
+    click.echo(text, nl=False)
+    return int(diff and bool(text.strip()))
 
 
 @module.command()
@@ -167,21 +179,26 @@ def _requirements(found: debug.Document) -> str:
 
 
 def _row(found: debug.Document) -> tuple[str, ...]:
-    waiting = debug.waiting_texts(found.get("waitingBindings", ()))
+    waiting = [*_waits(found), *debug.waiting_texts(found.get("waitingBindings", ()))]
     return (
         found["name"],
         str(found["order"]),
         found["state"],
         debug.ago(found["lastRun"]),
-        found["reason"],
         debug.one_line("; ".join(filter(None, [found["lastError"], *waiting]))),
+        found["reason"],
     )
 
 
+def _waits(found: debug.Document) -> list[str]:
+    others = found.get("waitsFor")
+    return [f"waits for {', '.join(others)}"] if others else []
+
+
 def _wide_row(found: debug.Document) -> tuple[str, ...]:
-    *first, last = _row(found)
+    *first, error, reason = _row(found)
     shared = [debug.shared_text(each) for each in found.get("sharedObjects", ())]
-    return (*first, names.listed(shared, _SHARED_SHOWN) or "-", last)
+    return (*first, names.listed(shared, _SHARED_SHOWN) or "-", error, reason)
 
 
 def _style(row: Sequence[str]) -> str:
@@ -219,18 +236,21 @@ def _description_head(found: debug.Document) -> Iterator[str]:
     title = "" if found["release"] == found["name"] else found["release"]
     revision = "" if found["revision"] is None else f"revision {found['revision']}"
     release = ", ".join(filter(None, (title, revision))) or "-"
+    chart, namespace = found.get("chart"), found.get("namespace")
     for name, value in (
         ("Name", found["name"]),
-        *((("About", found["description"]),) if found["description"] else ()),
+        *((("Description", found["description"]),) if found["description"] else ()),
         ("State", found["state"]),
         ("Reason", found["reason"]),
         ("Order", found["order"]),
         *((("Requires", required),) if (required := _requirements(found)) else ()),
+        *((("Chart", chart),) if chart else ()),
         ("Release", release),
+        *((("Namespace", namespace),) if namespace else ()),
         ("Last run", _moment(found["lastRun"])),
         ("Next try", found["nextTry"] or "-"),
     ):
-        yield f"{name + ':':<10} {value}"
+        yield f"{name + ':':<{_HEAD}} {value}"
 
 
 def _moment(moment: str | None) -> str:
@@ -244,7 +264,7 @@ def _sections(found: debug.Document) -> Iterator[str]:
     hooks = found["hooks"]
     lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
     yield from _section("Hooks", lines)
-    yield from _section("Waiting", debug.waiting_texts(found["waitingBindings"]))
+    yield from _section("Waiting", [*_waits(found), *debug.waiting_texts(found["waitingBindings"])])
     yield from _section("Shared objects", [debug.shared_text(each) for each in found["sharedObjects"]])
     yield from _section("Absent objects", found["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(found["restoredObjects"].items())]

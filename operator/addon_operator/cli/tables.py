@@ -72,13 +72,21 @@ def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
 
 
 def one_line_each(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the rows with their last cells cut to what fits into the terminal, or else to a line."""
+    """Return the rows with their last two cells cut to what fits into the terminal, or else to a line.
+
+    The last but one goes first: of the last one, a beginning is shown where there is no room for both.
+    """
     import rich.cells
 
-    others = list(zip(columns, *rows, strict=True))[:-1]
-    used = sum(max(map(rich.cells.cell_len, cells)) + _GAP for cells in others)
-    room = max(_FOLDED_WIDTH, min(_LINE_WIDTH, console().width - used))
-    return [(*row[:-1], _cut(row[-1], room)) for row in rows]
+    *others, first, last = (
+        max(map(rich.cells.cell_len, cells)) + _GAP for cells in zip(columns, *rows, strict=True)
+    )
+    room = max(2 * _FOLDED_WIDTH, min(_LINE_WIDTH, console().width - sum(others)))
+    first = max(_FOLDED_WIDTH, min(first, room - min(last, _FOLDED_WIDTH)))
+    return [
+        (*row[:-2], _cut(row[-2], first - _GAP), _cut(row[-1], max(_FOLDED_WIDTH, room - first)))
+        for row in rows
+    ]
 
 
 def _cut(text: str, room: int) -> str:
@@ -117,6 +125,11 @@ def output_option(default: str, formats: Sequence[str] = FORMATS) -> Callable[[C
         show_default=True,
         help="Format of the output.",
     )
+
+
+def show_error(message: str, color: bool | None = None) -> None:
+    """Print an error of the user's."""
+    click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", err=True, color=color)
 
 
 def document(value: Any, output: str) -> str:  # noqa: ANN401  # decoded JSON

@@ -15,7 +15,7 @@ from addon_operator.engine import introspection, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import release_monitor
-from addon_operator.helm.charts import chart_cache
+from addon_operator.helm.charts import chart, chart_cache
 from addon_operator.helm.releases import releases
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
@@ -168,12 +168,16 @@ class EngineApi:
 
         return await asyncio.to_thread(document)
 
-    def module(self, module: str) -> object:
+    async def module(self, module: str) -> object:
         """Return one module with its hooks, its release and what is to know of that one's objects."""
-        name = self._module(module).name
+        known = self._module(module)
+        name = known.name
         hooks = self.views.hooks_of(name)
+        titled = await asyncio.to_thread(_chart_title, known)
         return {
             **self.views.module(name),
+            "namespace": self._monitor.resources.namespace_of(name),
+            "chart": titled,
             "hooks": None if hooks is None else list(map(_hook, hooks)),
             "revision": self._monitor.releases.revision(name),
             "sharedObjects": _shared(self._monitor.resources.shared_of(name)),
@@ -240,6 +244,15 @@ def _snapshots_of(
         name: [debug_masking.masked_snapshot(kinds.get(name, ""), entry) for entry in entries]
         for name, entries in parsed.items()
     }
+
+
+def _chart_title(module: model.Module) -> str:
+    """Return the module's chart as a person calls it; empty without one."""
+    if not module.has_chart:
+        return ""
+    if module.stock is not None and (wanted := module.stock.reference) is not None:
+        return f"{wanted.name} {wanted.version} of {wanted.repository}"
+    return chart.title(module.path if module.stock is None else module.stock.directory) or "its templates/"
 
 
 def engine_api(

@@ -31,6 +31,7 @@ _FORMAT: Final = ".{format:json|yaml|text}"
 _CREDENTIALS: Final = "3i"
 """Process, user and group, as ``SO_PEERCRED`` gives them."""
 _SHUTDOWN_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 5.0
 # A render with Helm takes as long as Helm does.
 _CONNECTIONS: Final = connections.Bounds(connections=64, request=3600.0)
 _PIECES_DEPTH: Final = 4
@@ -59,20 +60,38 @@ async def serving(
     """Serve the endpoint at the socket of the settings, until the context ends.
 
     ``is_child`` says of a process id whether the operator started it; such a process gets an answer only with
-    ``HOOK_DEBUG_SOCKET``. If the default path cannot be used, there is a warning, and the operator starts.
+    ``HOOK_DEBUG_SOCKET``. If the default path cannot be used, there is a warning, the operator starts, and
+    the path is tried again: mostly another operator holds it, and ends some time.
 
     Raises :class:`.DebugSocketError` if somebody named a path that cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
+        is_refused = _nobody if settings.hook_debug_socket else is_child
+        site = application(api, log, is_refused)
         try:
-            is_refused = _nobody if settings.hook_debug_socket else is_child
-            site = application(api, log, is_refused)
             await stack.enter_async_context(_listening(settings.debug_unix_socket, site))
         except debug_socket.DebugSocketError as error:
             if settings.origins.get("debug_unix_socket", "default") != "default":
                 raise
-            log.warning(f"debug commands will not reach this operator: {error}")
+            log.warning(f"debug commands do not reach this operator: {error}; it is tried again")
+            later = asyncio.create_task(_later(settings.debug_unix_socket, site, log), name="debug socket")
+            stack.push_async_callback(_end, later)
         yield
+
+
+async def _later(path: pathlib.Path, site: web.Application, log: Logger) -> None:
+    """Listen as soon as the path can be used, until cancelled."""
+    while True:
+        await asyncio.sleep(_RETRY_SECONDS)
+        with contextlib.suppress(debug_socket.DebugSocketError):
+            async with _listening(path, site):
+                log.info("debug commands reach this operator now")
+                await asyncio.get_running_loop().create_future()
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,8 @@
 The names of the fields are those of the Go operator's debug endpoint where it has them.
 """
 
-from collections.abc import Callable, Container, Sequence
+import itertools
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, TypedDict
 
 from addon_operator.aio import turns
@@ -15,6 +16,7 @@ from addon_operator.modules import requirements
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
+_WAITED_FOR: Final = 3
 """Behind another task."""
 BACKOFF: Final = "backoff"
 """It failed, and the time of its next try has not come."""
@@ -51,6 +53,8 @@ class ModuleRow(TypedDict):
     """``None`` until they printed their configuration."""
     lastRun: str | None
     """When the last run ended; RFC 3339, UTC."""
+    waitsFor: list[str]
+    """For a module that has not run yet: those before it that run, or failed and are tried again."""
     wrongValues: str
     """What is wrong with newer values that are not in force, and since when; without values."""
     lastError: str
@@ -162,11 +166,20 @@ class Introspection:
     async def modules(self) -> list[ModuleRow]:
         """Return all modules in run order; others have their turn meanwhile."""
         enabled = frozenset(self._states.enabled)
-        return await turns.mapped(lambda found: self._module(found, enabled), self._states)
+        before: list[str] = []
+
+        def row(found: state.ModuleState) -> ModuleRow:
+            made = self._module(found, enabled, before)
+            before.extend(_held_up_by(found))
+            return made
+
+        return await turns.mapped(row, self._states)
 
     def module(self, name: names.ModuleName) -> ModuleRow:
         """Return one module."""
-        return self._module(self._states[name], self._states.enabled)
+        earlier = itertools.takewhile(lambda found: found.module.name != name, self._states)
+        before = [text for found in earlier for text in _held_up_by(found)]
+        return self._module(self._states[name], self._states.enabled, before)
 
     def errors_without_values(self) -> dict[names.ModuleName, str]:
         """Return the last error of each module that has one, for places where no values may be shown."""
@@ -201,7 +214,10 @@ class Introspection:
             "summary": {"mainQueueTasks": counts[0], "otherQueues": others, "totalTasks": sum(counts)},
         }
 
-    def _module(self, found: state.ModuleState, enabled: Container[names.ModuleName]) -> ModuleRow:
+    def _module(
+        self, found: state.ModuleState, enabled: Container[names.ModuleName], before: Sequence[str]
+    ) -> ModuleRow:
+        waits = found.status is state.ModuleStatus.PENDING and found.module.name in enabled
         return {
             "name": found.module.name,
             "description": found.module.config.description,
@@ -213,6 +229,7 @@ class Introspection:
             "requires": list(requirements.summary(found.module)),
             "hooks": None if found.hooks is None else len(found.hooks),
             "lastRun": _rfc3339(found.last_run),
+            "waitsFor": list(before[:_WAITED_FOR]) if waits else [],
             "wrongValues": found.wrong_values,
             "lastError": found.last_error,
             "nextTry": _rfc3339(found.next_try),
@@ -261,6 +278,17 @@ class Introspection:
             "nextTryIn": round(remaining, 3),
             "lastError": task.last_error,
         }
+
+
+def waiting_text(others: Sequence[str]) -> str:
+    """Say for whom a module waits; empty if for nobody."""
+    return f"waits for {', '.join(others)}" if others else ""
+
+
+def _held_up_by(found: state.ModuleState) -> Iterator[str]:
+    """Yield the module, with its state, if those behind it may wait for it."""
+    if found.status in (state.ModuleStatus.RUNNING, state.ModuleStatus.FAILED):
+        yield f"{found.module.name} ({found.status})"
 
 
 def _waiting_state(task: tasks.Task, remaining: float) -> str:

@@ -1,5 +1,6 @@
 """What every command has in common."""
 
+import pathlib
 import subprocess
 import sys
 
@@ -70,3 +71,15 @@ def test_nothing_imports_structlog_before_what_it_takes_along_is_hidden() -> Non
     look = "import sys, addon_operator.cli.main, addon_operator.cli.start; print('structlog' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert told.stdout == "False\n"
+
+
+def test_a_full_disk_is_told_in_a_sentence(tmp_path: pathlib.Path) -> None:
+    with pathlib.Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "addon_operator", "settings", "-o", "json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path,
+        )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "Error: the output cannot be written: No space left on device\n",
+    )

@@ -85,6 +85,9 @@ class Monitor:
     def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
         return {f"ConfigMap addons/{name}": [KUBE_DNS] for name in SHARED} if module == WEB else {}
 
+    def namespace_of(self, _: names.ModuleName) -> str:
+        return "addons"
+
     def recent(self, module: names.ModuleName) -> Mapping[str, int]:
         return {"ConfigMap addons/web": 3} if module == WEB else {}
 

@@ -1,5 +1,7 @@
 """The debug endpoint, asked over its socket."""
 
+import asyncio
+import contextlib
 import os
 import pathlib
 import sys
@@ -31,10 +33,16 @@ class Log:
 
     def __init__(self) -> None:
         self.warnings: list[str] = []
+        self.said: list[str] = []
+        self.told = asyncio.Event()
         self.defects: list[BaseException | None] = []
 
     def warning(self, text: str) -> None:
         self.warnings.append(text)
+
+    def info(self, text: str) -> None:
+        self.said.append(text)
+        self.told.set()
 
     def exception(self, text: str, **_: object) -> None:
         self.defects.append(sys.exc_info()[1])
@@ -369,7 +377,7 @@ async def test_a_default_socket_that_is_not_free_is_a_warning(
     async with debug_site.serving(settings_for(occupied, "default"), world.api, log):
         pass
     (warning,) = log.warnings
-    assert warning.startswith("debug commands will not reach this operator: ")
+    assert warning.startswith("debug commands do not reach this operator: ")
 
 
 async def test_a_process_that_may_not_ask_gets_a_sentence_and_nothing_else(
@@ -391,3 +399,24 @@ async def test_a_process_that_may_not_ask_gets_a_sentence_and_nothing_else(
             status, told = await error_at(session, path)
             assert (status, told[:50]) == (403, "the operator does not answer processes that it has"), path
     assert set(asked) == {os.getpid()}
+
+
+async def test_a_socket_that_another_operator_held_is_taken_once_that_one_has_ended(
+    place: pathlib.Path,
+    world: inspected.World,
+    log: Any,  # noqa: ANN401  # in place of structlog's
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(debug_site, "_RETRY_SECONDS", 0.01)
+    with contextlib.ExitStack() as first:
+        first.enter_context(debug_socket.listening(place))
+        async with debug_site.serving(settings_for(place, "default"), world.api, log):
+            await asyncio.sleep(0.05)
+            assert log.said == []
+            first.close()
+            async with asyncio.timeout(5):
+                await log.told.wait()
+            assert log.said == ["debug commands reach this operator now"]
+            connector = aiohttp.UnixConnector(str(place))
+            async with aiohttp.ClientSession("http://unix", connector=connector) as session:
+                assert (await session.get("/")).status == 200

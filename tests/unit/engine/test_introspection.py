@@ -59,6 +59,19 @@ async def bench() -> AsyncIterator[Bench]:
         await worker
 
 
+async def test_a_module_that_has_not_run_says_for_whom_it_waits(bench: Bench) -> None:
+    bench.states.enabled = (DNS, WEB)
+    bench.states.mark(WEB, state.ModuleStatus.PENDING, "")
+    bench.states.mark(DNS, state.ModuleStatus.FAILED, "helm failed")
+    assert [row["waitsFor"] for row in await bench.views.modules()] == [[], ["dns (Failed)"]]
+    assert bench.views.module(WEB)["waitsFor"] == ["dns (Failed)"]
+    bench.states.mark(DNS, state.ModuleStatus.READY, "")
+    assert bench.views.module(WEB)["waitsFor"] == []
+    bench.states.mark(DNS, state.ModuleStatus.RUNNING, "")
+    bench.states.enabled = (DNS,)
+    assert bench.views.module(WEB)["waitsFor"] == [], "it is not enabled"
+
+
 async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Bench) -> None:
     bench.states.enabled = (WEB,)
     found = bench.states[WEB]
@@ -77,6 +90,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "hooks": 0,
         "lastRun": "1970-01-01T00:00:00Z",
         "wrongValues": "",
+        "waitsFor": [],
         "lastError": "helm failed",
         "nextTry": None,
         "waitingBindings": [],

@@ -118,6 +118,7 @@ ROW: Final[introspection.ModuleRow] = {
     "hooks": None,
     "lastRun": None,
     "nextTry": None,
+    "waitsFor": [],
     "wrongValues": "",
     "lastError": "",
     "waitingBindings": [],

@@ -266,6 +266,10 @@ class WatchedResources:
         namespaces = (found.namespace or self._places.of(module).namespace, None)
         return {own_deletions.DeletedObject(group, found.kind, each, found.name) for each in namespaces}
 
+    def namespace_of(self, module: names.ModuleName) -> str:
+        """Return the namespace of the module's release."""
+        return self._places.of(module).namespace
+
     @property
     def shared(self) -> dict[tuple[names.ModuleName, ...], tuple[str, ...]]:
         """Resources, as a person calls them, by the two modules that both have them."""

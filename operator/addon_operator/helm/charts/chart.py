@@ -12,7 +12,7 @@ from typing import Final
 from addon_operator.documents import yaml_reading
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, plain_files, subcharts
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import errors, json_types, names
 
 VIRTUAL_CHART_VERSION: Final = "0.2.0"
 _CRDS: Final = "crds"
@@ -44,6 +44,18 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
             module, f"cannot copy the chart from {directory}: {error}; check the files' permissions"
         ) from error
     return target
+
+
+def title(directory: pathlib.Path) -> str:
+    """Return name and version of a chart, and of what it installs, as ``Chart.yaml`` says them; or empty."""
+    try:
+        about = yaml_reading.load(plain_files.read_text(directory / "Chart.yaml"), "Chart.yaml")
+    except (OSError, ValueError, errors.AddonOperatorError):
+        return ""
+    if not isinstance(about, dict):
+        return ""
+    installs = f"(version {about['appVersion']} of the application)" if about.get("appVersion") else ""
+    return " ".join(filter(None, (str(about.get("name", "")), str(about.get("version", "")), installs)))
 
 
 def own_values(module: names.ModuleName, directory: pathlib.Path) -> json_types.JsonObject:

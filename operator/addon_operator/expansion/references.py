@@ -126,14 +126,14 @@ def expand(text: str, mapping: MappingFunc, *, limit: int = fields.EXPANDED_MAX)
             raise fields.ExpansionSizeError("the expanded text", limit)
         return value
 
-    end = text.rfind(")") + 1
-    return _TOKEN.sub(replaced, text[:end]) + text[end:].replace("$$", "$")
+    head, closer, tail = text.rpartition(")")
+    return _TOKEN.sub(replaced, head + closer) + tail.replace("$$", "$")
 
 
 def names(text: str) -> list[str]:
     """Return the names that a text refers to, each once, in the order of their first references."""
-    end = text.rfind(")") + 1
-    found = dict.fromkeys(_AFTER_DOLLAR.findall(text, 0, end))
+    head, closer, _ = text.rpartition(")")
+    found = dict.fromkeys(_AFTER_DOLLAR.findall(head + closer))
     return [each[1:-1] for each in found if each != "$"]
 
 

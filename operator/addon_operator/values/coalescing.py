@@ -101,7 +101,8 @@ def _remaining(chart: Chart, level: json_types.JsonObject) -> Chart:
 
 def is_enabled(dependency: json_types.JsonObject, values: json_types.JsonObject) -> bool:
     """Let the first condition that has a value decide, else the tags."""
-    for path in str(dependency.get("condition") or "").split(","):
+    condition = dependency.get("condition")
+    for path in condition.split(",") if isinstance(condition, str) else ():
         found = _at(values, path.strip())
         if isinstance(found, bool):
             return found
@@ -163,7 +164,8 @@ def _with_globals(level: json_types.JsonObject, below: json_types.JsonObject) ->
         inner = own.get(key)
         if isinstance(value, dict) and isinstance(inner, dict):
             passed[key] = _laid_over(value, inner)
-        elif not isinstance(inner, dict):
+        elif inner is None or isinstance(value, dict) is isinstance(inner, dict):
+            # A mapping never takes the place of anything else, nor the other way round.
             passed[key] = value
     return {**below, names.GLOBAL_KEY: passed}
 

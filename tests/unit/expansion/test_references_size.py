@@ -37,8 +37,13 @@ def test_what_fits_is_expanded(text: str, value: str, limit: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value", "limit"),
-    [("$(A)", "x" * 11, 10), ("ab$(A)", "x" * 9, 10), ("$(A)" * 3, "$(AB)", 5)],
-    ids=["a value", "a value and a text", "longer before, and growing"],
+    [
+        ("$(A)", "x" * 11, 10),
+        ("ab$(A)", "x" * 9, 10),
+        ("$(A)" * 3, "$(AB)", 5),
+        ("longer before $(A)", "$(AB)", 5),
+    ],
+    ids=["a value", "a value and a text", "longer before, and growing", "growing by one"],
 )
 def test_what_does_not_fit_is_an_error(text: str, value: str, limit: int) -> None:
     with pytest.raises(expansion.ExpansionSizeError):

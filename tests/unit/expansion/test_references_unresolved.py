@@ -38,4 +38,11 @@ def test_what_the_container_waits_for_does_not_count() -> None:
 
 def test_references_are_equal_by_name_and_place() -> None:
     assert reference("A", pending=True) == expansion.UnresolvedReference("A", "args[0]")
+    assert reference("A") == expansion.UnresolvedReference("A", "args[0]", in_script=True)
     assert reference("A", "args[1]") != reference("A")
+    assert reference("B") != reference("A")
+
+
+def test_a_reference_is_neither_waited_for_nor_a_shells_unless_somebody_says_so() -> None:
+    found = expansion.UnresolvedReference("A", "args[0]")
+    assert (found.pending, found.in_script) == (False, False)

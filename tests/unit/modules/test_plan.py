@@ -45,7 +45,10 @@ def test_modules_run_by_number_then_name_and_those_of_one_number_together() -> N
 
 def test_disabled_modules_with_a_release_are_deleted_in_reverse_order() -> None:
     made = plan.plan_converge(
-        observed({"a": (1, False), "b": (2, False), "c": (3, False)}, releases={"a": True, "c": False})
+        observed(
+            {"a": (1, False), "b": (2, False), "c": (3, False), "on": (4, True)},
+            releases={"a": True, "c": False, "on": True},
+        )
     )
     assert made.deletes == ("c", "a")
 
@@ -58,22 +61,32 @@ def test_a_disabled_module_of_hooks_only_that_ran_is_deleted_too() -> None:
 @pytest.mark.parametrize(
     ("policy", "purged"),
     [
-        (plan.PurgePolicy.OFF, ()),
-        (plan.PurgePolicy.OWN, ("mine",)),
-        (plan.PurgePolicy.ALL, ("theirs", "mine")),
+        ("off", ()),
+        ("own", ("z", "mine", "b")),
+        ("all", ("z", "theirs", "mine", "b")),
     ],
 )
 def test_releases_without_a_module_directory_are_purged_as_the_policy_says(
-    policy: plan.PurgePolicy, purged: tuple[str, ...]
+    policy: str, purged: tuple[str, ...]
 ) -> None:
-    found = observed({"a": (1, True)}, releases={"a": True, "mine": True, "theirs": False}, purge=policy)
+    releases = {"a": True, "b": True, "z": True, "mine": True, "theirs": False}
+    found = observed({"a": (1, True)}, releases, purge=plan.PurgePolicy(policy))
     assert plan.plan_converge(found).purges == purged
 
 
 def test_nothing_is_purged_while_a_module_yaml_cannot_be_read() -> None:
-    found = observed({"a": (1, True)}, releases={"mine": True})
-    broken = dataclasses.replace(found.modules[0], problem="module.yaml, line 1: the key is not known here")
-    assert plan.plan_converge(dataclasses.replace(found, modules=[broken])).purges == ()
+    found = observed({"a": (1, True), "b": (2, True)}, releases={"mine": True})
+    good, other = found.modules
+    broken = dataclasses.replace(other, problem="module.yaml, line 1: the key is not known here")
+    assert plan.plan_converge(dataclasses.replace(found, modules=[good, broken])).purges == ()
+
+
+def test_the_reason_of_a_purge_says_who_made_the_release() -> None:
+    found = observed({}, releases={"mine": True, "theirs": False})
+    assert [plan.purge_reason(found, name) for name in ("mine", "theirs")] == [
+        "no module directory explains it, and an addon-operator made it",
+        "no module directory explains it, and HELM_PURGE is all",
+    ]
 
 
 def test_an_ignored_release_is_neither_deleted_nor_purged() -> None:

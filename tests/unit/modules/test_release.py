@@ -14,6 +14,10 @@ LABELS = {
     release.REVISION_LABEL: "3",
 }
 MANIFEST = release.Checksum("manifest-1")
+VALUES_CHANGED = "the values, Helm or the cluster changed"
+CHART_CHANGED = "the chart's files changed"
+BY_HAND = "revision {} was not made by this operator"
+NOT_KNOWN = "from what revision 3 was made is not known"
 
 
 def revision(status: str = "deployed", number: int = 3, **labels: str | None) -> release.Revision:
@@ -56,20 +60,23 @@ def test_what_this_process_rendered_counts_more_than_the_labels() -> None:
     ("observed", "reason"),
     [
         pytest.param(state(revision("failed")), "revision 3 is failed", id="last revision failed"),
-        pytest.param(state(revision("superseded")), "superseded", id="last revision superseded"),
-        pytest.param(state(revision(), "inputs-2"), "values, Helm or the cluster", id="values changed"),
-        pytest.param(state(revision(), "inputs-2", "chart-2"), "chart's files", id="chart changed"),
-        pytest.param(state(revision(), absent=("ConfigMap web",)), "ConfigMap web", id="resource absent"),
-        pytest.param(state(revision(number=4)), "not made by this", id="revision made by hand"),
-        pytest.param(state(revision(managed=None, revision=None)), "not made by this", id="foreign"),
-        pytest.param(state(revision(inputs_checksum=None)), "is not known", id="no checksum saved"),
-        pytest.param(state(revision(documents_checksum="")), "is not known", id="empty checksum saved"),
+        pytest.param(state(revision("superseded")), "revision 3 is superseded", id="superseded"),
+        pytest.param(state(revision(), "inputs-2"), VALUES_CHANGED, id="values changed"),
+        pytest.param(state(revision(), "inputs-2", "chart-2"), CHART_CHANGED, id="chart changed"),
+        pytest.param(
+            state(revision(), absent=("ConfigMap web",)),
+            "absent in the cluster: ConfigMap web",
+            id="resource absent",
+        ),
+        pytest.param(state(revision(number=4)), BY_HAND.format(4), id="revision made by hand"),
+        pytest.param(state(revision(managed=None, revision=None)), BY_HAND.format(3), id="foreign"),
+        pytest.param(state(revision(inputs_checksum=None)), NOT_KNOWN, id="no checksum saved"),
+        pytest.param(state(revision(documents_checksum="")), NOT_KNOWN, id="empty checksum saved"),
     ],
 )
 def test_a_render_has_a_reason_that_a_person_reads(observed: release.ReleaseState, reason: str) -> None:
     decision = release.decide(observed)
-    assert isinstance(decision, release.Render)
-    assert reason in decision.reason
+    assert decision == release.Render(reason)
 
 
 @pytest.mark.parametrize(
@@ -105,22 +112,60 @@ def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> 
 
 
 @pytest.mark.parametrize(
-    ("observed", "manifest", "validate"),
+    ("observed", "manifest", "upgrade"),
     [
-        pytest.param(state(revision(), "inputs-2"), "manifest-2", False, id="values changed"),
-        pytest.param(state(revision(), "inputs-2", "chart-2"), "manifest-2", True, id="chart changed"),
-        pytest.param(state(revision("failed")), "manifest-1", True, id="last revision failed"),
-        pytest.param(state(revision(), absent=("Service web",)), "manifest-1", False, id="absent"),
-        pytest.param(state(revision(number=4)), "manifest-1", True, id="made by hand"),
+        pytest.param(
+            state(revision(), "inputs-2"),
+            "manifest-2",
+            release.Upgrade(VALUES_CHANGED, validate=False),
+            id="values changed",
+        ),
+        pytest.param(
+            state(revision(), "inputs-2", "chart-2"),
+            "manifest-2",
+            release.Upgrade(CHART_CHANGED, validate=True),
+            id="chart changed",
+        ),
+        pytest.param(
+            state(revision()),
+            "manifest-2",
+            release.Upgrade("the rendered manifest changed", validate=False),
+            id="the same inputs render to something else",
+        ),
+        pytest.param(
+            state(revision("failed")),
+            "manifest-1",
+            release.Upgrade("revision 3 is failed", validate=True),
+            id="last revision failed",
+        ),
+        pytest.param(
+            state(revision(), "inputs-2", absent=("Service web",)),
+            "manifest-2",
+            release.Upgrade("absent in the cluster: Service web", validate=False),
+            id="absent, and values changed",
+        ),
+        pytest.param(
+            state(revision(number=4)),
+            "manifest-1",
+            release.Upgrade(BY_HAND.format(4), validate=True),
+            id="made by hand",
+        ),
     ],
 )
 def test_an_upgrade_validates_only_what_was_not_validated_before(
-    observed: release.ReleaseState, manifest: str, validate: bool
+    observed: release.ReleaseState, manifest: str, upgrade: release.Upgrade
 ) -> None:
-    decision = release.decide(dataclasses.replace(observed, manifest=release.Checksum(manifest)))
-    assert isinstance(decision, release.Upgrade)
-    assert decision.validate is validate
-    assert decision.reason
+    assert release.decide(dataclasses.replace(observed, manifest=release.Checksum(manifest))) == upgrade
+
+
+def test_a_release_without_checksums_stays_as_it_is_if_its_manifest_is_the_rendered_one() -> None:
+    applied = dataclasses.replace(state(revision(managed=None, revision=None)), applied=True)
+    assert release.decide(applied) == release.Skip(
+        release.SkippedBy.INPUTS, "chart and values are those of revision 3"
+    )
+    assert release.decide(dataclasses.replace(applied, manifest=MANIFEST)) == release.Skip(
+        release.SkippedBy.MANIFEST, "the manifest is that of revision 3"
+    )
 
 
 def test_a_long_list_of_absent_resources_is_cut() -> None:
@@ -142,3 +187,76 @@ def test_a_long_list_of_absent_resources_is_cut() -> None:
 )
 def test_a_release_is_ours_by_its_labels(labels: dict[str, str], ours: bool) -> None:
     assert release.Revision("web", 1, "deployed", labels).ours is ours
+
+
+GO_OPERATOR = {release.GO_OPERATOR_LABEL: "d41d8cd98f00b204e9800998ecf8427e"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "by_go_operator"),
+    [(GO_OPERATOR, True), (GO_OPERATOR | LABELS, False), (LABELS, False), ({}, False)],
+    ids=["the Go operator", "this one after it", "this one", "somebody else"],
+)
+def test_a_revision_is_the_go_operators_until_this_one_upgrades_it(
+    labels: dict[str, str], by_go_operator: bool
+) -> None:
+    assert release.Revision("web", 1, "deployed", labels).by_go_operator is by_go_operator
+
+
+@pytest.mark.parametrize(
+    ("status", "exists", "busy"),
+    [
+        ("deployed", True, False),
+        ("failed", True, False),
+        ("uninstalling", True, True),
+        ("pending-install", True, True),
+        ("uninstalled", False, False),
+    ],
+)
+def test_the_status_says_whether_there_is_a_release_and_whether_helm_is_at_work(
+    status: str, exists: bool, busy: bool
+) -> None:
+    found = release.Revision("web", 1, status)
+    assert (found.exists, found.is_busy) == (exists, busy)
+
+
+@pytest.mark.parametrize(
+    ("status", "removal", "half_removed"),
+    [("uninstalled", "begun", True), ("uninstalled", None, False), ("deployed", "begun", False)],
+)
+def test_a_removal_is_half_done_while_the_record_of_an_uninstalled_release_says_so(
+    status: str, removal: str | None, half_removed: bool
+) -> None:
+    assert revision(status, removal=removal).half_removed is half_removed
+
+
+def test_a_release_says_for_which_namespace_it_was_made_in_another_one() -> None:
+    assert revision(operator="addons").operator == "addons"
+    assert revision().operator == ""
+
+
+def test_labels_save_from_what_a_revision_was_made() -> None:
+    made = rendered("inputs-1")
+    assert made.labels(3) == LABELS
+    assert release.Revision("web", 3, "deployed", made.labels(3)).saved == made
+
+
+def test_a_revision_of_an_operator_that_saved_no_checksum_of_the_chart_has_an_empty_one() -> None:
+    assert revision(chart_checksum=None).saved == rendered("inputs-1", chart="")
+
+
+def test_nothing_is_known_without_a_release() -> None:
+    assert state(None).known is None
+
+
+def test_labels_and_metrics_have_the_names_that_others_look_for() -> None:
+    assert list(LABELS) == [
+        "addon-operator.io/managed",
+        "addon-operator.io/inputs-checksum",
+        "addon-operator.io/documents-checksum",
+        "addon-operator.io/chart-checksum",
+        "addon-operator.io/revision",
+    ]
+    assert release.GO_OPERATOR_LABEL == "moduleChecksum"
+    assert release.FAILED == "failed"
+    assert [str(each) for each in release.SkippedBy] == ["inputs", "manifest"]

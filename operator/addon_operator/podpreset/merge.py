@@ -301,7 +301,7 @@ def _frozen(value: object) -> Hashable:
 
 def _append(path: str, entries: Sequence[model.Entry], *, started: bool) -> Iterator[PatchOperation]:
     if not started and entries:
-        yield _add(path, list(entries))
+        yield _add(path, entries)
         return
     for entry in entries:
         yield _add(f"{path}/-", entry)

@@ -92,7 +92,7 @@ def parse_common_values(text: str, source: str) -> ValuesFile:
 
 
 def _is_values_key(key: str) -> bool:
-    return _VALUES_KEY.fullmatch(key) is not None and names.values_key(names.module_name(key)) == key
+    return _VALUES_KEY.fullmatch(key) is not None
 
 
 _VALUES_KEY: Final = re.compile(r"[a-z0-9][A-Za-z0-9]*")
@@ -125,9 +125,9 @@ def switch_in(module: names.ModuleName, text: str) -> Mapping[str, bool]:
     """Return what the lines of a module's ``values.yaml`` say of its switch, however wrong others are."""
     key = names.enabled_key(module)
     for line in text.splitlines():
-        name, colon, value = line.partition(":")
+        name, _, value = line.partition(":")
         word = value.partition("#")[0].strip()
-        if colon and name.rstrip() == key and word in _SWITCH_VALUES:
+        if name.rstrip() == key and word in _SWITCH_VALUES:
             return {key: _SWITCH_VALUES[word]}
     return {}
 

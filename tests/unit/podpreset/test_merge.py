@@ -309,6 +309,43 @@ def test_presets_that_add_the_same_add_it_once_and_both_are_noted() -> None:
     assert len(changed["metadata"]["annotations"]) == 2
 
 
+WITH_VOLUME = pod(volumes=[EMPTY])
+WITH_MOUNT = pod(container(volumeMounts=mounting(EMPTY)["volumeMounts"]))
+PARTS: dict[str, tuple[builders.Pod, dict[str, Any]]] = {
+    "env": (pod(), {"env": [env("A")]}),
+    "envFrom": (pod(), {"envFrom": [config_map("c")]}),
+    "env and envFrom": (pod(), {"env": [env("A")], "envFrom": [config_map("c")]}),
+    "volume": (WITH_MOUNT, mounting(EMPTY)),
+    "mount": (WITH_VOLUME, mounting(EMPTY)),
+    "env and mount": (WITH_VOLUME, {"env": [env("A")], **mounting(EMPTY)}),
+}
+
+
+@pytest.mark.parametrize(("given", "lists"), PARTS.values(), ids=PARTS)
+def test_of_two_presets_only_the_first_adds_what_both_have(
+    given: builders.Pod, lists: dict[str, Any]
+) -> None:
+    result = inject(given, preset("a", **lists), preset("b", **lists))
+    assert isinstance(result, merge.Injection)
+    assert [one.adds for one in result.applied] == [True, False]
+
+
+def test_an_applied_preset_is_its_version_whatever_it_adds() -> None:
+    result = inject(pod(container(env=[env("A")])), preset(env=[env("A")]))
+    assert isinstance(result, merge.Injection)
+    [applied] = result.applied
+    assert not applied.adds
+    assert applied == merge.AppliedPreset(applied.name, "1")
+    assert merge.AppliedPreset(applied.name, "1").adds
+
+
+def test_a_mount_with_a_list_in_it_is_another_one() -> None:
+    # A newer API server may know fields of mounts that are lists.
+    mount = {"name": "cache-volume", "mountPath": "/cache", "new": ["a"]}
+    given = pod(container(volumeMounts=[mount]), volumes=[EMPTY])
+    assert messages(given, preset(**mounting(EMPTY))) == only("Duplicate mountPath /cache.")
+
+
 def test_the_mount_of_the_service_account_token_is_in_the_way_of_a_preset() -> None:
     path = "/var/run/secrets/kubernetes.io/serviceaccount"
     given = pod(container(volumeMounts=[{"name": "kube-api-access", "mountPath": path, "readOnly": True}]))
@@ -397,3 +434,9 @@ def test_annotations_that_are_null_or_empty_are_replaced(given: object) -> None:
 def test_a_pod_of_a_file_may_have_no_metadata() -> None:
     changed = injected({"spec": {"containers": [container()]}}, preset(env=[env("A")]))
     assert changed["metadata"] == {"annotations": {selection.applied_key("p"): "1"}}
+
+
+def test_a_pod_of_a_file_may_have_no_spec() -> None:
+    result = inject({"metadata": {}}, preset(env=[env("A")]))
+    assert isinstance(result, merge.Injection)
+    assert [operation["path"] for operation in result.patch] == ["/metadata/annotations"]

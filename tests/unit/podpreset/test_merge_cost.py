@@ -104,8 +104,34 @@ def test_more_than_may_be_merged_is_an_error(numbers: list[int], message: str) -
     assert str(raised.value) == message
 
 
-def test_volumes_count_once_for_the_pod() -> None:
-    given = pod(*(container(f"c{number}") for number in range(400)))
-    merge.check_cost(given, [mounting(0, 124)])
-    with pytest.raises(merge.MergeCostError):
-        merge.check_cost(given, [mounting(0, 126)])
+def test_as_much_as_may_be_merged_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    presets = many(3, 2)
+    monkeypatch.setattr(merge, "PRESETS_MAX", 3)
+    monkeypatch.setattr(merge, "ENTRIES_MAX", 3 * 2)
+    monkeypatch.setattr(merge, "CHARACTERS_MAX", sum(each.characters(1) for each in presets))
+    merge.check_cost(pod(), presets)
+
+
+def test_entries_of_all_lists_count_for_each_container_and_volumes_once_for_the_pod() -> None:
+    def sized(volumes: int) -> model.Preset:
+        return preset(
+            env=[env(f"A{number}") for number in range(2000)],
+            envFrom=[config_map(f"c{number}") for number in range(1990)],
+            volumes=[{"name": f"v{number}"} for number in range(volumes)],
+            volumeMounts=[{"name": f"v{n % volumes}", "mountPath": f"/{n}"} for n in range(1000)],
+        )
+
+    given = pod(*(container(f"c{number}") for number in range(10)))
+    merge.check_cost(given, [sized(100)])
+    with pytest.raises(merge.MergeCostError, match="have 50001 entries"):
+        merge.check_cost(given, [sized(101)])
+
+
+def test_an_entry_that_a_preset_adds_is_not_prepared_anew_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    presets = [preset(f"p{number}", env=[env("A")]) for number in range(3)]
+    asked: list[object] = []
+    monkeypatch.setattr("addon_operator.podpreset.crd.canonical", lambda *what: asked.append(what))
+    assert isinstance(inject(pod(), *presets), merge.Injection)
+    assert asked == []

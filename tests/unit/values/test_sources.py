@@ -1,14 +1,17 @@
 """What files and the ConfigMap may say, and how a wrong one is told."""
 
+import dataclasses
+
 import pytest
 
 from addon_operator.documents import yaml_reading
-from addon_operator.kernel import names
+from addon_operator.kernel import json_types, names
 from addon_operator.values import sources
 
 NGINX = names.ModuleName("nginx-ingress")
 SOME = names.ModuleName("some-module")
 KNOWN = [NGINX, SOME]
+NOT_QUOTED = "this is not valid YAML in UTF-8; it is not quoted, as it may be secret"
 
 
 def test_a_common_file_has_global_values_sections_and_switches() -> None:
@@ -17,6 +20,28 @@ def test_a_common_file_has_global_values_sections_and_switches() -> None:
     assert file.sections == {"global": {"a": 1}, "someModule": {"b": [1]}}
     assert file.enabled == {"nginxIngressEnabled": True, "someModuleEnabled": False}
     assert file.source == "modules/values.yaml"
+
+
+def test_a_section_may_end_as_a_switch_does_and_have_a_name_of_one_letter() -> None:
+    file = sources.parse_common_values("selfEnabled: {a: 1}\na: {b: 2}\n", "f")
+    assert (file.sections, file.enabled) == ({"selfEnabled": {"a": 1}, "a": {"b": 2}}, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "switches"),
+    [
+        ("someModuleEnabled: true\n", {"someModuleEnabled": True}),
+        ("a: [\nsomeModuleEnabled : false  # as of: today # now\n", {"someModuleEnabled": False}),
+        ("someModuleEnabled: yes\nsomeModuleEnabled: true\n", {"someModuleEnabled": True}),
+        ("nginxIngressEnabled: true\n  someModuleEnabled: true\nsomeModuleEnabled\ntrue\n", {}),
+        ("", {}),
+    ],
+    ids=["as it is", "a broken line, a comment", "no switch before it", "others", "empty"],
+)
+def test_the_switch_of_a_file_that_cannot_be_read_is_that_of_its_line(
+    text: str, switches: dict[str, bool]
+) -> None:
+    assert sources.switch_in(SOME, text) == switches
 
 
 def test_an_empty_file_says_nothing() -> None:
@@ -43,7 +68,7 @@ def test_a_section_without_content_is_empty() -> None:
             "someModuleEnabled: 'true'\n",
             "key someModuleEnabled: a switch must be true or false, not a string",
         ),
-        ("someModuleEnabled:\n", "a switch must be true or false, not nothing"),
+        ("someModuleEnabled:\n", "a switch must be true or false, not nothing\n"),
         (
             "some-module: {}\n",
             "key some-module: this is not a values key (camelCase); did you mean 'someModule'?",
@@ -56,7 +81,7 @@ def test_a_section_without_content_is_empty() -> None:
 def test_a_wrong_common_file_is_reported_with_position_and_key(text: str, message: str) -> None:
     with pytest.raises(sources.ValuesFileError) as caught:
         sources.parse_common_values(text, "values.yaml")
-    assert message in str(caught.value)
+    assert message in f"{caught.value}\n"
 
 
 def test_a_modules_file_has_its_own_section_and_switch() -> None:
@@ -174,6 +199,7 @@ def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
         ("some-module", "someModule"),
         ("someModulEnabled", "did you mean 'someModuleEnabled'?"),
         ("zzzEnabled", "no module has it"),
+        ("someMlEnabled", "did you mean 'someModuleEnabled'?"),
         ("someModuleMaintenence", "did you mean 'someModuleMaintenance'?"),
         ("zzzMaintenance", "no module has it"),
     ],
@@ -208,3 +234,74 @@ def test_a_section_that_comes_back_after_a_mistake_is_read() -> None:
     texts = ("a: 1", "[", "false", "a: 1")
     *_, last = [reader.read({"someModule": text}).values.sections for text in texts]
     assert last == {"someModule": {"a": 1}}
+
+
+def test_of_many_unknown_keys_the_first_are_named_and_the_others_counted() -> None:
+    def warnings(count: int) -> tuple[str, ...]:
+        data = {f"zzz{number}": "" for number in range(count)}
+        return sources.ConfigMapReader(KNOWN, "ConfigMap a/b").read(data).values.warnings
+
+    assert (len(warnings(50)), len(warnings(51))) == (50, 51)
+    assert warnings(51)[49] == "ConfigMap a/b: key 'zzz49' is unknown and ignored; no module has it"
+    assert warnings(51)[50] == "ConfigMap a/b: 1 more keys are unknown and ignored"
+
+
+def test_of_a_long_text_that_is_no_switch_the_beginning_is_quoted() -> None:
+    [said] = sources.ConfigMapReader(KNOWN).read({"someModuleEnabled": "x" * 101}).violations
+    assert said.endswith(f", not {'x' * 100!r}")
+
+
+@pytest.mark.parametrize(
+    ("data", "violation"),
+    [
+        (
+            {"someModule": "password: [hidden\n"},
+            f"key 'someModule', line 2, column 1: {NOT_QUOTED}",
+        ),
+        ({"global": "- hidden"}, "key 'global': a section must be YAML of a mapping, not a list"),
+        ({"someModuleEnabled": "hidden"}, 'key \'someModuleEnabled\': a switch must be "true" or "false"'),
+        (
+            {"someModuleMaintenance": "hidden"},
+            "key 'someModuleMaintenance': the maintenance mode must be 'NoResourceReconciliation' or empty",
+        ),
+    ],
+    ids=["broken YAML", "another type", "a switch", "a mode"],
+)
+def test_what_is_wrong_in_a_secret_is_told_without_its_text(data: dict[str, str], violation: str) -> None:
+    reader = sources.ConfigMapReader(KNOWN, "Secret a/b", is_secret=True)
+    assert reader.read(data).violations == (violation,)
+
+
+def test_one_source_is_invalid_and_two_are() -> None:
+    messages = [
+        str(sources.ConfigMapError(name, ("a", "b"))) for name in ("Secret b", "ConfigMap a and Secret b")
+    ]
+    assert messages == ["Secret b is invalid: a; b", "ConfigMap a and Secret b are invalid: a; b"]
+
+
+def test_a_section_that_the_secret_does_not_have_is_given_as_it_is() -> None:
+    key = names.values_key(SOME)
+    section: json_types.JsonObject = {"a": 1}
+    config = sources.ConfigValues({key: section}, secret=sources.ConfigValues())
+    assert config.section(key) is section
+    above = sources.ConfigValues({key: {"b": 2}})
+    assert dataclasses.replace(config, secret=above).section(key) == {"a": 1, "b": 2}
+
+
+def test_the_highest_source_decides_and_without_any_it_is_the_default() -> None:
+    key = names.enabled_key(SOME)
+    file = sources.ValuesFile("values.yaml", enabled={key: True})
+    config = sources.ConfigValues(enabled={key: True}, source="ConfigMap a/b")
+    nothing = sources.ConfigValues()
+    assert [
+        sources.decide(SOME, (), {}, nothing),
+        sources.decide(SOME, (file,), {}, nothing),
+        sources.decide(SOME, (file,), {key: False}, nothing),
+        sources.decide(SOME, (file,), {key: False}, config),
+    ] == [
+        sources.Flag(False, "disabled by default: no source sets someModuleEnabled", is_default=True),
+        sources.Flag(True, "enabled by someModuleEnabled in values.yaml", is_default=False),
+        sources.Flag(False, "disabled by someModuleEnabled of a global hook", is_default=False),
+        sources.Flag(True, "enabled by someModuleEnabled in ConfigMap a/b", is_default=False),
+    ]
+    assert not sources.Flag(True, "as the test says").is_default

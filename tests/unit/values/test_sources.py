@@ -199,7 +199,7 @@ def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
         ("some-module", "someModule"),
         ("someModulEnabled", "did you mean 'someModuleEnabled'?"),
         ("zzzEnabled", "no module has it"),
-        ("someMlEnabled", "did you mean 'someModuleEnabled'?"),
+        ("someMleEnabled", "did you mean 'someModuleEnabled'?"),
         ("someModuleMaintenence", "did you mean 'someModuleMaintenance'?"),
         ("zzzMaintenance", "no module has it"),
     ],

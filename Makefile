@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
-.PHONY: help demo test test-all check format unit integration bench manifests reference lock audit image-test pin-images clean
+.PHONY: help demo test test-all check format unit mutants integration bench manifests reference lock audit image-test pin-images clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[1mmake %-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ format: $(STAMP) ## Rewrite the sources in the project's format
 
 unit: $(STAMP) ## Unit tests: seconds, no cluster, no network
 	@echo "==> unit tests"; $(BIN)/python scripts/unit_tests.py
+
+mutants: $(STAMP) ## Make mistakes in FILE=… that the unit tests of its room must notice (SAMPLE=60 SEED=1)
+	@$(BIN)/python scripts/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(FILE)
 
 integration: $(STAMP) ## Integration tests against a real local control plane
 	@$(BIN)/addon-operator devcluster build

@@ -100,10 +100,10 @@ class Trial:
     def __init__(self, subject: Subject, place: pathlib.Path, bound: float = float("inf")) -> None:
         self.place = place
         self.output = place.with_suffix(".txt")
-        self._receiving, self._sending = _FORK.Pipe(duplex=False)
+        self.imported = place.with_suffix(".imported")
+        """The foreign modules that the tests needed, one a line."""
         self._process = _FORK.Process(target=self._run, args=(subject,))
         self._process.start()
-        self._sending.close()
         self._until = time.monotonic() + bound
 
     @property
@@ -114,23 +114,18 @@ class Trial:
     @property
     def has_ended(self) -> bool:
         """Whether there is nothing to wait for: the tests ended, or took too long."""
-        return not self._process.is_alive() or time.monotonic() > self._until
+        return bool(multiprocessing.connection.wait([self.sentinel], 0)) or time.monotonic() > self._until
 
     def passed(self) -> bool:
         """Whether no test failed, when it has ended; what still runs is ended."""
         self.end()
         return self._process.exitcode == 0
 
-    def imported(self) -> list[str]:
-        """Name the foreign modules that the tests needed."""
-        with contextlib.suppress(EOFError):
-            return list(self._receiving.recv())
-        return []
-
     def end(self) -> None:
         """End the process, and those that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid or 0, signal.SIGKILL)
+        self._process.kill()
         self._process.join()
 
     def _run(self, subject: Subject) -> None:
@@ -147,7 +142,7 @@ class Trial:
         if package is None or not str(package.__file__).startswith(str(self.place)):
             sys.stderr.write("the tests did not import the copy of the project\n")
             code = pytest.ExitCode.INTERNAL_ERROR
-        self._sending.send(_foreign_modules(self.place))
+        self.imported.write_text("\n".join(_foreign_modules(self.place)), "utf-8")
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -185,13 +180,12 @@ def copies(subject: Subject, directory: pathlib.Path, count: int) -> tuple[list[
     shutil.copytree(ROOT, first, ignore=shutil.ignore_patterns(*_NOT_COPIED))
     begun = time.monotonic()
     trial = Trial(subject, first)
-    imported = trial.imported()
     multiprocessing.connection.wait([trial.sentinel])
     took = time.monotonic() - begun
     if not trial.passed():
         output = trial.output.read_text("utf-8", errors="replace")
         raise NothingTriedError(f"the tests fail without a mistake, too:\n{output}")
-    for name in imported:
+    for name in trial.imported.read_text("utf-8").split():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     # Whoever writes the file within a second, and as long, would get the compiled one.

@@ -147,7 +147,7 @@ def _is_for_readers(node: ast.AST) -> bool:
         return isinstance(node.annotation, ast.Name) and node.annotation.id == "TypeAlias"
     if isinstance(node, ast.Assign):
         slots = [target.id for target in node.targets if isinstance(target, ast.Name)]
-        return slots == ["__slots__"]
+        return slots == ["__slots__"] or _is_for_readers(node.value)
     return isinstance(node, ast.Call) and _called(node) in _TYPES
 
 
@@ -176,6 +176,9 @@ def _statement(node: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             pass  # To whoever asks, it would be the same.
         case ast.Return(value=ast.expr() as value):
             yield value, "None"
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            if not isinstance(value, ast.Constant):
+                yield value, "None"
         case ast.Break():
             yield node, "continue"
         case ast.Continue():
@@ -275,8 +278,11 @@ def _call(node: ast.Call) -> Iterator[ast.expr]:
     yield from _twins(node)
     if _has_order(node):
         yield _changed(node, args=[node.args[1], node.args[0], *node.args[2:]])
-    for number in range(len(node.keywords)):
-        yield _changed(node, keywords=node.keywords[:number] + node.keywords[number + 1 :])
+    for number, given in enumerate(node.keywords):
+        before, behind = node.keywords[:number], node.keywords[number + 1 :]
+        yield _changed(node, keywords=[*before, *behind])
+        if given.arg and not isinstance(given.value, ast.Constant):
+            yield _changed(node, keywords=[*before, _changed(given, value=ast.Constant(None)), *behind])
     if _called(node) in _PATTERNS and node.args:
         for pattern in _patterns(node.args[0]):
             yield _changed(node, args=[pattern, *node.args[1:]])

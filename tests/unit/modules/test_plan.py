@@ -74,6 +74,15 @@ def test_releases_without_a_module_directory_are_purged_as_the_policy_says(
     assert plan.plan_converge(found).purges == purged
 
 
+def test_own_releases_are_purged_and_none_is_ignored_unless_somebody_says_more() -> None:
+    found = observed({"a": (1, False)})
+    plain = plan.Observed(found.modules, found.verdicts, {"mine": True, "theirs": False})
+    made = plan.plan_converge(plain)
+    assert (made.deletes, made.purges) == ((), ("mine",))
+    assert made.verdicts == found.verdicts
+    assert plan.spared(dataclasses.replace(plain, modules=())) == ("mine",)
+
+
 def test_nothing_is_purged_while_a_module_yaml_cannot_be_read() -> None:
     found = observed({"a": (1, True), "b": (2, True)}, releases={"mine": True})
     good, other = found.modules

@@ -70,6 +70,7 @@ def test_what_this_process_rendered_counts_more_than_the_labels() -> None:
         ),
         pytest.param(state(revision(number=4)), BY_HAND.format(4), id="revision made by hand"),
         pytest.param(state(revision(managed=None, revision=None)), BY_HAND.format(3), id="foreign"),
+        pytest.param(state(revision(revision=None)), NOT_KNOWN, id="no revision saved"),
         pytest.param(state(revision(inputs_checksum=None)), NOT_KNOWN, id="no checksum saved"),
         pytest.param(state(revision(documents_checksum="")), NOT_KNOWN, id="empty checksum saved"),
     ],

@@ -65,7 +65,7 @@ _DECLARED: Final = {"annotation", "returns", "decorator_list", "bases", "ctx"}
 """What a function or class is declared to be."""
 _PATTERNS: Final = {"compile", "match", "fullmatch", "search", "sub", "split", "finditer", "findall"}
 _SIGNS: Final = {"*": "+", "+": "*", "?": "", "^": "", "$": "", ".": "x"}
-_SIGN: Final = re.compile(r"\\.|([*+?^$.])")
+_SIGN: Final = re.compile(r"\\.|\(\?|([*+?^$.])")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

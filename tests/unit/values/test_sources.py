@@ -305,3 +305,25 @@ def test_the_highest_source_decides_and_without_any_it_is_the_default() -> None:
         sources.Flag(True, "enabled by someModuleEnabled in ConfigMap a/b", is_default=False),
     ]
     assert not sources.Flag(True, "as the test says").is_default
+
+
+@pytest.mark.parametrize(
+    ("problem", "shown"),
+    [
+        ("key 'someModule', line 2: no 'hidden' here", "key 'someModule', line 2: no *** here"),
+        ('key "hidden": found "hid\'den"', "key ***: found ***"),
+        ("found 'hid\\'den' and \"hid\\\"den\"", "found *** and ***"),
+        ("found 'hid\nden' and '' and \"\"", "found *** and *** and ***"),
+        ("found 'hidden\\", "found ***"),
+        ('found "hidden\\', "found ***"),
+        ("found ':' and \"]\" and '\\t', not 'a' or '::'", "found ':' and \"]\" and '\\t', not *** or ***"),
+    ],
+    ids=repr,
+)
+def test_what_a_problem_quotes_is_left_out_but_for_punctuation(problem: str, shown: str) -> None:
+    assert sources._without_quotations("someModule", problem) == shown
+
+
+def test_a_reading_without_problems_has_none() -> None:
+    reading = sources.ConfigMapReading(sources.ConfigValues())
+    assert (reading.problems, reading.unreadable) == ((), frozenset())

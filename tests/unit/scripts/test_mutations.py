@@ -50,7 +50,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("code", "after"), MISTAKES.items(), ids=repr)
+@pytest.mark.parametrize(("code", "after"), MISTAKES.items(), ids=MISTAKES)
 def test_each_kind_of_mistake_is_made(mutations: types.ModuleType, code: str, after: set[str]) -> None:
     assert {each.after for each in mutations.of(code)} == after
 

@@ -255,18 +255,21 @@ class ConfigSync:
         are_others_right = not look.is_wrong
         if look.is_wrong and any(kept.is_refused for kept in others):
             look = await self._look_at_edit(edited, now, trusts_others=True)
-        change = None if look.is_wrong else self._values.set_config(look.values)
-        edited.seen = now
         for kept in others if are_others_right else ():
-            self._is_right(kept)
+            # What could not be read of another one is still to come.
+            if kept.kind not in self._not_read:
+                self._is_right(kept)
         if look.is_wrong:
-            edited.is_refused = True
+            edited.seen, edited.is_refused = now, True
             self._not_read.discard(edited.kind)
             self._tell(events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
             return None
         self._is_right(edited)
         for part in look.parts:
             self._warn_of(part)
+        # Last: what is in force already is no change to whoever tries again.
+        change = self._values.set_config(look.values)
+        edited.seen = now
         return change
 
     def _is_right(self, kept: configured_object.ConfiguredObject) -> None:

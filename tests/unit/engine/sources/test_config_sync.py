@@ -673,3 +673,102 @@ async def test_changed_modules_are_read_from_the_secret_too() -> None:
     bench.values.set_files([store.ModuleValues(api)], [])
     await bench.state.set_modules()
     assert bench.values.config_values(api)["api"] == {"a": 2}
+
+
+async def test_a_refused_edit_names_its_keys_without_values_and_the_end_of_it_is_told() -> None:
+    bench = await loaded({"web": "a: 1"})
+    await receive(bench, bench.cluster.edit(web="password: hunter2: x", db="b: 1", dbEnabled="hunter2"))
+    (refused,) = bench.heard.of(events.ConfigRefused)
+    assert [each.key for each in refused.wrong] == ["web", "dbEnabled"]
+    assert refused.wrong[0].text.startswith("key 'web', line 1, column 18")
+    await receive(bench, bench.cluster.edit(web="size: 10", dbEnabled="false"))
+    assert [each.key for each in bench.heard.of(events.ConfigRefused)[1].wrong] == ["web"]
+    assert not any(
+        "hunter2" in each.text for event in bench.heard.of(events.ConfigRefused) for each in event.wrong
+    )
+    assert bench.heard.of(events.ConfigRight) == []
+    await receive(bench, bench.cluster.edit(web="size: 9"))
+    await receive(bench, bench.cluster.edit(web="size: 8"))
+    assert [event.kind for event in bench.heard.of(events.ConfigRight)] == ["ConfigMap"]
+
+
+class Defect:
+    """A bug that shows itself for a while."""
+
+    def __init__(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_there = True
+        original = bench.values.edit_violations
+
+        def violations(values: sources.ConfigValues) -> list[schemas.Violation]:
+            if self.is_there:
+                raise TypeError("a bug")
+            return original(values)
+
+        monkeypatch.setattr(bench.values, "edit_violations", violations)
+
+
+async def test_an_edit_that_a_defect_keeps_from_being_read_is_told_and_taken_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = await loaded({"web": "a: 1"})
+    defect = Defect(bench, monkeypatch)
+    await receive(bench, bench.cluster.edit(web="a: 2"))
+    (told,) = bench.heard.of(events.ConfigNotRead)
+    assert (told.source, str(told.error), told.delay) == ("ConfigMap", "a bug", config_sync.REREAD_SECONDS)
+    seen = [(bench.state.is_refused, bench.values.config_values(WEB)["web"])]
+    defect.is_there = False
+    await reread(bench)
+    seen.append((bench.state.is_refused, bench.values.config_values(WEB)["web"]))
+    assert seen == [(True, {"a": 1}), (False, {"a": 2})]
+    assert len(bench.changes) == 1
+    assert [event.kind for event in bench.heard.of(events.ConfigRight)] == ["ConfigMap"]
+
+
+async def test_an_edit_that_is_taken_back_after_a_defect_is_no_trouble_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = await loaded({"web": "a: 1"})
+    defect = Defect(bench, monkeypatch)
+    await receive(bench, bench.cluster.edit(web="a: 2"))
+    defect.is_there = False
+    await receive(bench, bench.cluster.edit(web="a: 1"))
+    assert not bench.state.is_refused
+    assert bench.changes == []
+
+
+async def test_an_edit_that_waits_behind_a_defect_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, secret = await with_secret({"web": "a: 1"}, None)
+    original = bench.values.edit_violations
+    failures = iter([TypeError("a bug")])
+
+    def violations(values: sources.ConfigValues) -> list[schemas.Violation]:
+        for failure in failures:
+            raise failure
+        return original(values)
+
+    monkeypatch.setattr(bench.values, "edit_violations", violations)
+    bench.state.received(bench.cluster.edit(web="a: 2"))
+    bench.state.received(secret.edit(web="c: 1"), "Secret")
+    await bench.state.settled()
+    seen = [(bench.state.is_refused, bench.values.config_values(WEB)["web"])]
+    await reread(bench)
+    seen.append((bench.state.is_refused, bench.values.config_values(WEB)["web"]))
+    assert seen == [(True, {"a": 1, "c": 1}), (False, {"a": 2, "c": 1})], "the ConfigMap's was still to come"
+
+
+async def test_a_defect_of_who_listens_loses_no_edit(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = await loaded({"web": "a: 1"})
+    await receive(bench, bench.cluster.edit(web="a: ["))
+    failures = iter([TypeError("a bug")])
+
+    def tell(event: events.Event) -> None:
+        if isinstance(event, events.ConfigRight):
+            for failure in failures:
+                raise failure
+        bench.heard.append(event)
+
+    monkeypatch.setattr(bench.state, "_tell", tell)
+    await receive(bench, bench.cluster.edit(web="a: 2"))
+    await reread(bench)
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
+    assert len(bench.changes) == 1

@@ -13,6 +13,9 @@ class Lines:
     def warning(self, event: str, *args: object, **kw: object) -> None:
         self.lines.append(("warning", event))
 
+    def error(self, event: str, *args: object, **kw: object) -> None:
+        self.lines.append(("error", event))
+
     @property
     def warnings(self) -> list[str]:
         return [text for level, text in self.lines if level == "warning"]

@@ -7,8 +7,8 @@ being created must not wait for modules.
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
 import structlog
 
@@ -28,7 +28,7 @@ from addon_operator.admission.presets import (
 from addon_operator.admission.registration import registration
 from addon_operator.admission.server import site, site_load, tls
 from addon_operator.aio import waiting, warn_once
-from addon_operator.app import admission_webhooks
+from addon_operator.app import admission_webhooks, observers
 from addon_operator.documents import own_manifests
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
@@ -81,6 +81,7 @@ class Admission:
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
         self._show_event = admission_log.AdmissionLog(meters, log, self._clock)
+        self._show_defect = observers.shown(meters, log)
         self._account = site_load.Account(site_load.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()
@@ -151,13 +152,13 @@ class Admission:
             await self._store.refresh()
         if self._clients is not None:
             await self._clients.load()
-            self._run("client-authority", self._clients.keep())
+            self._run("client-authority", self._clients.keep)
         await self._site.start()
         self._log.info("admission server listens", port=self.port)
-        self._run("events", self._recorder.run())
-        self._run("preset-status", self._statuses.run())
-        self._run("presets", self._feed_presets())
-        self._run("webhooks", self._register())
+        self._run("events", self._recorder.run)
+        self._run("preset-status", self._statuses.run)
+        self._run("presets", self._feed_presets)
+        self._run("webhooks", self._register)
 
     async def stop(self) -> None:
         """Answer what is being asked, report what is left to report, and end."""
@@ -178,8 +179,8 @@ class Admission:
                 await self._statuses.flush()
                 await self._recorder.flush()
 
-    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.create_task(work, name=f"admission-{name}"))
+    def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(observers.kept(f"admission-{name}", work, self._show_defect))
 
     def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
         sources = env_sources_reader.EnvSources(
@@ -263,9 +264,10 @@ class Admission:
                 self._registrar.health.falls(f"the admission server has no certificate: {error}")
             await asyncio.sleep(_RETRY_SECONDS)
         trouble.over("the admission server has a certificate")
-        self._run("certificates", self._store.keep())
-        await self._cache.wait_filled()
-        await self._registrar.keep()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._store.keep())
+            await self._cache.wait_filled()
+            await self._registrar.keep()
 
 
 async def apply_definition(kube: client.KubeClient, log: warn_once.Log) -> None:

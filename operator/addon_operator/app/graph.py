@@ -192,7 +192,7 @@ class Graph:
         beside = {
             "ages": running.keep_ages,
             "config": self.config.keep_in_step,
-            "drift": monitor.work,
+            **monitor.parts,
             "charts": lambda: self._parts.charts.keep(lambda: self._states.modules),
             "apis": discovery.watch(self._cluster.watches, self._inbox).work,
         }

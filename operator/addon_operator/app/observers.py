@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from addon_operator.aio import background, waiting
 from addon_operator.app import event_log, event_metrics, tools
@@ -85,6 +85,33 @@ def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Liste
     return tell
 
 
+def kept(part: str, work: Callable[[], Awaitable[None]], tell: events.Listener) -> asyncio.Task[None]:
+    """Begin work that goes on until it is cancelled: a defect of it is told, and it begins again."""
+
+    def failed(error: Exception, delay: float) -> None:
+        tell(events.PartFailed(part, error, delay))
+
+    return asyncio.create_task(background.kept(work, failed), name=part)
+
+
+def stray_defects(
+    meters: metrics.Metrics, log: event_log.Logger
+) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """Return what an event loop calls with defects that nobody waits for, of tasks and callbacks."""
+
+    def report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        where = context.get("task") or context.get("future") or context.get("handle")
+        if where is None or error is None:
+            loop.default_exception_handler(context)
+            return
+        name = where.get_name() if isinstance(where, asyncio.Task) else "callback"
+        meters.process.internal_errors_total.labels(part="background").inc()
+        log.error(f"a part of the operator failed: {name}; report this bug with the log", exc_info=error)
+
+    return report
+
+
 class ModuleObjects:
     """The Module objects, and the Events about them."""
 
@@ -126,10 +153,7 @@ class ModuleObjects:
         self._keep("module-status", self._writer.run)
 
     def _keep(self, part: str, work: Callable[[], Awaitable[None]]) -> None:
-        def failed(error: Exception, delay: float) -> None:
-            self._tell(events.PartFailed(part, error, delay))
-
-        self._tasks.append(asyncio.create_task(background.kept(work, failed), name=part))
+        self._tasks.append(kept(part, work, self._tell))
 
     async def finish(self) -> None:
         """Write what waits, as far as that is quick, and stop writing."""

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
 
 import structlog
 
@@ -65,7 +65,7 @@ class _Process:
 
     async def live(self) -> None:
         starting = asyncio.current_task()
-        asyncio.get_running_loop().set_exception_handler(self._defect)
+        asyncio.get_running_loop().set_exception_handler(observers.stray_defects(self._meters, self._log))
         self._stop.listen(lambda: starting and starting.cancel())
         try:
             await self._live()
@@ -73,19 +73,6 @@ class _Process:
             if not self._stop.asked.is_set():
                 raise
         self._log.info("addon-operator stopped")
-
-    def _defect(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Report a defect that nobody waits for: of a task in the background, or of a callback."""
-        error = context.get("exception")
-        where = context.get("task") or context.get("future") or context.get("handle")
-        if where is None or error is None:
-            loop.default_exception_handler(context)
-            return
-        name = where.get_name() if isinstance(where, asyncio.Task) else "callback"
-        self._meters.process.internal_errors_total.labels(part="background").inc()
-        self._log.error(
-            f"a part of the operator failed: {name}; report this bug with the log", exc_info=error
-        )
 
     async def _live(self) -> None:
         self._log.info(f"addon-operator {addon_operator.__version__} starts", pid=os.getpid())
@@ -124,9 +111,9 @@ class _Process:
         stack.push_async_callback(self._end_background)
         beat = heartbeat.Heartbeat(clock.SystemClock())
         self._status.live_while(beat.unhealthy_reason)
-        self._begin("heartbeat", beat.keep())
-        self._begin("ticks", heartbeat.tick(self._meters))
-        self._begin("lag", heartbeat.watch_lag(self._meters, clock.SystemClock()))
+        self._begin("heartbeat", beat.keep)
+        self._begin("ticks", lambda: heartbeat.tick(self._meters))
+        self._begin("lag", lambda: heartbeat.watch_lag(self._meters, clock.SystemClock()))
 
     async def _only_admit(self, stack: contextlib.AsyncExitStack) -> None:
         """Serve admission until the end, without anything that needs Helm, hooks or the Lease."""
@@ -191,8 +178,8 @@ class _Process:
         finally:
             await stopping.end({lost})
 
-    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self._background.append(asyncio.create_task(work, name=name))
+    def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        self._background.append(observers.kept(name, work, observers.shown(self._meters, self._log)))
 
     async def _end_background(self) -> None:
         await self._tell_last_events()
@@ -244,7 +231,7 @@ class _Process:
             parts.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
         )
         self._recorder = recorder
-        self._begin("events", recorder.run())
+        self._begin("events", recorder.run)
         names = {"ConfigMap": self._settings.config_map}
         names["Secret"] = self._settings.values_secret or self._settings.config_map
         configured = {
@@ -267,7 +254,7 @@ class _Process:
         if self._debug is not None:
             self._debug.serve(operator.answers)
         for name, work_beside in operator.beside.items():
-            self._begin(name, work_beside())
+            self._begin(name, work_beside)
         work = asyncio.create_task(operator.engine.work(), name="engine")
         lost = asyncio.create_task(self._leadership.lost(), name="lease")
         operator.source.start()

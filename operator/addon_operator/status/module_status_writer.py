@@ -192,7 +192,8 @@ class ModuleStatusWriter:
                 await self._write(name)
             except api_errors.Invalid as error:
                 self._trouble.warn(f"the status of module {name} is not shown: {error}")
-            except api_errors.KubernetesError:
+            except Exception:
+                # Behind the others, which a defect at one object must not hold up.
                 self._dirty[name] = None
                 raise
 

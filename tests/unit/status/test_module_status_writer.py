@@ -13,6 +13,7 @@ from addon_operator.kernel import names
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.modules import model, release
+from addon_operator.status import module_status
 from addon_operator.status import module_status_writer as writing
 from tests.fakes import api_server, logs
 from tests.fakes.api_server import Answer, Asked
@@ -422,3 +423,26 @@ async def test_what_a_release_took_over_is_an_event(
     await writer.turn()
     await recorder.flush()
     assert ("web", "uid-web", "TookOwnership") in cluster.events()
+
+
+async def test_a_defect_at_one_object_loses_none_and_holds_up_no_other(
+    writer: writing.ModuleStatusWriter, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await writer.turn()
+    original = module_status.document
+
+    def document(of: state.ModuleState, *more: Any) -> module_status.ModuleStatusDocument:  # noqa: ANN401 - passed on
+        if of.module.name == "web":
+            raise TypeError("a bug")
+        return original(of, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module_status, "document", document)
+        writer.module_changed(module("web"))
+        writer.module_changed(module("api"))
+        for _ in range(2):
+            with pytest.raises(TypeError):
+                await writer.turn()
+        assert cluster.objects["api"]["status"]["state"] == "Ready"
+    await writer.turn()
+    assert cluster.objects["web"]["status"]["state"] == "Ready"

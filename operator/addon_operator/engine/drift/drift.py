@@ -145,11 +145,18 @@ class Drift:
         due = [module for module, due in self._due.items() if due <= now]
         for module in due:
             self._due.pop(module, None)
-        await asyncio.gather(*(self._look_at(module) for module in due if not self._at_work[module]))
+        await asyncio.gather(*(self._try_at(module) for module in due if not self._at_work[module]))
 
     async def _sleep(self) -> None:
         soonest = min(self._due.values(), default=None)
         await waiting.wait_until(self._wake, soonest, self._clock)
+
+    async def _try_at(self, module: names.ModuleName) -> None:
+        try:
+            await self._look_at(module)
+        except Exception as error:  # noqa: BLE001 - a defect at one must not hold up others
+            self._tell(events.PartFailed("drift", error, RECHECK))
+            self._look_in(module, RECHECK)
 
     async def _look_at(self, module: names.ModuleName) -> None:
         async with self._alone[module]:

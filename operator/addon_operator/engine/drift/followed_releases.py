@@ -125,6 +125,9 @@ class FollowedReleases:
             except errors.AddonOperatorError as error:
                 self._tell(events.Warned(f"module {module}: resources are not watched yet: {error}"))
                 self._not_before[module] = self._clock.monotonic() + RETRY
+            except Exception as error:  # noqa: BLE001 - a defect at one must not hold up others
+                self._tell(events.PartFailed("followed", error, RETRY))
+                self._not_before[module] = self._clock.monotonic() + RETRY
 
     async def _follow(self, module: names.ModuleName) -> None:
         revision = self._wanted.get(module)

@@ -84,6 +84,9 @@ class CrdGuard:
             except errors.AddonOperatorError as error:
                 self._tell(events.Warned(f"{error}; it is tried again"))
                 self._due.update(dict.fromkeys(due, self._clock.monotonic() + RETRY))
+            except Exception as error:  # noqa: BLE001 - a defect at one must not hold up others
+                self._tell(events.PartFailed("definitions", error, RETRY))
+                self._due.update(dict.fromkeys(due, self._clock.monotonic() + RETRY))
         self._backoffs.restored(due, self._clock.monotonic())
 
     def _follow(self) -> None:

@@ -1,7 +1,8 @@
 """The releases of modules, watched: what they hold, what is absent, and what was restored."""
 
-import asyncio
 import dataclasses
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from addon_operator.engine import events, intents
 from addon_operator.engine.drift import drift, followed_releases, restoring, watched_resources
@@ -22,12 +23,14 @@ class ReleaseMonitor:
     releases: module_releases.ModuleReleases
     guard: crd_guard.CrdGuard
 
-    async def work(self) -> None:
-        """Follow and restore, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.followed.work(), name="follow resources")
-            group.create_task(self.drift.work(), name="drift")
-            group.create_task(self.guard.work(), name="definitions")
+    @property
+    def parts(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """What follows and restores until cancelled, each by itself."""
+        return {
+            "followed": self.followed.work,
+            "drift": self.drift.work,
+            "definitions": self.guard.work,
+        }
 
 
 def release_monitor(

@@ -196,8 +196,9 @@ class EventWriter:
     async def run(self) -> None:
         """Write Events as they come, until cancelled."""
         while True:
-            await self._arrived.wait()
+            # First: whoever begins again after a defect may find some that wait.
             await self.flush()
+            await self._arrived.wait()
 
     async def flush(self) -> None:
         """Write everything that waits now."""

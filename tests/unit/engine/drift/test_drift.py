@@ -30,6 +30,7 @@ class Bench:
         self.inbox = fakes.Inbox()
         self.told: list[tuple[str, str, tuple[str, ...]]] = []
         self.reasons: list[str] = []
+        self.defects: list[str] = []
         self.brought: set[str] = set()
         """Definitions that come back by themselves."""
         self.drift = drift.Drift(
@@ -60,6 +61,8 @@ class Bench:
                 self.told.append((what, event.module, tuple(event.resources)))
             case events.HealPostponed():
                 self.told.append((f"postponed {event.seconds:g}", event.module, tuple(event.resources)))
+            case events.PartFailed():
+                self.defects.append(f"{event.part}: {event.error}")
 
     async def have(self, module: ModuleName, *names: str) -> None:
         """The module's release is there with these ConfigMaps."""
@@ -585,3 +588,23 @@ async def test_what_disappears_next_does_not_wait_for_watches_to_tell_of_what_wa
     bench.cluster.behind.clear()
     await bench.after(drift.LAG)
     assert len(bench.cluster.written) == 40, "what watches never tell of is looked at again"
+
+
+async def test_a_defect_at_one_module_is_told_and_tried_again_and_holds_up_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.have(WEB, "a")
+    await bench.have(DB, "b")
+    original, is_there = bench.resources.probe.exists, True
+
+    async def exists(resource: Any, namespace: Any, name: str) -> bool | None:  # noqa: ANN401 - passed on
+        if name == "a" and is_there:
+            raise TypeError("a bug")
+        return await original(resource, namespace, name)
+
+    monkeypatch.setattr(bench.resources.probe, "exists", exists)
+    bench.cluster.remove("a", "b")
+    assert await bench.after(1) == [DB]
+    assert bench.defects == ["drift: a bug"]
+    is_there = False
+    assert sorted(await bench.after(drift.RECHECK)) == [DB, WEB]

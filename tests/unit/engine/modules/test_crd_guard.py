@@ -5,10 +5,12 @@ from typing import cast
 
 import pytest
 
+from addon_operator.engine import events
 from addon_operator.engine.drift import drift_backoff
 from addon_operator.engine.modules import crd_guard
 from addon_operator.kube.discovery import api_resources
 from addon_operator.kube.informers import informers
+from addon_operator.modules import model
 from tests.unit.engine import fakes, watching
 from tests.unit.engine.modules.crd_bench import CRD
 from tests.unit.engine.modules.crd_bench import Bench as Definitions
@@ -103,3 +105,23 @@ async def test_a_missing_watch_is_reported(bench: Bench) -> None:
     bench.guard.trouble("no right")
     bench.guard.trouble(None)
     assert len(bench.heard.warnings) == 1
+
+
+async def test_a_defect_is_told_and_the_definition_comes_back_later(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.begin()
+    original = bench.definitions.restore
+
+    async def restore(_: model.Module) -> None:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(bench.definitions, "restore", restore)
+    assert await bench.delete() == []
+    assert [(each.part, str(each.error)) for each in bench.heard.of(events.PartFailed)] == [
+        ("definitions", "a bug")
+    ]
+    monkeypatch.setattr(bench.definitions, "restore", original)
+    bench.clock.now += crd_guard.RETRY
+    await bench.guard.look()
+    assert bench.cluster.asked == [NAME]

@@ -102,6 +102,7 @@ class Bench:
         self.inbox = fakes.Inbox()
         self.told: list[tuple[str, ...]] = []
         self.warnings: list[str] = []
+        self.defects: list[str] = []
         self.helm = Manager(self.cluster)
         manager = cast("helm_releases.ReleaseManager", self.helm)
         self.drift = drift.Drift(
@@ -135,6 +136,8 @@ class Bench:
                 self.told.append(("healed", *event.resources))
             case events.Warned():
                 self.warnings.append(event.text)
+            case events.PartFailed():
+                self.defects.append(f"{event.part}: {event.error}")
             case events.MaintenanceChanged():
                 self.told.append(("maintenance", event.mode))
 
@@ -199,6 +202,15 @@ async def test_a_manifest_that_cannot_be_read_is_read_again_later(bench: Bench) 
     bench.helm.error = None
     await bench.after(followed_releases.RETRY / 2)
     assert bench.watched == []
+    await bench.after(followed_releases.RETRY)
+    assert bench.watched == ["a"]
+
+
+async def test_a_defect_at_a_manifest_is_told_and_it_is_read_again_later(bench: Bench) -> None:
+    bench.helm.error = TypeError("a bug")  # type: ignore[assignment] # nobody expects it
+    await bench.run()
+    assert (bench.defects, bench.watched) == (["followed: a bug"], [])
+    bench.helm.error = None
     await bench.after(followed_releases.RETRY)
     assert bench.watched == ["a"]
 

@@ -255,3 +255,23 @@ async def test_an_event_can_have_another_source_with_a_budget_of_its_own(
     assert [event["reason"] for event in stored.events].count("conflict") == 1
     assert stored.events[-1]["source"]["component"] == "presets/p"
     assert stored.events[-1]["reportingComponent"] == "addon-operator"
+
+
+async def test_who_begins_again_after_a_defect_writes_what_waits(
+    recorder: events.EventWriter, server: ApiServer, stored: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def admit(*_: object) -> None:
+        raise TypeError("a bug")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(events.EventBudget, "admit", admit)
+        recorder.record(ABOUT, "Normal", "Seen", "first")
+        recorder.record(ABOUT, "Normal", "Seen", "second")
+        with pytest.raises(TypeError):
+            await recorder.run()
+    running = asyncio.create_task(recorder.run())
+    async with asyncio.timeout(5):
+        while not stored.events:  # noqa: ASYNC110 - the server says nothing
+            await asyncio.sleep(0)
+    running.cancel()
+    assert [event["message"] for event in stored.events] == ["second"]

@@ -232,12 +232,17 @@ class WrongKey(msgspec.Struct, frozen=True):
 
 WRONG_SHOWN: Final = 10
 """How many wrong places are named where people look."""
+_WRONG_LENGTH: Final = 500
+"""Characters of each."""
 
 
 def listed_wrong(wrong: Sequence[WrongKey]) -> str:
     """Return what is wrong, as a part of a sentence."""
     more = len(wrong) - WRONG_SHOWN
-    texts = [each.text for each in wrong[:WRONG_SHOWN]]
+    texts = [
+        each.text if len(each.text) <= _WRONG_LENGTH else f"{each.text[:_WRONG_LENGTH]}…"
+        for each in wrong[:WRONG_SHOWN]
+    ]
     return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
 
 

@@ -154,7 +154,7 @@ class _SiteHandlers:
     async def page(self, request: web.Request) -> web.Response:
         page = await self._pages.get(None)
         headers = dict(_PAGE_HEADERS)
-        is_gzipped = "gzip" in request.headers.get("Accept-Encoding", "")
+        is_gzipped = metrics.Form.wanted("", request.headers.get("Accept-Encoding", "")).gzipped
         if is_gzipped:
             headers["Content-Encoding"] = "gzip"
         body = page.gzipped if is_gzipped else page.plain

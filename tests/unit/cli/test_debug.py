@@ -72,6 +72,22 @@ def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:
     assert document("global", "list") == {"globalHooks": ["pods.sh"], "waitingBindings": []}
 
 
+def test_wrong_values_that_are_not_in_force_stand_above_the_modules_and_at_those_that_they_concern(
+    served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "ConfigMap a/b is invalid since 1970-01-01T00:00:00Z: web.size: must be at most 9"
+    world = served[1]
+    assert document("module", "list")["wrongValues"] == []
+    monkeypatch.setattr(world.engine.views, "refusals", lambda: [said])
+    monkeypatch.setattr(world.states[inspected.WEB], "wrong_values", said)
+    for arguments in (("list",), ("list", "-o", "wide")):
+        assert text("module", *arguments).splitlines()[:1] == [said]
+    assert document("module", "list")["wrongValues"] == [said]
+    lines = text("module", "describe", "web").splitlines()
+    assert lines[lines.index("Wrong values:") + 1] == f"  {said}"
+    assert "Wrong values:" not in text("module", "describe", "kube-dns")
+
+
 def test_objects_of_several_modules_stand_in_the_wide_list_and_in_documents() -> None:
     head, dns, web = text("module", "list", "-o", "wide").splitlines()
     place = head.index("SHARED OBJECTS")

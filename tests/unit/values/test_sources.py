@@ -327,3 +327,27 @@ def test_what_a_problem_quotes_is_left_out_but_for_punctuation(problem: str, sho
 def test_a_reading_without_problems_has_none() -> None:
     reading = sources.ConfigMapReading(sources.ConfigValues())
     assert (reading.problems, reading.unreadable) == ((), frozenset())
+
+
+@pytest.mark.parametrize("is_secret", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: hunter2: 1", "a: *hunter2", "a: \"\\hunter2\"", "a: 'hunter2", "a: [hunter2",
+        "- hunter2", "hunter2", "a: 1\n b: hunter2", "a:\n\thunter2: 1",
+        "%hunter2", "a: @hunter2", "a: {hunter2: 1",
+        "a: it's hunter2: \"so\"", "a: !!int hunter2", "<<: hunter2",
+    ],
+)  # fmt: skip
+def test_what_is_wrong_can_be_told_without_what_stands_there(text: str, is_secret: bool) -> None:
+    source = "Secret a/b" if is_secret else "ConfigMap a/b"
+    reader = sources.ConfigMapReader(KNOWN, source, is_secret=is_secret)
+    found = reader.read(
+        {"someModule": text, "someModuleEnabled": "hunter2", "nginxIngressMaintenance": "hunter2"}
+    )
+    assert [problem.key for problem in found.problems] == [
+        "someModule", "someModuleEnabled", "nginxIngressMaintenance",
+    ]  # fmt: skip
+    for problem in found.problems:
+        assert "hunter2" not in problem.without_values
+        assert repr(problem.key) in problem.without_values

@@ -111,3 +111,10 @@ def test_of_very_much_that_is_wrong_the_first_places_are_named() -> None:
     bench.refuse(*(events.WrongKey("web", f"web.a{number}: wrong") for number in range(5000)))
     assert bench.blamed[WEB].endswith(f"web.a9: wrong; and 4990 more; {BOUNDS}")
     assert bench.refused.sentences[0] == bench.blamed[WEB]
+
+
+def test_of_a_very_long_place_the_beginning_is_shown() -> None:
+    bench = Bench()
+    bench.refuse(events.WrongKey("web", f"web.{'x' * 1_000_000}: must be a string"))
+    assert len(bench.blamed[WEB]) < 1000
+    assert "web.xxx" in bench.blamed[WEB]

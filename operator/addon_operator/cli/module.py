@@ -261,6 +261,8 @@ def _sections(found: debug.Document) -> Iterator[str]:
     if wrong := found.get("wrongValues"):
         yield from _section("Wrong values", [wrong])
     yield from _section("Last error", found["lastError"].splitlines())
+    if failing := found.get("failingHooks"):
+        yield from _section("Failing hooks", [line for each in failing for line in _failing(each)])
     hooks = found["hooks"]
     lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
     yield from _section("Hooks", lines)
@@ -269,6 +271,12 @@ def _sections(found: debug.Document) -> Iterator[str]:
     yield from _section("Absent objects", found["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(found["restoredObjects"].items())]
     yield from _section("Restored lately", restored)
+
+
+def _failing(found: debug.Document) -> Iterator[str]:
+    times = "once" if found["tries"] == 1 else f"{found['tries']} times"
+    yield f"{found['hook']}, binding {found['binding']}, queue {found['queue']}, failed {times}"
+    yield from (f"  {line}" for line in found["lastError"].splitlines())
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:

@@ -179,6 +179,7 @@ class EngineApi:
             "namespace": self._monitor.resources.namespace_of(name),
             "chart": titled,
             "hooks": None if hooks is None else list(map(_hook, hooks)),
+            "failingHooks": self.views.failing_hooks(name),
             "revision": self._monitor.releases.revision(name),
             "sharedObjects": _shared(self._monitor.resources.shared_of(name)),
             "absentObjects": _absent(self._monitor, name),

@@ -16,12 +16,13 @@ from addon_operator.modules import requirements
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
-_WAITED_FOR: Final = 3
 """Behind another task."""
 BACKOFF: Final = "backoff"
 """It failed, and the time of its next try has not come."""
 POSTPONED: Final = "postponed"
 """It runs too often, and waits until it may run again."""
+_FAILING_SHOWN: Final = 20
+_WAITED_FOR: Final = 3
 
 
 class WaitingBinding(TypedDict):
@@ -81,6 +82,17 @@ class TaskRow(TypedDict):
     """Failed ones."""
     nextTryIn: float
     """0 if it may run now."""
+    lastError: str
+
+
+class FailingHook(TypedDict):
+    """A hook in some queue that failed and is tried again."""
+
+    queue: str
+    hook: str
+    binding: str
+    tries: int
+    """Failed ones."""
     lastError: str
 
 
@@ -188,6 +200,22 @@ class Introspection:
             for found in self._states
             if found.last_error_without_values
         }
+
+    def failing_hooks(self, module: names.ModuleName) -> list[FailingHook]:
+        """Return the first of the module's hooks that failed by themselves, not as a step of its run."""
+        failed = (
+            FailingHook(
+                queue=queue.name,
+                hook=task.hook,
+                binding=task.binding,
+                tries=task.attempts,
+                lastError=task.last_error,
+            )
+            for queue in self._queues()
+            for task in queue.tasks
+            if task.owner == module and task.hook and task.last_error
+        )
+        return list(itertools.islice(failed, _FAILING_SHOWN))
 
     def queue_heads(self) -> list[QueueHead]:
         """Return all queues without their tasks, those with tasks first."""

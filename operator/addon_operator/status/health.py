@@ -133,14 +133,14 @@ class OperatorStatus:
 
     async def page(self) -> status_page.Content:
         """Gather what the status page shows, in pieces: others have their turn meanwhile."""
-        is_ready = self.unready_reason() is None
+        unready = self.unready_reason()
         state, _ = self.converge()
         refusals, views = self._refusals(), self._views
         if views is None:
-            return status_page.Content(state=state, is_ready=is_ready, refusals=refusals)
+            return status_page.Content(state=state, unready=unready, refusals=refusals)
         return status_page.Content(
             state=state,
-            is_ready=is_ready,
+            unready=unready,
             refusals=refusals,
             modules=await views.modules(),
             errors=views.errors_without_values(),

@@ -32,7 +32,8 @@ class Content:
 
     state: str
     """That of the converge, in one word."""
-    is_ready: bool
+    unready: str | None = None
+    """Why the operator is not ready, without values; ``None`` if it is."""
     refusals: Sequence[str] = ()
     """What is wrong with the values ConfigMap or Secret as it is now, without values."""
     modules: Sequence[introspection.ModuleRow] = ()
@@ -44,14 +45,15 @@ class Content:
 
 def render(content: Content) -> str:
     """Return the page; slow enough to be run in a thread."""
-    readiness = "ready" if content.is_ready else "not ready"
+    readiness = "ready" if content.unready is None else "not ready"
+    why = f": {html.escape(content.unready)}" if content.unready else ""
     links = " · ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="refresh" content="{_REFRESH_SECONDS}">\n'
         f"<title>addon-operator: {readiness}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>addon-operator {html.escape(addon_operator.__version__)}</h1>\n"
-        f"<p>{readiness}, {html.escape(content.state)}</p>\n{_refused(content.refusals)}"
+        f"<p>{readiness}, {html.escape(content.state)}{why}</p>\n{_refused(content.refusals)}"
         f"{_modules(content.modules, content.errors)}{_shared(content.shared)}{_queues(content.queues)}"
         f"<p>{links}</p>\n</body>\n</html>\n"
     )

@@ -88,6 +88,24 @@ def test_wrong_values_that_are_not_in_force_stand_above_the_modules_and_at_those
     assert "Wrong values:" not in text("module", "describe", "kube-dns")
 
 
+def test_a_hook_that_fails_beside_the_runs_of_its_module_is_described_with_what_it_wrote(
+    served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Failing hooks:" not in text("module", "describe", "web"), "the run itself fails"
+    (task,) = served[1].queue.pending
+    monkeypatch.setattr(task, "hook", "pods.sh")
+    monkeypatch.setattr(task, "binding", "pods")
+    monkeypatch.setattr(task, "attempts", 2)
+    monkeypatch.setattr(task, "last_error", "hook pods.sh failed with exit code 3: line 1\nline 2")
+    lines = text("module", "describe", "web").splitlines()
+    place = lines.index("Failing hooks:")
+    assert lines[place + 1 : place + 4] == [
+        "  pods.sh, binding pods, queue main, failed 2 times",
+        "    hook pods.sh failed with exit code 3: line 1",
+        "    line 2",
+    ]
+
+
 def test_objects_of_several_modules_stand_in_the_wide_list_and_in_documents() -> None:
     head, dns, web = text("module", "list", "-o", "wide").splitlines()
     place = head.index("SHARED OBJECTS")

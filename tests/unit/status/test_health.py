@@ -144,7 +144,14 @@ async def rendered(found: health.OperatorStatus) -> str:
 
 
 async def test_the_page_of_a_starting_operator_has_its_state() -> None:
-    assert "not ready, STARTUP_CONVERGE_NOT_STARTED" in await rendered(health.OperatorStatus())
+    said = "<p>not ready, STARTUP_CONVERGE_NOT_STARTED: the operator is starting</p>"
+    assert said in await rendered(health.OperatorStatus())
+
+
+async def test_the_page_says_why_the_operator_is_not_ready() -> None:
+    found = serving(done=True)
+    found.require(lambda: "the <PodPresets> have not been listed yet")
+    assert ": the &lt;PodPresets&gt; have not been listed yet</p>" in await rendered(found)
 
 
 async def test_the_page_of_an_operator_that_waits_for_right_values_says_what_is_wrong() -> None:

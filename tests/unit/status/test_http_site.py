@@ -42,7 +42,7 @@ class Reported(health.OperatorStatus):
 
     async def page(self) -> status_page.Content:
         self.pages += 1
-        return status_page.Content(state="FINE", is_ready=True)
+        return status_page.Content(state="FINE")
 
     def converge(self) -> tuple[str, int]:
         return self.state

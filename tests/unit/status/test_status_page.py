@@ -45,7 +45,7 @@ class Cells(parser.HTMLParser):
 
 
 def made(**shown: Any) -> str:  # noqa: ANN401 - the fields of the content
-    plain = status_page.Content(state="x", is_ready=True)
+    plain = status_page.Content(state="x")
     return status_page.render(dataclasses.replace(plain, **shown))
 
 

@@ -13,7 +13,7 @@ from addon_operator.engine.bindings import (
     schedules,
     triggers,
 )
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_failures, hook_run
 from addon_operator.engine.queues import queue_set, tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
@@ -30,12 +30,13 @@ class BindingError(errors.AddonOperatorError):
             f"hook {one.hook.name}: the Synchronization run of binding {one.binding.name} "
             f"in queue {one.binding.queue} has failed"
         )
+        self._command = hook_failures.command_that_shows(one.hook.module)
         super().__init__(f"{self._what}: {one.error}")
 
     @property
     def without_values(self) -> str:
         """Which run, without what its hook wrote."""
-        return f"{self._what}; the operator's log says why"
+        return f"{self._what}; '{self._command}' and the operator's log say why"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

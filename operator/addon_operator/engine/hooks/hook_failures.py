@@ -7,7 +7,7 @@ import signal
 from typing import Final
 
 from addon_operator.engine.hooks import hook_names
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, names
 from addon_operator.process import start_errors
 from addon_operator.process.children import children
 
@@ -15,6 +15,16 @@ _QUOTED_LINES: Final = 3
 _FRAME: Final = re.compile(r'\s+File "(?P<path>[^"]+)", line (?P<line>\d+)')
 _MISSING_PACKAGE: Final = re.compile(r"(?:ModuleNotFound|Import)Error: No module named '")
 _INSTALL: Final = "; install it into the image, or into the virtual environment hooks/venv of the module"
+
+
+def command_that_shows(module: names.ModuleName | None) -> str:
+    """Return the command that shows, in the operator's pod, what hooks of a module, or global ones, wrote."""
+    return f"addon-operator module describe {module}" if module else "addon-operator queue list"
+
+
+def where_it_stands(module: names.ModuleName | None) -> str:
+    """Say where what a hook wrote is shown."""
+    return f"'{command_that_shows(module)}' shows the end of what it wrote, and the operator's log all of it"
 
 
 def describe(result: children.ChildResult, program: pathlib.Path, timeout: float | None = None) -> str:

@@ -83,9 +83,9 @@ class HookRunError(errors.AddonOperatorError):
     @property
     def without_values(self) -> str:
         """How it ended, without what it wrote."""
-        if not hook_failures.has_failed(self.result):
-            return f"hook {self.hook} returned invalid output; {_where_it_stands(self._module)}"
-        return f"hook {self.hook} {hook_failures.ending(self.result, None)}; {_where_it_stands(self._module)}"
+        has_failed = hook_failures.has_failed(self.result)
+        what = hook_failures.ending(self.result, None) if has_failed else "returned invalid output"
+        return f"hook {self.hook} {what}; {hook_failures.where_it_stands(self._module)}"
 
 
 class EnabledScriptError(errors.ModuleError):
@@ -100,12 +100,6 @@ class EnabledScriptError(errors.ModuleError):
     def without_values(self) -> str:
         """The same without what the script wrote."""
         return f"module {self.module}: its enabled script {self._without_values}"
-
-
-def _where_it_stands(module: names.ModuleName | None) -> str:
-    """Say which command, in the operator's pod, shows what is not shown here."""
-    command = f"addon-operator module describe {module}" if module else "addon-operator queue list"
-    return f"'{command}' shows the end of what it wrote, and the operator's log all of it"
 
 
 class HookLog:
@@ -281,7 +275,8 @@ class HookRunner:
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
         if hook_failures.has_failed(result):
-            reported = f"{hook_failures.ending(result, self._default_timeout)}; {_where_it_stands(module)}"
+            how = hook_failures.ending(result, self._default_timeout)
+            reported = f"{how}; {hook_failures.where_it_stands(module)}"
             raise EnabledScriptError(
                 module, hook_failures.describe(result, script, self._default_timeout), reported
             )

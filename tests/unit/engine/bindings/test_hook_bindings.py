@@ -225,7 +225,9 @@ async def test_a_failing_synchronization_in_a_named_queue_fails_the_start_and_no
         match=r"hook a\.sh: the Synchronization run of binding pods in queue slow has failed: hook a",
     ) as failed:
         await bench.start(one)
-    assert failed.value.without_values.endswith("queue slow has failed; the operator's log says why")
+    assert failed.value.without_values.endswith(
+        "queue slow has failed; 'addon-operator module describe web' and the operator's log say why"
+    )
     with pytest.raises(hook_bindings.BindingError):
         await bench.start(one)
     assert await bench.told() == ["a.sh: pods Synchronization"], "its queue tries it again, nobody else"

@@ -24,12 +24,15 @@ def test_an_operator_with_all_its_watches_lives_and_shows_itself(site: operator_
     page = operator.get("/").text
     assert "<td>web</td><td>20</td><td>Ready</td>" in page
     assert "<td>broken</td><td>30</td>" in page
-    assert "<p>not ready, STARTUP_CONVERGE_IN_PROGRESS</p>" in page
+    assert "<p>not ready, STARTUP_CONVERGE_IN_PROGRESS: the first converge is not done: " in page
     assert "hunter2" not in page
     ready = operator.get("/readyz")
     assert ready.status == 503
     assert "module broken failed" in ready.text
     assert "hook fails.sh failed with exit code 1" in ready.text
     assert "hunter2" not in ready.text
+    for shown in (page.replace("&#x27;", "'"), ready.text):
+        assert "'addon-operator module describe broken' shows the end of what it wrote" in shown
+    assert "the password is hunter2" in site.command("module", "describe", "broken").stdout
     assert "GET /healthz" in operator.get("/discovery").text.splitlines()
     operator.stop()

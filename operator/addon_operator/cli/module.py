@@ -82,6 +82,8 @@ def render(
 
     With --diff, the exit code is that of diff: 0 without differences, 1 with some, 2 for an error.
     """
+    from addon_operator.debug import debug_client
+
     query = debug.query(**{"diff": diff, debug.SHOW_SENSITIVE: show_sensitive})
     try:
         text = debug.client(socket, is_slow=True).get_text(debug.module_path(module, "render"), query)
@@ -91,7 +93,7 @@ def render(
         tables.show_error(str(error))
         return EXIT_TROUBLE
     click.echo(text, nl=False)
-    return int(diff and bool(text.strip()))
+    return int(diff and text != debug_client.NO_DIFFERENCES)
 
 
 @module.command()

@@ -17,6 +17,8 @@ from addon_operator.kernel import errors
 TIMEOUT_SECONDS: Final = 10.0
 RENDER_SECONDS: Final = 300.0
 """Helm may take its time."""
+NO_DIFFERENCES: Final = "No differences.\n"
+"""The answer that there is nothing to show."""
 _HOW_TO_FIND: Final = (
     "start one with 'addon-operator start', or name its socket with DEBUG_UNIX_SOCKET or --debug-unix-socket"
 )

@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.debug import debug_masking
+from addon_operator.debug import debug_client, debug_masking
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors
@@ -19,7 +19,6 @@ from addon_operator.values import store
 
 FIELD_MANAGER: Final = "helm"
 _HOOK: Final = "helm.sh/hook"
-_NO_DIFFERENCE: Final = "No differences.\n"
 _NOT_COMPARED: Final = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
 
 Object = dict[str, Any]
@@ -76,7 +75,7 @@ class Renderer:
             )
             for found in wanted
         ]
-        text = "".join(texts) or _NO_DIFFERENCE
+        text = "".join(texts) or debug_client.NO_DIFFERENCES
         if show_sensitive:
             return text
         # The cluster may still have what the values were before.

@@ -449,3 +449,22 @@ def test_a_long_error_is_one_line_in_a_pipe_too() -> None:
     (row,) = tables.one_line_each(("a", "b", "c"), [("x", LONG, "enabled")])
     assert row[1].startswith("helm upgrade: a long reason")
     assert (len(row[1]), row[1][-1], row[2]) == (189, "…", "enabled")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"), [("No differences.\n", 0), ("--- before\n+++ after\n", 1), (None, 2)]
+)
+def test_a_difference_has_the_exit_codes_of_diff(
+    monkeypatch: pytest.MonkeyPatch, answer: str | None, code: int
+) -> None:
+    def get_text(*_: object) -> str:
+        if answer is None:
+            raise debug_client.DebugClientError("no operator runs")
+        return answer
+
+    monkeypatch.setattr(debug_client.DebugClient, "get_text", get_text)
+    arguments = ["module", "render", "web", "--diff"]
+    ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+    assert ran.return_value == code
+    assert ran.stdout == (answer or "")
+    assert ("no operator runs" in ran.stderr) is (answer is None)

@@ -50,8 +50,10 @@ def copy_value(value: json_types.JsonValue) -> json_types.JsonValue:
 
 def equal(left: object, right: object) -> bool:
     """Say whether both documents have the same content."""
-    # To sort the keys takes most of the time, and mostly they have the same order.
-    return left is right or encode(left) == encode(right) or canonical(left) == canonical(right)
+    # What Python finds different is different, and it stops there; to sort the keys takes longest.
+    return left is right or (
+        left == right and (encode(left) == encode(right) or canonical(left) == canonical(right))
+    )
 
 
 def is_within_depth(value: json_types.JsonValue, levels: int) -> bool:

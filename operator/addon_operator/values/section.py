@@ -39,6 +39,21 @@ class _Made:
 
 
 @dataclasses.dataclass(slots=True)
+class _Files:
+    """What the files say, merged when somebody first needs it; shared with snapshots."""
+
+    layers: tuple[json_types.JsonObject, ...] = ()
+    _merged: json_types.JsonObject | None = None
+
+    @property
+    def merged(self) -> json_types.JsonObject:
+        """What they say together; not to be changed."""
+        if self._merged is None:
+            self._merged = sources.merge(*self.layers)
+        return self._merged
+
+
+@dataclasses.dataclass(slots=True)
 class _Allowed:
     """The last values that the values schema allowed, shared with snapshots: they are what is checked."""
 
@@ -59,7 +74,7 @@ class Section:
         self._owner: Final = owner
         self.key: Final = patches.root_key(owner)
         self._inspector = inspector
-        self._files: json_types.JsonObject = {}
+        self._files = _Files()
         self._schemas = schemas.SectionSchemas()
         self._config: json_types.JsonObject = {}
         self._secret: json_types.JsonObject = {}
@@ -125,15 +140,17 @@ class Section:
         """Let rules about transitions compare with what ConfigMap and Secret say from now on."""
         self._is_in_force = True
 
-    def set_files(self, files: json_types.JsonObject, section_schemas: schemas.SectionSchemas) -> None:
-        """Replace what the ``values.yaml`` and schema files say."""
-        self._files = files
+    def set_files(
+        self, layers: Sequence[json_types.JsonObject], section_schemas: schemas.SectionSchemas
+    ) -> None:
+        """Replace what the ``values.yaml`` files say, lowest first, and the schema files."""
+        self._files = _Files(tuple(layers))
         self._schemas = section_schemas
         self._forget()
 
     def configured(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """Return the files and a state of ConfigMap and Secret, with the config schema's defaults."""
-        return inspection.configured(self._files, config, self._schemas)
+        return inspection.configured(self._files.merged, config, self._schemas)
 
     def default_layers(self) -> list[origins.Layer]:
         """Return the section as the defaults of each schema filled it, the values schema first."""
@@ -176,7 +193,7 @@ class Section:
             return []
         is_edit = self._is_in_force and not is_first and not json_documents.equal(config, self._config)
         before = self._config if is_edit else None
-        found = self._inspector.config_violations(self.key, self._files, config, before, self._schemas)
+        found = self._inspector.config_violations(self.key, self._files.merged, config, before, self._schemas)
         found = self._schemas.without_hidden(found)
         return redaction.without_secrets_in(found, self._secret if secret is None else secret)
 

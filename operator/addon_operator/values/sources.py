@@ -6,7 +6,7 @@ The sources are only read and checked here; :mod:`.store` lays them on each othe
 import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
 from addon_operator.documents import json_documents, yaml_reading
 from addon_operator.kernel import errors, json_types, names
@@ -62,11 +62,24 @@ class ConfigValues:
     """Name of the ConfigMap, for messages."""
     secret: "ConfigValues | None" = None
     """What the Secret says, which wins; ``None`` if there is none."""
+    _together: dict[names.ValuesKey, json_types.JsonObject] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def section(self, key: names.ValuesKey) -> json_types.JsonObject:
         """Return what ConfigMap and Secret together say of a section; not to be changed."""
         own, secret = self.sections.get(key, {}), self.secret_section(key)
-        return merge(own, secret) if secret else own
+        if not secret:
+            return own
+        if key not in self._together:
+            self._together[key] = merge(own, secret)
+        return self._together[key]
+
+    def laid_together(self) -> Self:
+        """Return the same, with all sections merged already: in a thread, as that takes its time."""
+        for key in self.secret.sections if self.secret is not None else ():
+            self.section(key)
+        return self
 
     def secret_section(self, key: names.ValuesKey) -> json_types.JsonObject:
         """Return what the Secret alone says of a section; not to be changed."""

@@ -111,9 +111,7 @@ class ValuesStore:
         ConfigMap and Secret must then be read again with the new modules and given to :meth:`set_config`.
         """
         shared = copy.copy(self._global)
-        shared.set_files(
-            sources.merge(*(_section_of(file, names.GLOBAL_KEY) for file in common)), global_schemas
-        )
+        shared.set_files([_section_of(file, names.GLOBAL_KEY) for file in common], global_schemas)
         sections = {module.module: self._module_section(module) for module in modules}
         # Nothing of this can fail.
         self._global, self._modules, self._common = shared, sections, tuple(common)
@@ -134,7 +132,7 @@ class ValuesStore:
         known = self._modules.get(module.module)
         kept = section.Section(module.module, self.inspector) if known is None else copy.copy(known)
         files = (_section_of(module.common, kept.key), _section_of(module.own, kept.key))
-        kept.set_files(sources.merge(*files), module.schemas)
+        kept.set_files(files, module.schemas)
         kept.set_config(self._config.section(kept.key), self._config.secret_section(kept.key))
         return kept
 

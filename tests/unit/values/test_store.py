@@ -474,3 +474,19 @@ def test_what_a_snapshot_works_out_is_not_worked_out_again() -> None:
     values = make_store(own="someModule: {a: 1}")
     values.snapshot(SOME).values(SOME)
     assert values.frozen(SOME).present is values.frozen(SOME).present
+
+
+def test_what_files_and_objects_say_is_merged_in_the_thread_that_reads_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = make_store()
+    common = sources.parse_common_values("someModule: {a: 1}", "values.yaml")
+    own = sources.parse_module_values(SOME, "someModule: {b: 1}", "values.yaml")
+    key = names.values_key(SOME)
+    config = sources.ConfigValues({key: {"c": 1}}, secret=sources.ConfigValues({key: {"d": 1}}))
+    config.laid_together()
+    with monkeypatch.context() as loop:
+        loop.setattr(sources, "merge", None)
+        values.set_files([store.ModuleValues(SOME, common, own)], [common])
+        values.set_config(config)
+    assert values.values(SOME)["someModule"] == {"a": 1, "b": 1, "c": 1, "d": 1}

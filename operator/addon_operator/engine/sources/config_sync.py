@@ -322,18 +322,18 @@ class ConfigSync:
         Raises what :meth:`.ValuesStore.apply_config_patch` raises over the fresh
         ConfigMap, and what the client raises when it cannot be written.
         """
-        tries: list[tuple[Mapping[str, str], config_map.ConfigPatchResult]] = []
+        tries: list[tuple[Mapping[str, str], config_map.ConfigPatchResult, sources.ConfigValues]] = []
 
         async def change(data: Mapping[str, str]) -> Mapping[str, str]:
             # To read and write YAML takes milliseconds per 10 KiB.
-            result, rendered = await asyncio.to_thread(self._try, data, owner, patch)
-            tries.append((data, result))
+            result, config, rendered = await asyncio.to_thread(self._try, data, owner, patch)
+            tries.append((data, result, config))
             return rendered
 
         async with self._busy:
             written = await self._client.update(change)
-            before, result = tries[-1]
-            self._set_section(result)
+            before, result, config = tries[-1]
+            self._values.set_config(config)
             if before == self._config.seen.data:
                 self._config.seen = written
             else:
@@ -387,7 +387,7 @@ class ConfigSync:
 
     def _try(
         self, data: Mapping[str, str], owner: names.ModuleName | None, patch: patches.ValuesPatch
-    ) -> tuple[config_map.ConfigPatchResult, dict[str, str]]:
+    ) -> tuple[config_map.ConfigPatchResult, sources.ConfigValues, dict[str, str]]:
         # Only the section itself is read: another one may just now hold somebody's bad edit.
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
@@ -395,12 +395,10 @@ class ConfigSync:
         reader = sources.ConfigMapReader(self._values.modules, self._config.source, parse)
         fresh = reader.read(own).usable()
         result = self._values.apply_config_patch(owner, patch, fresh)
-        return result, config_map.render(data, result)
-
-    def _set_section(self, result: config_map.ConfigPatchResult) -> None:
         config = self._values.config
         sections = {**config.sections, result.key: result.section}
-        self._values.set_config(dataclasses.replace(config, sections=sections))
+        config = dataclasses.replace(config, sections=sections).laid_together()
+        return result, config, config_map.render(data, result)
 
     def _warn(self, text: str) -> None:
         self._tell(events.Warned(text))

@@ -89,6 +89,8 @@ class Look:
     """A state of ConfigMap and Secret, and what is wrong with it."""
 
     parts: Sequence[Part]
+    values: sources.ConfigValues
+    """What they say together."""
     broken: tuple[schemas.Violation, ...]
     """What breaks a schema in the sections that could be read."""
 
@@ -96,11 +98,6 @@ class Look:
     def is_wrong(self) -> bool:
         """Whether it cannot be used."""
         return bool(self.sentences)
-
-    @property
-    def values(self) -> sources.ConfigValues:
-        """Return what they say together."""
-        return merged(self.parts)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -119,7 +116,7 @@ class Look:
                 if (found.origin == part.origin.source if is_own else found.origin not in secrets)
             )
             if part.reading.violations or broken:
-                yield Look([part], broken)
+                yield Look([part], self.values, broken)
 
     @property
     def source(self) -> str:
@@ -159,5 +156,6 @@ Check = Callable[[sources.ConfigValues], list[schemas.Violation]]
 def look_at(parts: Sequence[Part], check: Check) -> Look:
     """Find what is wrong with what the parts say together."""
     unreadable = frozenset[str]().union(*(part.reading.unreadable for part in parts))
-    broken = tuple(found for found in check(merged(parts)) if found.keys[0] not in unreadable)
-    return Look(parts, broken)
+    values = merged(parts).laid_together()
+    broken = tuple(found for found in check(values) if found.keys[0] not in unreadable)
+    return Look(parts, values, broken)

@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import shutil
+import tarfile
 from typing import Any, Final
 
 KIB: Final = 1024
@@ -100,10 +102,10 @@ kind: Secret
 metadata: {name: {{ .Release.Name }}}
 stringData:
   apis: {{ .Capabilities.APIVersions.Has "apps/v1" | quote }}
-{{- range $n, $_ := until 2000 }}
+{{- range $n, $_ := until 1000 }}
   k{{ $n }}: secret-{{ $n }}-{{ $length }}
 {{- end }}
-{{- range $n, $_ := until 300 }}
+{{- range $n, $_ := until 150 }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -115,7 +117,7 @@ data:
 
 
 def chart(path: pathlib.Path, name: str, *, depth: int = 2, size: int = 100 * KIB) -> None:
-    """Write a chart of 400 files, 300 objects, and subcharts so deep, each of them twice."""
+    """Write a chart of 400 files, 150 objects, and subcharts so deep, each of them twice; one is packed."""
     _chart(path, name, depth, size)
     (path / "templates" / "objects.yaml").write_text(_OBJECTS)
     for number in range(400):
@@ -130,7 +132,12 @@ def _chart(path: pathlib.Path, name: str, depth: int, size: int) -> None:
         about["dependencies"] = [
             {"name": f"{name}-sub", "version": "0.1.0", "alias": alias} for alias in ("left", "right")
         ]
-        _chart(path / "charts" / f"{name}-sub", f"{name}-sub", depth - 1, size // 2)
+        below = path / "charts" / f"{name}-sub"
+        _chart(below, f"{name}-sub", depth - 1, size // 2)
+        if depth == 1:
+            with tarfile.open(f"{below}.tgz", "w:gz") as packed:
+                packed.add(below, below.name)
+            shutil.rmtree(below)
     own = {"own": values(size), "global": {"shared": text(size)}}
     (path / "Chart.yaml").write_text(json.dumps(about))
     (path / "values.yaml").write_text(json.dumps(own))
@@ -138,6 +145,14 @@ def _chart(path: pathlib.Path, name: str, depth: int, size: int) -> None:
     (path / "templates" / "_braces.tpl").write_text("{{/* " + text(SEARCHED, "{") + " */}}")
     (path / "templates" / "_names.tpl").write_text("{{/* " + text(SEARCHED, "a.a-") + " */}}")
     (path / "templates" / "_liked.tpl").write_text("{{/* " + text(SEARCHED) + " */}}")
+
+
+def failing_chart(path: pathlib.Path) -> None:
+    """Write a chart that Helm refuses with as much text as it takes."""
+    (path / "templates").mkdir(parents=True)
+    (path / "Chart.yaml").write_text(json.dumps({"apiVersion": "v2", "name": "broken", "version": "0.1.0"}))
+    said = json.dumps(text(1000))
+    (path / "templates" / "fails.yaml").write_text("{{ fail (repeat 500 " + said + ") }}")
 
 
 def module(path: pathlib.Path, name: str) -> None:

@@ -1,9 +1,8 @@
 """The walk: whatever somebody hands in, as large as it may be, holds nobody's loop, probe or signal.
 
-All paths are walked with generated content, and what held the loop is named. The project's limit is 20 ms.
-Measured is processor time, but a collection of garbage, and what the kernel counts for a page or a switch,
-come on top: what counts here is five times the limit. The content is so large that what is done on the loop,
-or takes more than linear time in a thread, takes several times as much.
+All paths are walked with generated content, and what held the loop is named with its place in the code.
+Measured is processor time, so that other work of the machine does not count, against the project's limit of
+20 ms; on a machine that is slower than the one that the limit is for, it is as much more.
 """
 
 import contextlib
@@ -14,16 +13,30 @@ from typing import Final
 
 import pytest
 
+from addon_operator.debug import debug_client
 from addon_operator.devcluster import handle
 from tests.integration import admitting, foreign_content, loop_holds, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
-LIMIT: Final = 5 * loop_holds.NOTED
 _KIB: Final = foreign_content.KIB
 _SHARE: Final = 400 * _KIB
 """Of the ConfigMap and of the Secret, which may have 1 MiB each."""
 _DEADLINE: Final = 120.0
+_SHOWN: Final = (
+    "/global/values.yaml",
+    "/module/list.text",
+    "/module/own/describe.json",
+    "/module/own/values.yaml?global=true",
+    "/module/own/config.json",
+    "/module/own/patches.yaml",
+    "/module/own/snapshots.yaml",
+    "/module/own/render",
+    "/module/stock/render?diff=true",
+    "/module/resource-monitor.json",
+    "/queue/list.text?showEmpty=true",
+    "/hook-values.json?showSensitive=true",
+)
 _HOOK: Final = """\
 #!/bin/bash
 if [ "${1:-}" = --config ]; then echo 'CONFIG'; exit; fi
@@ -43,8 +56,8 @@ class Walk:
         self.site = site
         self.content = site.root / "content"
         self.content.mkdir()
-        self.found: list[str] = []
-        self._read = 0
+        self.found: list[tuple[str, loop_holds.Hold]] = []
+        self._slowness = 1.0
         site.holds, site.first_retry = site.root / "holds", operator_site.SOON
         self._write_modules()
         shared = json.dumps(foreign_content.values(_SHARE))
@@ -58,7 +71,12 @@ class Walk:
         own = self.site.modules / "010-own"
         foreign_content.module(own, "own")
         foreign_content.chart(self.site.modules / "020-stock" / "chart", "stock")
+        foreign_content.failing_chart(self.site.modules / "030-broken" / "chart")
         self.site.values("stockEnabled: true")
+        said = foreign_content.text(100 * _KIB)
+        self.site.script(
+            own / "enabled", f"cat <<'END'\n{said}\nEND\ncat $0 >&2\necho true > $MODULE_ENABLED_RESULT"
+        )
         binding = {
             "name": "maps",
             "apiVersion": "v1",
@@ -85,9 +103,13 @@ class Walk:
     def went(self, where: str) -> None:
         """Note what has held the loop since the last time."""
         assert self.site.holds is not None
-        found = loop_holds.read(self.site.holds)
-        self.found += [f"{where}: {hold}" for hold in found[self._read :] if hold.seconds >= LIMIT]
-        self._read = len(found)
+        self._slowness = max(self._slowness, loop_holds.slowness())
+        new = loop_holds.read(self.site.holds)[len(self.found) :]
+        self.found += ((where, hold) for hold in new)
+
+    def too_long(self) -> list[str]:
+        """What has held the loop for longer than anything may."""
+        return [f"{where}: {hold}" for where, hold in self.found if hold.is_too_long(self._slowness)]
 
     def settle(self, where: str) -> None:
         """Wait until everything is done, and note what has held the loop."""
@@ -127,12 +149,14 @@ def test_whatever_is_handed_in_nothing_holds_the_loop(site: operator_site.Site) 
         hand_in_outputs(walk)
         edit(walk)
         look(walk)
+        repair(walk)
         reload(walk)
         heal(walk)
+        remove(walk)
     walk.operator.terminate()
     assert operator.wait_end(operator_process.STOP_DEADLINE).exit_code == 0
     walk.went("stop")
-    assert walk.found == []
+    assert walk.too_long() == []
     assert unanswered == []
 
 
@@ -148,7 +172,7 @@ def hand_in_outputs(walk: Walk) -> None:
     )
     (content / "METRICS").write_text(
         foreign_content.lines(
-            *({"name": "given", "set": number, "labels": {"n": str(number)}} for number in range(8000))
+            *({"name": "given", "set": number, "labels": {"n": str(number)}} for number in range(4000))
         )
     )
     (content / "KUBERNETES_PATCH").write_text(
@@ -173,17 +197,17 @@ def hand_in_outputs(walk: Walk) -> None:
 
 
 def edit(walk: Walk) -> None:
-    """Edits of the ConfigMap: one that is right, and one that is not."""
-    errors = "config_values_errors_total"
+    """Edits of the ConfigMap: one that is not right, and one that is, but for a chart that fails."""
+    errors, failures = "config_values_errors_total", "module_run_errors_total"
     right = foreign_content.values(_SHARE) | {"edited": True}
-    walk.site.config(own=json.dumps(right))
-    walk.operator.wait_logged("activation=ConfigMapChanged")
     wrong = {f"property{number}": {"password": ["s" * 50], "name": 5} for number in range(1000)}
     before = walk.operator.metrics().total(errors)
     walk.site.config(own=json.dumps(right | wrong))
     walk.operator.wait_metric(before + 1, errors)
-    walk.site.config(own=json.dumps(right))
-    walk.settle("edits")
+    walk.went("wrong edit")
+    walk.site.config(own=json.dumps(right), brokenEnabled="true")
+    walk.operator.wait_metric(1, failures, module="broken")
+    walk.went("edit")
 
 
 def look(walk: Walk) -> None:
@@ -191,17 +215,16 @@ def look(walk: Walk) -> None:
     for path in ("/", "/metrics", "/readyz?verbose", "/status/converge"):
         assert walk.operator.get(path).status == 200
     walk.went("pages")
-    for command in (
-        "values own",
-        "config own",
-        "patches own",
-        "snapshots own",
-        "render own",
-        "resource-monitor",
-    ):
-        done = walk.site.command("module", *command.split())
-        assert done.returncode == 0, done.stderr
-        walk.went(f"module {command}")
+    client = debug_client.DebugClient(walk.site.root / "debug.socket", _DEADLINE)
+    for path in _SHOWN:
+        assert client.get_text(path)
+        walk.went(path)
+
+
+def repair(walk: Walk) -> None:
+    """What fails goes, before it was ever there."""
+    walk.site.config(brokenEnabled="false")
+    walk.settle("repair")
 
 
 def reload(walk: Walk) -> None:
@@ -225,6 +248,13 @@ def heal(walk: Walk) -> None:
     walk.settle("healing")
 
 
+def remove(walk: Walk) -> None:
+    """A release goes."""
+    walk.site.config(stockEnabled="false")
+    walk.operator.wait_until(lambda: "stock-0" not in names(walk.site), "it is gone", deadline=_DEADLINE)
+    walk.settle("removal")
+
+
 def names(site: operator_site.Site) -> set[str]:
     """The ConfigMaps of the namespace."""
     return {each["metadata"]["name"] for each in site.objects("configmaps")}
@@ -245,7 +275,8 @@ def test_pods_and_presets_as_large_as_they_may_be_hold_nobody(
             assert len(pod["spec"]["containers"][0]["env"]) == 2000
             shop.wait_events("UnresolvedVariable", 1)
         shop.operator.stop()
-    assert [str(hold) for hold in loop_holds.read(site.holds) if hold.seconds >= LIMIT] == []
+    slowness = loop_holds.slowness()
+    assert [str(hold) for hold in loop_holds.read(site.holds) if hold.is_too_long(slowness)] == []
     assert unanswered == []
 
 

@@ -236,7 +236,8 @@ def _json(document: object, depth: int = _PIECES_DEPTH) -> bytes:
 def _yaml(document: object) -> bytes:
     # Rows may share parts; YAML anchors would only confuse.
     plain = orjson.loads(_json(document))
-    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).encode("utf-8", "replace")
+    text = yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    return text.encode("utf-8", "replace")
 
 
 def _flag(request: web.Request, name: str) -> bool:

@@ -52,7 +52,7 @@ def without_secrets_in(
 
     A rule, too, may quote a value, when it cannot be evaluated.
     """
-    if not secret:
+    if not secret or not violations:
         return list(violations)
     redact = redactor(leaves(secret))
     return [

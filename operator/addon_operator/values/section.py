@@ -126,13 +126,14 @@ class Section:
     def set_config(self, config: json_types.JsonObject, secret: json_types.JsonObject | None = None) -> bool:
         """Replace what ConfigMap and Secret say together, ``config``; whether that changed its content.
 
-        ``secret`` is the Secret's part of it: all that it sets is hidden from people.
+        ``secret`` is the Secret's part of it: all that it sets is hidden from people. Both are kept, and must
+        not be changed by anybody.
         """
         if not json_documents.equal(secret or {}, self._secret):
-            self._secret = json_documents.copy(secret or {})
+            self._secret = secret or {}
         if json_documents.equal(config, self._config):
             return False
-        self._config = json_documents.copy(config)
+        self._config = config
         self._forget()
         return True
 

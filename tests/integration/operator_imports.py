@@ -6,9 +6,9 @@ import tests.integration.operator_forks
 from addon_operator.cli import optional_imports, start
 
 with optional_imports.quick_imports():
-    from addon_operator.app import run
+    from addon_operator.app import admission, run
 
-__all__ = ["run", "start", "tests"]
+__all__ = ["admission", "run", "start", "tests"]
 
 # A collection in a copy would write to all that it shares with the others.
 gc.collect()

@@ -45,6 +45,7 @@ for file in VALUES_JSON_PATCH METRICS KUBERNETES_PATCH; do
   if [ -e $CONTENT/$file ]; then cat $CONTENT/$file > "${!place}"; fi
 done
 if [ -e $CONTENT/LOG ]; then cat $CONTENT/LOG; cat $CONTENT/LOG >&2; fi
+rm -f $CONTENT/METRICS $CONTENT/KUBERNETES_PATCH $CONTENT/LOG
 echo run >> $CONTENT/runs
 """
 
@@ -172,7 +173,7 @@ def hand_in_outputs(walk: Walk) -> None:
     )
     (content / "METRICS").write_text(
         foreign_content.lines(
-            *({"name": "given", "set": number, "labels": {"n": str(number)}} for number in range(4000))
+            *({"name": "given", "set": number, "labels": {"n": str(number)}} for number in range(2000))
         )
     )
     (content / "KUBERNETES_PATCH").write_text(

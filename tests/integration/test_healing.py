@@ -274,7 +274,7 @@ def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
     assert f"ConfigMap {site.namespace}/shared (also of db)" in listed
     described = site.command("module", "describe", "db").stdout
     assert f"Shared objects:\n  ConfigMap {site.namespace}/shared (also of web)\n" in described
-    assert "Release:   revision 1\n" in described
+    assert "Release:     revision 1\n" in described
     uid = site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}")
     # After a restart, too, when nothing is followed yet.
     operator.stop()

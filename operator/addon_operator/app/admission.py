@@ -37,6 +37,7 @@ from addon_operator.kube.client import api_errors, client
 from addon_operator.kube.informers import watch_health
 from addon_operator.kube.objects import crds
 from addon_operator.kube.objects import events as kube_events
+from addon_operator.podpreset import crd
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
 
@@ -153,6 +154,8 @@ class Admission:
         if self._clients is not None:
             await self._clients.load()
             self._run("client-authority", self._clients.keep)
+        # Whoever needs it first would read it from the definition, and the loop would wait for that.
+        await asyncio.to_thread(crd.spec)
         await self._site.start()
         self._log.info("admission server listens", port=self.port)
         self._run("events", self._recorder.run)

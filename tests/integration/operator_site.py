@@ -243,10 +243,12 @@ class Site:
         return items
 
     def revisions(self) -> dict[str, int]:
-        """The last revision of each release."""
+        """The last revision of each release, but for one that Helm is still at work on."""
         found: dict[str, int] = {}
         for secret in self.objects("secrets", labelSelector="owner=helm"):
             labels = secret["metadata"]["labels"]
+            if labels["status"].startswith("pending-"):
+                continue
             found[labels["name"]] = max(found.get(labels["name"], 0), int(labels["version"]))
         return found
 

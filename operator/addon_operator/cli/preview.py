@@ -1,7 +1,6 @@
 """``addon-operator preview``: what would become of an object in the cluster."""
 
 import asyncio
-import difflib
 import functools
 import os
 import sys
@@ -157,10 +156,11 @@ def _diff(previews: Sequence["preview_admission.PodPreview"]) -> str:
 
 
 def _difference(one: "preview_admission.PodPreview") -> Iterator[str]:
-    before, after = (
-        tables.document(dict(pod), "yaml").splitlines(keepends=True) for pod in (one.submitted, one.admitted)
-    )
-    return difflib.unified_diff(before, after, f"{one.title} as submitted", f"{one.title} as admitted")
+    from addon_operator.documents import text_diff
+
+    before, after = (tables.document(dict(pod), "yaml").splitlines() for pod in (one.submitted, one.admitted))
+    lines = text_diff.unified(before, after, f"{one.title} as submitted", f"{one.title} as admitted")
+    yield from (f"{line}\n" for line in lines)
 
 
 def _findings(one: "preview_admission.PodPreview") -> Iterator[str]:

@@ -1,12 +1,11 @@
 """Render a module's chart, and show how that differs from the cluster. Nothing is changed."""
 
 import asyncio
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.debug import debug_client, debug_masking
-from addon_operator.documents import yaml_reading, yaml_writing
+from addon_operator.documents import text_diff, yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_cache
@@ -167,14 +166,12 @@ def _comparable(found: Object) -> Object:
 
 
 def _unified(before: Object, after: Object, title: str) -> str:
-    lines = difflib.unified_diff(
-        _lines(before), _lines(after), f"in the cluster: {title}", f"rendered: {title}", n=3
-    )
-    return "".join(lines)
+    lines = text_diff.unified(_lines(before), _lines(after), f"in the cluster: {title}", f"rendered: {title}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _lines(found: Object) -> list[str]:
-    return yaml_writing.dump(_sorted(found)).splitlines(keepends=True) if found else []
+    return yaml_writing.dump(_sorted(found)).splitlines() if found else []
 
 
 def _sorted(value: Any) -> Any:  # noqa: ANN401  # JSON

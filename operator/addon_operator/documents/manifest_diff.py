@@ -6,15 +6,15 @@ are not part of a release's state.
 
 import contextlib
 import dataclasses
-import difflib
 import enum
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+import ahocorasick_rs
 import yaml
 
-from addon_operator.documents import json_documents, yaml_loader, yaml_writing
+from addon_operator.documents import json_documents, text_diff, yaml_loader, yaml_writing
 
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _SOURCE: Final = re.compile(r"^# Source: (?P<path>.+)$", re.MULTILINE)
@@ -27,8 +27,9 @@ _HIDDEN_BEFORE: Final = "*** (before)"
 _HIDDEN_AFTER: Final = "*** (after)"
 _HOOK: Final = "helm.sh/hook"
 _TEST_EVENTS: Final = frozenset({"test", "test-success", "test-failure"})
-_A_NAME: Final = "*"
+_A_NAME: Final = b"*"
 """Stands for a name that is another one in each render."""
+_ANY_TEXT: Final = "surrogatepass"
 
 Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
@@ -134,7 +135,13 @@ def fingerprint(documents: Sequence[ManifestDocument], changing: Collection[str]
     make no difference where hooks use them.
     """
     kept = without_tests(documents)
-    return b"\n".join(sorted(_canonical(_unnamed(document, changing)) for document in kept))
+    if changing:
+        longest = ahocorasick_rs.MatchKind.LeftmostLongest
+        found = ahocorasick_rs.BytesAhoCorasick(
+            sorted(name.encode(errors=_ANY_TEXT) for name in changing), matchkind=longest
+        )
+        kept = tuple(_unnamed(document, found) for document in kept)
+    return b"\n".join(sorted(map(_canonical, kept)))
 
 
 def changing_names(one: Sequence[ManifestDocument], other: Sequence[ManifestDocument]) -> frozenset[str]:
@@ -169,19 +176,24 @@ def _hook_events(document: ManifestDocument) -> frozenset[str]:
     return frozenset(event.strip() for event in events.split(",")) if isinstance(events, str) else frozenset()
 
 
-def _unnamed(document: ManifestDocument, names: Collection[str]) -> ManifestDocument:
-    if not names or not _hook_events(document):
+def _unnamed(document: ManifestDocument, names: ahocorasick_rs.BytesAhoCorasick) -> ManifestDocument:
+    if not _hook_events(document):
         return document
-    pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
-    return dataclasses.replace(document, body=_replaced(document.body, pattern))
+    return dataclasses.replace(document, body=_replaced(document.body, names))
 
 
-def _replaced(value: Any, pattern: re.Pattern[str]) -> Any:  # noqa: ANN401  # JSON
+def _replaced(value: Any, names: ahocorasick_rs.BytesAhoCorasick) -> Any:  # noqa: ANN401  # JSON
     if isinstance(value, dict):
-        return {key: _replaced(item, pattern) for key, item in value.items()}
+        return {key: _replaced(item, names) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, pattern) for item in value]
-    return pattern.sub(_A_NAME, value) if isinstance(value, str) else value
+        return [_replaced(item, names) for item in value]
+    if not isinstance(value, str):
+        return value
+    text, found, at = value.encode(errors=_ANY_TEXT), [], 0
+    for _, begin, end in names.find_matches_as_indexes(text):
+        found += [text[at:begin], _A_NAME]
+        at = end
+    return b"".join([*found, text[at:]]).decode(errors=_ANY_TEXT)
 
 
 def _canonical(document: ManifestDocument) -> bytes:
@@ -275,9 +287,7 @@ def _same_body(old: ManifestDocument, new: ManifestDocument) -> bool:
 
 
 def _unified(key: ManifestKey, old: str, new: str) -> Iterator[str]:
-    return difflib.unified_diff(
-        old.splitlines(), new.splitlines(), f"applied {key}", f"rendered {key}", lineterm=""
-    )
+    return text_diff.unified(old.splitlines(), new.splitlines(), f"applied {key}", f"rendered {key}")
 
 
 def _shown(old: ManifestDocument | None, new: ManifestDocument | None) -> tuple[str, str]:

@@ -82,12 +82,14 @@ def redactor(texts: Iterable[str]) -> Callable[[str], str]:
     """Return a function that shows :data:`.HIDDEN` in the place of the texts.
 
     They are found as they are, as JSON and YAML escape them, in base64, and line by line. However many there
-    are, a text is searched once for all that are short, and once for each of the others that fits into it.
+    are, a text is searched once for all that are short, once for the beginnings of the others, and once for
+    each of these whose beginning it has.
     """
     forms = {form.encode(errors="surrogatepass") for text in texts for form in _forms(text)}
     long = sorted((form for form in forms if len(form) > _LONG), key=lambda form: (-len(form), form))
     lengths = [-len(form) for form in long]
-    # To prepare the search takes time in proportion to the square of the longest form.
+    # To prepare a search takes time in proportion to the square of the longest form.
+    beginnings = ahocorasick_rs.BytesAhoCorasick(sorted({form[:_LONG] for form in long}))
     short = ahocorasick_rs.BytesAhoCorasick(
         sorted(form for form in forms if len(form) <= _LONG),
         matchkind=ahocorasick_rs.MatchKind.LeftmostLongest,
@@ -95,8 +97,11 @@ def redactor(texts: Iterable[str]) -> Callable[[str], str]:
 
     def redact(text: str) -> str:
         shown = text.encode(errors="surrogatepass")
-        for form in long[bisect.bisect_left(lengths, -len(shown)) :]:
-            shown = shown.replace(form, _HIDDEN)
+        begun = {shown[at:end] for _, at, end in beginnings.find_matches_as_indexes(shown, overlapping=True)}
+        if begun:
+            for form in long[bisect.bisect_left(lengths, -len(shown)) :]:
+                if form[:_LONG] in begun:
+                    shown = shown.replace(form, _HIDDEN)
         found, at = [], 0
         for _, start, end in short.find_matches_as_indexes(shown):
             found += [shown[at:start], _HIDDEN]

@@ -151,6 +151,15 @@ def test_a_line_is_searched_once_for_all_secrets() -> None:
     assert redact(f"{line}password-19999") == f"{line}***"
 
 
+def test_a_line_is_searched_once_for_all_long_secrets() -> None:
+    long = "password-{}-that-is-longer-than-what-one-search-is-prepared-for-and-than-a-name"
+    redact = redaction.redactor([long.format(number) for number in range(10_000)])
+    line = "nothing to hide " * 20
+    few = redaction.redactor([long.format(1)])
+    assert costs.seconds(redact, line) < 20 * costs.seconds(few, line)
+    assert redact(f"{line}{long.format(9999)}") == f"{line}***"
+
+
 def test_texts_that_are_no_unicode_are_hidden_and_shown_all_the_same() -> None:
     assert (
         redaction.redactor(["s3cret\udcff"])("before \udcfe s3cret\udcff after") == "before \udcfe *** after"

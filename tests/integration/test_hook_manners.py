@@ -103,8 +103,8 @@ with socket.socket(socket.AF_UNIX) as opened:
     opened.sendall(b"GET /global/values.json?showSensitive=true HTTP/1.0\\r\\n\\r\\n")
     answer = opened.recv(100).decode().split()[1]
 seen = pathlib.Path("{root}") / ("seen-" + sys.argv[1])
-seen.with_suffix(".part").write_text(json.dumps([sorted(os.environ), answer]))
-seen.with_suffix(".part").rename(seen)
+seen.with_suffix(f".{{os.getpid()}}").write_text(json.dumps([sorted(os.environ), answer]))
+seen.with_suffix(f".{{os.getpid()}}").rename(seen)
 """
 """Writes down the environment, and how the debug socket answers."""
 CURIOUS: Final = """\

@@ -243,12 +243,17 @@ class Site:
         return items
 
     def revisions(self) -> dict[str, int]:
-        """The last revision of each release, but for one that Helm is still at work on."""
+        """The last revision of each release, also of one that Helm is still at work on."""
+        return self._revisions("")
+
+    def deployed(self) -> dict[str, int]:
+        """The last revision of each release that Helm is done with: to be waited for."""
+        return self._revisions(",status notin (pending-install,pending-upgrade,pending-rollback)")
+
+    def _revisions(self, selector: str) -> dict[str, int]:
         found: dict[str, int] = {}
-        for secret in self.objects("secrets", labelSelector="owner=helm"):
+        for secret in self.objects("secrets", labelSelector=f"owner=helm{selector}"):
             labels = secret["metadata"]["labels"]
-            if labels["status"].startswith("pending-"):
-                continue
             found[labels["name"]] = max(found.get(labels["name"], 0), int(labels["version"]))
         return found
 

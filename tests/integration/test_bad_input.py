@@ -166,7 +166,7 @@ def test_a_module_hook_without_configuration_holds_up_only_its_module(site: oper
     api = site.module("010-api", {"color": "blue"}, values="apiEnabled: true")
     site.script(api / "hooks" / "broken.sh", "echo 'beforeHelm: [' ")
     operator = site.start()
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "the other module is installed")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "the other module is installed")
     operator.wait_metric(1, "module_discover_errors_total")
     operator.wait_logged("broken.sh", "api")
     assert "api" in operator.get("/readyz").text
@@ -255,7 +255,7 @@ def test_a_chart_that_cannot_be_rendered_is_reported_with_helms_own_message(site
     operator = site.start()
     operator.wait_metric(1, "module_run_errors_total", module="api")
     operator.wait_logged("api", "templates/configmap.yaml", "no color")
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "the other module is installed")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "the other module is installed")
     site.chart(api, {"color": "blue"})
     site.config(api="note: an edit ends the wait for the next try")
     operator.wait_ready()

@@ -150,7 +150,7 @@ def test_a_new_version_is_pulled_while_the_operator_runs(
         assert "correct chart.name or chart.version in module.yaml" in pulling.state(site)
         assert site.revisions() == {"web": 1}
         registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, "2.0.0"))
-        operator_process.wait_until(lambda: site.revisions() == {"web": 2}, "the new version is released")
+        operator_process.wait_until(lambda: site.deployed() == {"web": 2}, "the new version is released")
     finally:
         operator.stop()
 
@@ -187,7 +187,7 @@ def test_definitions_of_a_pulled_chart_are_updated_with_its_version(
         names = ("get", "crd", f"things.{group}", "-o", "jsonpath={.spec.names.shortNames}")
         assert site.kubectl(*names) == ""
         pulling.write_module(site, registry.address, version="2.0.0")
-        operator_process.wait_until(lambda: site.revisions() == {"web": 2}, "the version is released")
+        operator_process.wait_until(lambda: site.deployed() == {"web": 2}, "the version is released")
         assert site.kubectl(*names) == '["th"]'
     finally:
         operator.stop()

@@ -88,13 +88,13 @@ def test_a_module_switched_on_and_off_is_installed_and_uninstalled(site: operato
     operator = site.start().wait_ready()
     assert site.revisions() == {}
     site.config(webEnabled="true")
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is installed")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "it is installed")
     site.config(webEnabled="false")
     operator.wait_until(lambda: site.data("web") is None, "it is uninstalled")
     operator.wait_idle()
     assert site.revisions() == {}
     site.config(web="color: red", webEnabled="true")
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is installed again")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "it is installed again")
     assert [run.contexts[0]["binding"] for run in site.runs()] == [
         "onStartup",
         "beforeDeleteHelm",
@@ -180,7 +180,7 @@ def test_a_release_removed_by_hand_is_installed_again_by_the_next_run(site: oper
     operator = site.start().wait_ready()
     site.uninstall("web")
     site.config(web="note: nobody reads this")
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "it is installed again")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "it is installed again")
     assert site.data("web") == {"color": "green"}
 
 

@@ -186,7 +186,7 @@ def test_an_enabled_script_decides_by_the_modules_before_it(site: operator_site.
     site.config(webEnabled="false")
     operator.wait_until(lambda: site.revisions() == {}, "both are uninstalled")
     site.config(webEnabled="true")
-    operator.wait_until(lambda: site.revisions() == {"web": 1, "dashboard": 1}, "both are back")
+    operator.wait_until(lambda: site.deployed() == {"web": 1, "dashboard": 1}, "both are back")
 
 
 def test_module_hooks_see_all_enabled_modules_and_charts_do_not(site: operator_site.Site) -> None:
@@ -215,7 +215,7 @@ def test_a_failing_hook_is_retried_while_other_modules_of_its_order_go_on(site: 
     )
     operator = site.start()
     operator.wait_metric(1, "module_run_errors_total", module="web")
-    operator.wait_until(lambda: site.revisions() == {"api": 1}, "the other module is installed")
+    operator.wait_until(lambda: site.deployed() == {"api": 1}, "the other module is installed")
     ready = operator.get("/readyz")
     assert ready.status == 503
     assert "web" in ready.text

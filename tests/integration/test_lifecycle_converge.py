@@ -87,7 +87,7 @@ def test_a_module_that_fails_before_its_first_hook_can_be_disabled_and_mended(
     site.hook(crd, "never.sh", {"onStartup": 1})
     module(site, "020-late")
     operator = site.start()
-    operator.wait_until(lambda: site.revisions() == {"late": 1}, "others do not wait for these two")
+    operator.wait_until(lambda: site.deployed() == {"late": 1}, "others do not wait for these two")
     assert operator.get("/readyz").status == 503
     site.config(badEnabled="false", crdEnabled="false")
     operator.wait_ready().wait_idle()

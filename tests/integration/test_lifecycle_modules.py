@@ -210,13 +210,13 @@ def test_flags_of_global_hooks_switch_modules_on_events_and_after_all(site: oper
         """,
     )
     operator = site.start().wait_ready().wait_idle()
-    operator.wait_until(lambda: site.revisions() == {"web": 1, "late": 1}, "afterAll switched one on")
+    operator.wait_until(lambda: site.deployed() == {"web": 1, "late": 1}, "afterAll switched one on")
     operator.wait_idle()
     assert site.labels().count("after.sh afterAll") == 2, "and then there was nothing left to change"
     site.kubectl("create", "configmap", "switch", "--from-literal=web=false")
-    operator.wait_until(lambda: site.revisions() == {"late": 1}, "the event switched it off")
+    operator.wait_until(lambda: site.deployed() == {"late": 1}, "the event switched it off")
     site.config(webEnabled="true")
-    operator.wait_until(lambda: site.revisions() == {"late": 1, "web": 1}, "the ConfigMap has the last word")
+    operator.wait_until(lambda: site.deployed() == {"late": 1, "web": 1}, "the ConfigMap has the last word")
     operator.wait_idle()
     assert site.labels().count("life.sh onStartup") == 2
     operator.stop()

@@ -64,7 +64,7 @@ def test_commits_are_taken_in_and_only_modules_that_they_change_run(site: operat
     shutil.rmtree(written / "020-db")
     site.hook(written / "010-web", "after.sh", {"afterHelm": 1})
     checkout.commit()
-    operator.wait_until(lambda: site.revisions() == {"web": 2}, "the module that is gone is purged")
+    operator.wait_until(lambda: site.deployed() == {"web": 2}, "the module that is gone is purged")
     operator.wait_until(lambda: "after.sh afterHelm" in site.labels(), "the new hook runs")
 
     (written / "010-web" / "values.yaml").write_text("webEnabled: [")

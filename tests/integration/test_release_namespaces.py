@@ -127,7 +127,7 @@ def test_a_release_that_moves_keeps_what_both_have(site: operator_site.Site) -> 
     operator.wait_metric(1, "resources_healed_total", module="web")
     before = uids()
     (module / "module.yaml").unlink()
-    operator_process.wait_until(lambda: site.revisions() == {"web": 1}, "the release is back")
+    operator_process.wait_until(lambda: site.deployed() == {"web": 1}, "the release is back")
     operator_process.wait_until(lambda: records(site, edge) == {}, "nothing of it is left elsewhere")
     operator.wait_idle()
     assert names(site, "configmaps", site.namespace) == {"web", "fixed"}

@@ -59,7 +59,7 @@ def test_an_api_whose_server_stops_answering_removes_nothing_until_it_is_gone(
         operator_process.wait_until(lambda: not answers(site, api), "it does not answer")
         # This is looked at after the change of the API, which is then known.
         site.config(till="color: blue")
-        operator.wait_until(lambda: site.revisions() == {"shop": 1, "till": 2}, "all goes on")
+        operator.wait_until(lambda: site.deployed() == {"shop": 1, "till": 2}, "all goes on")
         operator.stop()
         calls = len(site.helm_calls())
         operator = site.start().wait_ready().wait_idle()

@@ -69,7 +69,7 @@ def test_definitions_of_a_stock_chart_and_of_subcharts_that_are_enabled_at_any_t
 
         assert defined() == [True, True, False]
         site.config(web="used: {enabled: false}\nspare: {enabled: true}")
-        operator_process.wait_until(lambda: site.revisions() == {"web": 2}, "the edit is released")
+        operator_process.wait_until(lambda: site.deployed() == {"web": 2}, "the edit is released")
         assert defined() == [True, True, True], "enabled by an edit, and never deleted"
     finally:
         operator.stop()

@@ -53,7 +53,7 @@ def test_a_missing_dependency_fails_its_module_before_helm_is_started(
     operator = site.start()
     try:
         operator.wait_logged(f"run 'helm dependency build {chart}'")
-        operator_process.wait_until(lambda: site.revisions() == {"db": 1}, "the other module runs")
+        operator_process.wait_until(lambda: site.deployed() == {"db": 1}, "the other module runs")
         assert str(chart) not in (site.root / "helm-calls").read_text()
         linted = site.command("module", "lint", str(module))
         assert linted.returncode == 1
@@ -142,7 +142,7 @@ def test_a_stock_chart_that_varies_is_healed_restarted_and_removed_like_one_of_o
     site.module("020-db", {"a": "b"}, values="dbEnabled: true")
     operator = site.start(ALLOW_EMPTY_MODULES="true").wait_ready().wait_idle()
     try:
-        operator_process.wait_until(lambda: site.revisions() == {"db": 1}, "the release is purged")
+        operator_process.wait_until(lambda: site.deployed() == {"db": 1}, "the release is purged")
         assert site.data("web-seen") is None
     finally:
         operator.stop()

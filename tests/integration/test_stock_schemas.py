@@ -115,7 +115,7 @@ def test_values_that_hooks_make_are_checked_before_helm_is_started(
         assert not [call for call in site.helm_calls() if call.startswith("upgrade")]
         (site.root / "trace.right").touch()
         operator_process.wait_until(
-            lambda: site.revisions() == {"web": 1}, "what the hook fills in now is allowed"
+            lambda: site.deployed() == {"web": 1}, "what the hook fills in now is allowed"
         )
         assert seen(site)["domain"] == "a.example"
     finally:

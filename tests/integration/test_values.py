@@ -121,7 +121,7 @@ def test_values_of_a_module_that_is_disabled_keep_nobody_from_starting(
     site.config(webEnabled="true")
     operator.wait_metric(1, "config_values_errors_total")
     site.config(webEnabled="true", web="size: 9")
-    operator.wait_until(lambda: site.revisions() == {"web": 1}, "the corrected module is installed")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "the corrected module is installed")
 
 
 def test_an_edit_that_breaks_a_schema_leaves_the_last_good_values_and_makes_no_task(

@@ -100,4 +100,4 @@ def test_a_change_that_is_refused_purges_nothing(site: operator_site.Site) -> No
     operator.wait_logged("run of the module failed: module shop: ")
     assert site.revisions() == {"web": 1, "db": 1}
     (renamed / "values.yaml").write_text("shopEnabled: true\n")
-    operator.wait_until(lambda: site.revisions() == {"shop": 1, "db": 1}, "the rename is taken in")
+    operator.wait_until(lambda: site.deployed() == {"shop": 1, "db": 1}, "the rename is taken in")

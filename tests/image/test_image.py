@@ -53,5 +53,5 @@ def test_it_is_a_third_smaller_than_it_was(image: pod.Image) -> None:
     ]
     assert megabytes(*parts) < WITHOUT_PARTS_MB * 2 / 3
     (packages,) = (image.root / "opt/addon-operator/lib").glob("python3.*/site-packages")
-    absent = ("pip", "setuptools", "kubernetes", "pydantic_core", "bazel-project")
+    absent = ("pip", "setuptools", "kubernetes", "pydantic_core", "bazel-project", "pygments")
     assert [name for name in absent if (packages / name).exists()] == []

@@ -220,8 +220,11 @@ def test_a_wrong_edit_is_seen_wherever_people_look_until_it_is_right(
         assert WHERE in text
     assert operator.get("/readyz").text == "ok\n"
     assert operator.metrics().total("config_values_invalid") == 1
-    site.config(web="color: red")
+    site.config(web="color: red", wbe="color: blue")
     objects.wait(operator, "web", ConfigValid="True", Ready="True")
+    ignored = "key 'wbe' is unknown and ignored; did you mean 'web'?"
+    assert ignored in operator.get("/readyz?verbose").text
+    assert ignored in site.command("module", "list").stdout
     assert said not in operator.get("/readyz?verbose").text + site.command("module", "list").stdout
     assert operator.metrics().total("config_values_invalid") == 0
 

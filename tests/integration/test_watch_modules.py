@@ -33,6 +33,9 @@ def test_changes_on_disk_are_applied_one_module_at_a_time(site: operator_site.Si
     # What is wrong stays as it was, and the rest goes on.
     (web / "values.yaml").write_text("webEnabled: true\nweb: [")
     assert "values.yaml, line" in operator.wait_logged("is refused, and", "010-web")
+    operator.wait_until(
+        lambda: "010-web/values.yaml, line" in operator.get("/readyz?verbose").text, "people see it"
+    )
     site.config(web="colour: red")
     operator.wait_until(
         lambda: site.runs()[-1].values["web"] == {"size": 2, "colour": "red"}, "the last good values count"

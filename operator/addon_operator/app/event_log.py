@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from addon_operator.engine import events
+from addon_operator.engine import events, state
 from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors, names
@@ -91,9 +91,7 @@ class EventLog:
                     self._log.warning(warning)
                 self._log.info(f"changed on disk and reloaded: {', '.join(event.touched)}")
             case events.ReloadRefused(problem=problem):
-                self._log.error(
-                    f"a change on disk is refused, and what was loaded before stays in force: {problem}"
-                )
+                self._log.error(f"{state.REFUSED}: {problem}")
 
     def _discovered(self, event: events.ModulesDiscovered) -> None:
         """Log discovered modules at the start, and when that changes."""

@@ -85,8 +85,12 @@ class Graph:
         parts.charts.on_late = lambda module: self._inbox.put_nowait(intents.ChartPulled(module))
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
-        self.refusals = lambda: self._refused.sentences
-        """What is wrong with ConfigMap and Secret as they are now, without values."""
+        self.refusals = lambda: [
+            *self._refused.sentences,
+            *self._states.refusals,
+            *self.config.warnings,
+        ]
+        """What is not in force of ConfigMap, Secret and files as they are now, without values."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)
         outputs = parts.hook_outputs(self._cluster, self.config, self._values, meters)
         self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)

@@ -261,7 +261,7 @@ def _moment(moment: str | None) -> str:
 
 def _sections(found: debug.Document) -> Iterator[str]:
     if wrong := found.get("wrongValues"):
-        yield from _section("Wrong values", [wrong])
+        yield from _section("Not in force", [wrong])
     yield from _section("Last error", found["lastError"].splitlines())
     if failing := found.get("failingHooks"):
         yield from _section("Failing hooks", [line for each in failing for line in _failing(each)])

@@ -57,7 +57,7 @@ class ModuleRow(TypedDict):
     waitsFor: list[str]
     """For a module that has not run yet: those before it that run, or failed and are tried again."""
     wrongValues: str
-    """What is wrong with newer values that are not in force, and since when; without values."""
+    """What is wrong with newer values and files that are not in force; without values."""
     lastError: str
     nextTry: str | None
     """When a failed run or removal is tried again; RFC 3339, UTC."""
@@ -151,7 +151,7 @@ class Introspection:
     ) -> None:
         """``queues`` gives ``main`` first; ``waiting`` gives the waiting bindings of an owner of tasks.
 
-        ``refusals`` gives what is wrong with values in ConfigMap and Secret that are not in force.
+        ``refusals`` gives what is not in force of ConfigMap, Secret and files, and why.
         """
         self.refusals: Final = refusals
         self._states = states
@@ -258,7 +258,7 @@ class Introspection:
             "hooks": None if found.hooks is None else len(found.hooks),
             "lastRun": _rfc3339(found.last_run),
             "waitsFor": list(before[:_WAITED_FOR]) if waits else [],
-            "wrongValues": found.wrong_values,
+            "wrongValues": found.not_in_force,
             "lastError": found.last_error,
             "nextTry": _rfc3339(found.next_try),
             "waitingBindings": list(self._waiting(found.module.name)),

@@ -4,12 +4,15 @@ import dataclasses
 import enum
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, requirements
+
+REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +91,10 @@ class ModuleState:
     """:attr:`last_error` for places where no values may be shown."""
     wrong_values: str = ""
     """What is wrong with newer values of ConfigMap or Secret, which are not in force; without values."""
+    wrong_files: str = ""
+    """What is wrong with files that changed on disk, so that what was loaded before stays in force."""
+    wrong_hooks: str = ""
+    """The same of its hooks."""
     go_hooks: tuple[str, ...] = ()
     """Files of hooks that only the Go operator could run."""
     next_try: float | None = None
@@ -105,7 +112,12 @@ class ModuleState:
         self.started = self.settled = False
         self.progress = RunProgress()
         self.status = ModuleStatus.DISABLED
-        self.last_error = self.last_error_without_values = ""
+        self.last_error = self.last_error_without_values = self.wrong_hooks = ""
+
+    @property
+    def not_in_force(self) -> str:
+        """What changed and is wrong, so that an older state of it is in force; without values."""
+        return "; ".join(filter(None, (self.wrong_values, self.wrong_files, self.wrong_hooks)))
 
     def explain(self) -> None:
         """Update the reason."""
@@ -145,6 +157,8 @@ class ModuleStates:
         """Enabled modules in run order, as the last discovery found them."""
         self.refused = ""
         """What is wrong with what changed on disk and is not taken in; empty if all is."""
+        self.unreadable = ""
+        """Why the modules directories cannot be looked at; empty if they can."""
         self.lacks = ""
         """What is not there of the modules directories, as :attr:`.LoadedModules.lacks` says."""
         self.withholds = False
@@ -245,6 +259,27 @@ class ModuleStates:
                 state.wrong_values = found
                 if state.discovered:
                     self._tell(ModuleChanged(state))
+
+    @property
+    def refusals(self) -> list[str]:
+        """What is on disk and not in force, one sentence each."""
+        hooks = (state.wrong_hooks for state in self)
+        return [f"{REFUSED}: {text}" for text in (self.unreadable, self.refused, *hooks) if text]
+
+    def leave(self, wrong: Mapping[names.ModuleName, str]) -> None:
+        """Note which modules stay as they were, because their files changed and are wrong."""
+        for state in self:
+            self._leave(state, "wrong_files", wrong.get(state.module.name, ""))
+
+    def leave_hooks(self, name: names.ModuleName, wrong: str) -> None:
+        """Note that a module keeps its hooks as those on disk are wrong; with an empty text, no longer."""
+        self._leave(self._states[name], "wrong_hooks", wrong)
+
+    def _leave(self, state: ModuleState, attribute: str, wrong: str) -> None:
+        if wrong != getattr(state, attribute):
+            setattr(state, attribute, wrong)
+            if state.discovered:
+                self._tell(ModuleChanged(state))
 
     def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
         """Note that a discovery failed at this module."""

@@ -128,7 +128,7 @@ class OperatorStatus:
         return _first(self._conditions) if self._admits else "the operator is starting"
 
     def warnings(self) -> list[str]:
-        """Return what is wrong although the operator may be ready: values that are not in force."""
+        """Return what is wrong although the operator may be ready: values and files that are not in force."""
         return list(self._refusals())
 
     async def page(self) -> status_page.Content:

@@ -187,7 +187,7 @@ def _ready(module: state.ModuleState) -> _Said:
         return _Said(
             "True",
             "RunSucceeded",
-            f"The last run succeeded{_left_alone(module)}{_left_out(module)}{_wrong_values(module)}.",
+            f"The last run succeeded{_left_alone(module)}{_left_out(module)}{_not_in_force(module)}.",
         )
     if module.status is _Status.DISABLED:
         return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
@@ -203,13 +203,20 @@ def _left_alone(module: state.ModuleState) -> str:
     return f"; Helm and healing leave it alone: {module.maintenance}" if module.maintenance else ""
 
 
-def _wrong_values(module: state.ModuleState) -> str:
-    return "; it had the last good values, and newer ones are wrong" if module.wrong_values else ""
+def _not_in_force(module: state.ModuleState) -> str:
+    values = "; it had the last good values, and newer ones are wrong" if module.wrong_values else ""
+    return values + ("; its files changed since and are wrong" if _wrong_files(module) else "")
+
+
+def _wrong_files(module: state.ModuleState) -> str:
+    return "; ".join(filter(None, (module.wrong_files, module.wrong_hooks)))
 
 
 def _config_valid(module: state.ModuleState) -> _Said:
     if module.wrong_values:
-        return _Said("False", "InvalidValues", module.wrong_values)
+        return _Said("False", "InvalidValues", module.not_in_force)
+    if wrong := _wrong_files(module):
+        return _Said("False", "InvalidFiles", f"{state.REFUSED}: {wrong}")
     return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
 
 

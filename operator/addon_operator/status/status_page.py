@@ -63,7 +63,7 @@ def _refused(refusals: Sequence[str]) -> str:
     if not refusals:
         return ""
     lines = "".join(f"<li>{html.escape(text)}</li>\n" for text in refusals)
-    return f"<h2>Wrong values</h2>\n<ul>\n{lines}</ul>\n"
+    return f"<h2>Not in force</h2>\n<ul>\n{lines}</ul>\n"
 
 
 def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.ModuleName, str]) -> str:

@@ -84,8 +84,8 @@ def test_wrong_values_that_are_not_in_force_stand_above_the_modules_and_at_those
         assert text("module", *arguments).splitlines()[:1] == [said]
     assert document("module", "list")["wrongValues"] == [said]
     lines = text("module", "describe", "web").splitlines()
-    assert lines[lines.index("Wrong values:") + 1] == f"  {said}"
-    assert "Wrong values:" not in text("module", "describe", "kube-dns")
+    assert lines[lines.index("Not in force:") + 1] == f"  {said}"
+    assert "Not in force:" not in text("module", "describe", "kube-dns")
 
 
 def test_a_hook_that_fails_beside_the_runs_of_its_module_is_described_with_what_it_wrote(

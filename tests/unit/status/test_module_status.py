@@ -110,6 +110,17 @@ def test_newer_values_that_are_wrong_have_a_condition_of_their_own_and_leave_rea
     assert ready["message"].endswith("; it had the last good values, and newer ones are wrong.")
 
 
+def test_changed_files_that_are_wrong_are_said_beside_readiness() -> None:
+    found = module()
+    found.wrong_files, found.wrong_hooks = "web/values.yaml, line 1: wrong", "its hooks stay unchanged"
+    conditions = {each["type"]: each for each in document(found)["conditions"]}
+    wrong, ready = conditions["ConfigValid"], conditions["Ready"]
+    assert (wrong["status"], wrong["reason"]) == ("False", "InvalidFiles")
+    assert wrong["message"].endswith(": web/values.yaml, line 1: wrong; its hooks stay unchanged")
+    assert ready["status"] == "True"
+    assert ready["message"].endswith("; its files changed since and are wrong.")
+
+
 def test_an_error_is_one_line_of_a_bounded_length_without_broken_characters() -> None:
     found = document(module(Status.FAILED, "a\n  b \udc80 " + "c" * 5000))
     assert found["lastError"].startswith("a b ? ccc")

@@ -146,8 +146,8 @@ def test_what_a_module_is_for_and_what_it_requires_stand_there_if_a_module_says_
 def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> None:
     page = made(refusals=["ConfigMap a/b is invalid since 1970-01-01T00:00:00Z: web.size: <rule>"])
     assert "<li>ConfigMap a/b is invalid since 1970-01-01T00:00:00Z: web.size: &lt;rule&gt;</li>" in page
-    assert page.index("<h2>Wrong values</h2>") < page.index("<h2>Modules</h2>")
-    assert "Wrong values" not in made()
+    assert page.index("<h2>Not in force</h2>") < page.index("<h2>Modules</h2>")
+    assert "Not in force" not in made()
 
 
 async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,10 +60,20 @@ class ModuleReload:
         async def take(loading: module_watch.Loading) -> None:
             await run(functools.partial(self.take_or_undo, loading, loader))
 
-        def refuse(problem: str) -> None:
-            self._tell(events.ReloadRefused(problem))
+        return module_watch.ModuleWatch(
+            loader, first, take=take, refused=self._refuse, unreadable=self.cannot_look
+        )
 
-        return module_watch.ModuleWatch(directories, loader, first, take=take, refused=refuse)
+    def _refuse(self, problem: str) -> None:
+        self._tell(events.ReloadRefused(problem))
+
+    def cannot_look(self, trouble: str) -> None:
+        """Note why the directories cannot be looked at; empty when they can again."""
+        self._states.unreadable = trouble
+        if trouble:
+            self._refuse(trouble)
+        else:
+            self._tell(events.Noted("the modules directories can be read again"))
 
     async def take_or_undo(
         self, loading: module_watch.Loading, loader: module_watch.ModuleLoader
@@ -89,6 +99,7 @@ class ModuleReload:
         self._values.set_files(*files)
         is_due = self._states.withholds and not loading.refused and not loaded.lacks
         self._states.refused, self._states.lacks = loading.refused, loaded.lacks
+        self._states.leave(loading.left)
         for gone in sorted(self._states.replace(modules)):
             self._end(gone)
             self._tell(events.ModuleGone(gone, before.modules[gone].path))
@@ -104,7 +115,13 @@ class ModuleReload:
         try:
             await self._hooks.renew(name)
         except errors.AddonOperatorError as error:
-            self._tell(events.ReloadRefused(f"module {name}: its hooks stay unchanged: {error}"))
+            problem = f"module {name}: its hooks stay unchanged: {error}"
+            self._refuse(problem)
+            self._states.leave_hooks(
+                name, f"module {name}: its hooks stay unchanged: {errors.without_values(error)}"
+            )
+        else:
+            self._states.leave_hooks(name, "")
 
     async def _observe(self, values: store.ValuesStore, modules: Sequence[model.Module]) -> _Before:
         known = values.modules
@@ -157,7 +174,8 @@ def config_check(values: store.ValuesStore) -> module_watch.Check:
         violations = alone.config_violations(values.config)
         if not violations:
             return None
-        found = "; ".join(map(str, violations))
+        # It is shown where no values may be.
+        found = "; ".join(each.without_value for each in violations)
         return f"module {files.module.name}: the values ConfigMap would no longer be valid: {found}"
 
     return check

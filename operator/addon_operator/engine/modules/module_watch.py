@@ -162,6 +162,8 @@ class Loading:
     """What was wrong and therefore left as it was, one sentence each."""
     refused: str = ""
     """What is wrong with what was left as it was, now or before; empty if all that is on disk is loaded."""
+    left: Mapping[names.ModuleName, str] = dataclasses.field(default_factory=dict)
+    """Modules among that, and what is wrong with each."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -186,7 +188,7 @@ class ModuleLoader:
         check: Check,
     ) -> None:
         """Begin with ``first``, which shows ``loaded``."""
-        self._directories = tuple(directories)
+        self.directories: Final = tuple(directories)
         self._unnumbered_order = unnumbered_order
         self._loaded = loaded
         self._last = first
@@ -207,7 +209,7 @@ class ModuleLoader:
         A checkout of Git writes all files anew: with that, modules that are as before are not touched.
         """
         contents = {path: _contents(path) for path in self._last.modules}
-        now = scan(self._directories).modules
+        now = scan(self.directories).modules
         self._contents = {
             path: found for path, found in contents.items() if now.get(path) == self._last.modules[path]
         }
@@ -221,12 +223,15 @@ class ModuleLoader:
         try:
             self._loaded, self._last = self._read(now), now
         except Exception as error:  # noqa: BLE001 - a change is taken as a whole, or not at all
-            self._problems.append(module_problems.told(error, self._directories[0]))
+            self._problems.append(module_problems.told(error, self.directories[0]))
             self._touched.clear()
             self.undo()
             return Loading(self._loaded, frozenset(), tuple(self._problems), self._problems[-1])
+        wrong = {**self._left, **self._refused}
+        of_modules = {files.module.path: files.module.name for files in self._loaded.modules}
+        left = {of_modules[path]: text for path, text in wrong.items() if path in of_modules}
         refused = "; ".join((*self._left.values(), *self._refused.values()))
-        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems), refused)
+        return Loading(self._loaded, frozenset(self._touched), tuple(self._problems), refused, left)
 
     def undo(self) -> None:
         """Forget the last reading, of which nothing was taken in: what changed has yet to be read."""
@@ -240,12 +245,12 @@ class ModuleLoader:
             self._left.pop(path, None)
         kept = {files.module.path: files for files in self._loaded.modules}
         common = [
-            self._common(now, *each) for each in zip(self._directories, self._loaded.common, strict=True)
+            self._common(now, *each) for each in zip(self.directories, self._loaded.common, strict=True)
         ]
         shared = dataclasses.replace(self._loaded, common=tuple(common))
         found = [
             self._module(now, path, values, shared, kept.get(path))
-            for directory, values in zip(self._directories, common, strict=True)
+            for directory, values in zip(self.directories, common, strict=True)
             for path in now.of(directory)
         ]
         self._refuse_new_problems(found, kept)
@@ -350,20 +355,23 @@ class ModuleWatch:
 
     def __init__(
         self,
-        directories: Sequence[pathlib.Path],
         loader: ModuleLoader,
         first: Scan,
         *,
         take: Callable[[Loading], Awaitable[None]],
         refused: Callable[[str], None],
+        unreadable: Callable[[str], None],
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
-        """``take`` takes in what was loaded; ``refused`` gets what is wrong with what was not."""
-        self._directories = tuple(directories)
+        """``take`` takes in what was loaded; ``refused`` gets what is wrong with what was not.
+
+        ``unreadable`` gets why the directories cannot be looked at, and an empty text when they can again.
+        """
         self._loader = loader
         self._taken = self._seen = first
         self._take = take
         self._refused = refused
+        self._unreadable = unreadable
         self._sleep = sleep
         self._trouble = ""
         self._looks = 0
@@ -402,14 +410,16 @@ class ModuleWatch:
 
     async def _scan(self) -> Scan | None:
         try:
-            found = await asyncio.to_thread(scan, self._directories)
+            found = await asyncio.to_thread(scan, self._loader.directories)
         except OSError as error:
-            self._report(f"{error.filename} cannot be read: {error.strerror}")
+            self._report(
+                f"{error.filename} cannot be read: {error.strerror}; put it back, or correct its permissions"
+            )
             return None
-        self._trouble = ""
+        self._report("")
         return found
 
     def _report(self, trouble: str) -> None:
         if trouble != self._trouble:
-            self._refused(trouble)
+            self._unreadable(trouble)
         self._trouble = trouble

@@ -67,6 +67,11 @@ class ConfigSync:
         return self.waits_for is not None or any(wrong)
 
     @property
+    def warnings(self) -> list[str]:
+        """What is odd about the objects and has no effect, without values."""
+        return [text for kept in self._objects.values() for text in kept.warnings]
+
+    @property
     def uid(self) -> str:
         """That of the ConfigMap as it was last seen; empty if there is none."""
         return self._objects[configured_object.CONFIG_MAP].seen.uid

@@ -33,7 +33,8 @@ class ConfiguredObject:
         self.seen = config_maps.ABSENT
         self.is_refused = False
         """Whether it, as it is now, is wrong, so that older values, or none, are in force."""
-        self._warned: frozenset[str] = frozenset()
+        self.warnings: tuple[str, ...] = ()
+        """What is odd about the state of it that is in force: keys that mean nothing."""
 
     def know(self, modules: Sequence[names.ModuleName], parse: sources.ParseSection) -> None:
         """Read texts of these modules from now on."""
@@ -63,9 +64,8 @@ class ConfiguredObject:
 
     def new_warnings(self, reading: sources.ConfigMapReading) -> Iterator[str]:
         """Give each warning once, not with every edit."""
-        warnings = reading.values.warnings
-        yield from (text for text in warnings if text not in self._warned)
-        self._warned = frozenset(warnings)
+        before, self.warnings = frozenset(self.warnings), reading.values.warnings
+        yield from (text for text in self.warnings if text not in before)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

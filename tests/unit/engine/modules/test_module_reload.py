@@ -59,7 +59,12 @@ class Bench:
             end=self.ended.append,
         )
         self.watch = module_watch.ModuleWatch(
-            [root], self.loader, first, take=self._take, refused=self.refusals.append, sleep=self._pause
+            self.loader,
+            first,
+            take=self._take,
+            refused=self.refusals.append,
+            unreadable=self.reload.cannot_look,
+            sleep=self._pause,
         )
 
     async def _pause(self, seconds: float) -> None:
@@ -299,8 +304,21 @@ async def test_a_schema_that_the_config_map_breaks_is_refused(bench: Bench) -> N
     assert await bench.changed() == reactions.Reaction()
     [refusal] = bench.refusals
     assert refusal.startswith("module web: the values ConfigMap would no longer be valid: ")
+    assert "7" not in refusal.replace(str(bench.root), ""), "it is shown where no values may be"
     bench.write("010-web/openapi/config-values.yaml", SCHEMA % 10)
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
+
+
+async def test_a_module_whose_changed_files_are_wrong_says_so_until_they_are_right(bench: Bench) -> None:
+    bench.write("010-web/values.yaml", "web: [")
+    await bench.changed()
+    web = bench.states[WEB]
+    assert "010-web/values.yaml, line 2" in web.not_in_force
+    assert bench.states[DB].not_in_force == ""
+    assert bench.states.refusals == [f"{state.REFUSED}: {web.not_in_force}"]
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
+    await bench.changed()
+    assert (web.not_in_force, bench.states.refusals) == ("", [])
 
 
 async def test_requirements_that_can_never_be_met_are_refused_until_they_can(bench: Bench) -> None:
@@ -435,16 +453,26 @@ async def test_hooks_without_a_valid_configuration_are_reported_and_the_rest_is_
     bench.broken_hooks = True
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
-    assert bench.refusals == ["module web: its hooks stay unchanged: no configuration"]
+    said = "module web: its hooks stay unchanged: no configuration"
+    assert bench.refusals == [said]
+    assert bench.states[WEB].not_in_force == said
+    assert bench.states.refusals == [f"{state.REFUSED}: {said}"]
+    bench.broken_hooks = False
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 4}")
+    await bench.changed()
+    assert (bench.states[WEB].not_in_force, bench.states.refusals) == ("", [])
 
 
 async def test_a_directory_that_cannot_be_read_is_reported_once_and_changes_nothing(bench: Bench) -> None:
     bench.root.rename(bench.root.with_name("away"))
     for _ in range(3):
         await bench.watch.look()
-    assert bench.refusals == [f"{bench.root} cannot be read: No such file or directory"]
+    said = f"{bench.root} cannot be read: No such file or directory; put it back, or correct its permissions"
+    assert bench.refusals == [said]
+    assert bench.states.refusals == [f"{state.REFUSED}: {said}"], "as long as that lasts"
     bench.root.with_name("away").rename(bench.root)
     assert await bench.changed() is None
+    assert bench.states.refusals == []
     assert len(bench.states.modules) == 2
 
 

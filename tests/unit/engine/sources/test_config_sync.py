@@ -231,6 +231,7 @@ async def test_a_patch_outside_the_modules_section_is_refused_before_anything_is
 async def test_an_unknown_key_is_a_warning() -> None:
     bench = await loaded({"wbe": "a: 1"})
     assert any("wbe" in warning for warning in bench.heard.warnings)
+    assert bench.state.warnings == bench.heard.warnings, "as long as the key is there"
 
 
 async def test_a_warning_is_reported_once_and_again_after_it_was_gone() -> None:

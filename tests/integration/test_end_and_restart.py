@@ -116,6 +116,14 @@ def test_nothing_is_removed_by_a_start_with_a_wrong_directory(site: operator_sit
     below = site.start("--modules-dir", str(web)).wait_end()
     assert below.exit_code == 1
     assert f"modules directory {web} is a module itself: it holds hooks/, templates/" in below.output
+    above = site.start("--modules-dir", str(web.parent.parent)).wait_end()
+    assert above.exit_code == 1
+    assert f"holds no module, but {web.parent} does; name that with MODULES_DIR" in above.output
+    web.joinpath("values.yaml").rename(web / "values.yml")
+    renamed = site.start()
+    renamed.wait_logged("values.yml is not read; rename it to values.yaml", "web")
+    renamed.stop()
+    assert site.revisions() == {"web": 1}
     project = site.root / "another" / "modules"
     project.mkdir(parents=True)
     web.rename(project / "010-other")

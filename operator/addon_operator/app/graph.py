@@ -77,7 +77,7 @@ class Graph:
         self._values = modules.store(parts.inspector)
         self._crd_sources = parts.crd_sources(self._values)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
-        self._states.lacks = modules.lacks
+        self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
         self._refused = refused_config.RefusedConfig(self._states, self._clock)
         self._tell = observers.all_of(observers.module_states(self._states, self._clock), self._refused, tell)
         self._runner = parts.hook_runner()

@@ -161,7 +161,7 @@ class _Process:
     async def _load_modules(self) -> module_files.LoadedModules:
         await daemon_threads.run(preflight.check_global_hooks, self._settings)
         modules = await daemon_threads.run(preflight.load_modules, self._settings)
-        for warning in modules.warnings:
+        for warning in (*modules.warnings, *modules.strangers):
             self._log.warning(warning)
         return modules
 

@@ -159,6 +159,8 @@ class ModuleStates:
         """What is wrong with what changed on disk and is not taken in; empty if all is."""
         self.unreadable = ""
         """Why the modules directories cannot be looked at; empty if they can."""
+        self.ignored: tuple[str, ...] = ()
+        """Keys of values files on disk that mean nothing, one sentence each."""
         self.lacks = ""
         """What is not there of the modules directories, as :attr:`.LoadedModules.lacks` says."""
         self.withholds = False
@@ -264,7 +266,8 @@ class ModuleStates:
     def refusals(self) -> list[str]:
         """What is on disk and not in force, one sentence each."""
         hooks = (state.wrong_hooks for state in self)
-        return [f"{REFUSED}: {text}" for text in (self.unreadable, self.refused, *hooks) if text]
+        left = [f"{REFUSED}: {text}" for text in (self.unreadable, self.refused, *hooks) if text]
+        return [*left, *self.ignored]
 
     def leave(self, wrong: Mapping[names.ModuleName, str]) -> None:
         """Note which modules stay as they were, because their files changed and are wrong."""

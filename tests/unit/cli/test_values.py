@@ -109,7 +109,7 @@ def test_whatever_the_operator_would_refuse_is_an_error(
     ("path", "text", "problem"),
     [
         ("modules/002-other/values.yaml", "other: {flag: yes}", "'yes' is read as true"),
-        ("modules/values.yaml", "webShop: {domain: a}\nwebShpo: {a: 1}", "key webShpo: no module in modules has it"),
+        ("modules/values.yaml", "webShop: {domain: a}\nwebShpo: {a: 1}", "key webShpo: no module in modules has it; did you mean 'webShop'?"),
         ("modules/values.yaml", "webShopEnabled: false", "webShop: must have the key 'domain'"),
     ],
 )  # fmt: skip

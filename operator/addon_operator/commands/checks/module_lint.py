@@ -18,7 +18,7 @@ from addon_operator.modules import model, module_config
 from addon_operator.values.schema import chart_schemas
 
 _MOST_MISTAKES: Final = 5
-_LIKE_THE_FILE: Final = frozenset({"module.yaml", "module.yml", "modules.yaml", "module.json"})
+_LIKE_THE_FILE: Final = frozenset({"modules.yaml", "modules.yml", "module.json"})
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 
 _Found = Iterator[values_check.Finding]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from addon_operator.commands.checks import values_files
 from addon_operator.documents import yaml_reading
-from addon_operator.engine.modules import module_directories, module_files
+from addon_operator.engine.modules import module_directories, module_files, shared_values
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.process import values_worker
@@ -148,17 +148,9 @@ class _ValuesCheck:
             return []
         found = [self._module(path, common) for path in module_directories.of(directory)]
         modules = [files for files in found if files is not None]
-        self._warn_of_strangers(common, [files.module.name for files in modules], directory)
+        for problem in shared_values.strangers(common, [files.module.name for files in modules]):
+            self._add(Level.WARNING, directory, problem)
         return modules
-
-    def _warn_of_strangers(
-        self, common: sources.ValuesFile, modules: list[names.ModuleName], directory: pathlib.Path
-    ) -> None:
-        known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
-        for key in (*common.sections, *common.enabled):
-            if key not in known:
-                problem = f"{common.source}, key {key}: no module in {directory} has it"
-                self._add(Level.WARNING, directory, problem)
 
     def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> module_files.ModuleFiles | None:
         module = module_files.module_of(path, self._places.unnumbered_module_order, self._places.charts)

@@ -53,7 +53,7 @@ async def make(
     preflight.check_global_hooks(settings)
     loaded = preflight.load_modules(settings)
     chosen = _chosen(only, [files.module.name for files in loaded.modules])
-    notes: list[str] = [*settings.warnings, *loaded.warnings]
+    notes: list[str] = [*settings.warnings, *loaded.warnings, *loaded.strangers]
     async with contextlib.AsyncExitStack() as stack:
         parts = await _tools(settings, environ, stack)
         ignored = await tools.ignored_releases(parts.kube, settings, environ)

@@ -1,5 +1,6 @@
 """Which directories hold modules, and what the modules there are called."""
 
+import contextlib
 import os
 import pathlib
 import stat
@@ -13,6 +14,7 @@ VALUES_FILE: Final = "values.yaml"
 SCHEMAS_DIRECTORY: Final = "openapi"
 _FILES_OF_A_MODULE: Final = ("Chart.yaml", module_config.FILE)
 _FILES: Final = (*_FILES_OF_A_MODULE, VALUES_FILE)
+_GLOBAL_HOOKS: Final = "global-hooks"
 _PARTS: Final = ("chart", "charts", "crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 
 
@@ -25,6 +27,7 @@ def listed(directory: pathlib.Path) -> list[pathlib.Path]:
     try:
         found = list(of(directory))
         _check_is_no_module(directory, found)
+        _check_is_not_around(directory, found)
         return found
     except OSError as error:
         raise errors.ConfigurationError(
@@ -93,6 +96,8 @@ def passed_over(directory: pathlib.Path) -> Iterator[str]:
             f"{directory / name} is no module, as a directory of that name belongs to one; if it is one, "
             f"rename it to '010-{name}'"
         )
+    for path in _around_modules(of(directory)):
+        yield f"{path} is no module, and the modules in it are not read; name it in MODULES_DIR, too"
 
 
 def _check_is_no_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) -> None:
@@ -108,9 +113,39 @@ def _check_is_no_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) 
         )
 
 
+def _check_is_not_around(directory: pathlib.Path, found: Sequence[pathlib.Path]) -> None:
+    """Raise a :class:`.ConfigurationError` for what only lies around a directory of modules."""
+    around = list(_around_modules(found))
+    beside = (path for path in found if path not in around and path.name != _GLOBAL_HOOKS)
+    if around and not any(map(_looks_like_module, beside)):
+        inner = ":".join(str(path) for path in around)
+        raise errors.ConfigurationError(
+            f"modules directory {directory} holds no module, but {inner} does; name that with MODULES_DIR "
+            "or --modules-dir"
+        )
+
+
+def _around_modules(found: Iterable[pathlib.Path]) -> Iterator[pathlib.Path]:
+    """Return those that have nothing of a module but modules in them, such as a directory of modules."""
+    own = (*_FILES_OF_A_MODULE, *_PARTS, "enabled")
+    for path in found:
+        # Foreign directories lie there, too, and may be closed.
+        with contextlib.suppress(OSError):
+            has_parts = any((path / name).exists() for name in own)
+            if not has_parts and not _is_numbered(path) and _has_numbered(path):
+                yield path
+
+
+def _has_numbered(path: pathlib.Path) -> bool:
+    return any(_is_numbered(entry) and entry.is_dir() for entry in path.iterdir())
+
+
+def _is_numbered(path: pathlib.Path) -> bool:
+    return module_name(path) is not None and names.directory_order(path.name) is not None
+
+
 def _looks_like_module(path: pathlib.Path) -> bool:
-    is_numbered = module_name(path) is not None and names.directory_order(path.name) is not None
-    return is_numbered or any((path / name).exists() for name in (*_FILES, *_PARTS, "enabled"))
+    return _is_numbered(path) or any((path / name).exists() for name in (*_FILES, *_PARTS, "enabled"))
 
 
 def check(directory: pathlib.Path) -> None:

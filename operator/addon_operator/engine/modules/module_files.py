@@ -9,7 +9,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_directories, module_problems, stock_schemas
+from addon_operator.engine.modules import (
+    file_names,
+    module_directories,
+    module_problems,
+    shared_values,
+    stock_schemas,
+)
 from addon_operator.helm.charts import (
     chart,
     chart_cache,
@@ -27,6 +33,7 @@ from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensi
 VALUES_FILE: Final = module_directories.VALUES_FILE
 SCHEMAS_DIRECTORY: Final = module_directories.SCHEMAS_DIRECTORY
 CONFIG_SCHEMA_FILE = "config-values.yaml"
+_CHART: Final = "Chart.yaml"
 _DIRECTORIES: Final = ("crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 CHARTS = pathlib.Path("charts")
 """Where charts from repositories lie if nobody says anything else."""
@@ -55,6 +62,18 @@ class LoadedModules:
     """Where charts from repositories lie."""
     namespace: str = ""
     """That of the operator; empty where it is not known."""
+
+    @property
+    def strangers(self) -> tuple[str, ...]:
+        """Keys of the directories' own ``values.yaml`` that no module there has, one sentence each."""
+        below: dict[pathlib.Path, list[names.ModuleName]] = {}
+        for files in self.modules:
+            below.setdefault(files.module.path.parent, []).append(files.module.name)
+        return tuple(
+            text
+            for common in self.common
+            for text in shared_values.strangers(common, below.get(pathlib.Path(common.source).parent, ()))
+        )
 
     @property
     def lacks(self) -> str:
@@ -197,6 +216,7 @@ def module_of(
     order = wrong.attempt(lambda: names.directory_order(path.name), None)
     config = wrong.attempt(lambda: _module_config(known, path / module_config.FILE), module_config.NOTHING)
     stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
+    wrong.attempt(lambda: file_names.is_there(path / _CHART), otherwise=False)
     wrong.add(module_directories.unreachable(path))
     for problem in _not_directories(path):
         wrong.add(problem)
@@ -255,7 +275,7 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
 
 
 def _module_config(module: names.ModuleName, path: pathlib.Path) -> module_config.ModuleConfig:
-    if not os.path.lexists(path):  # A link that leads nowhere is a mistake.
+    if not file_names.is_there(path):
         return module_config.NOTHING
     return module_config.parse(module, read_text(path), str(path))
 
@@ -331,12 +351,11 @@ def _referred(root: pathlib.Path, source: str, reference: str) -> tuple[str, str
 
 
 def _schema_text(path: pathlib.Path) -> tuple[str, str] | None:
-    return (read_text(path), str(path)) if os.path.lexists(path) else None
+    return (read_text(path), str(path)) if file_names.is_there(path) else None
 
 
 def _text_if_there(path: pathlib.Path) -> str:
-    # A link that leads nowhere is a mistake.
-    return read_text(path) if os.path.lexists(path) else ""
+    return read_text(path) if file_names.is_there(path) else ""
 
 
 def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:

@@ -100,6 +100,7 @@ class ModuleReload:
         is_due = self._states.withholds and not loading.refused and not loaded.lacks
         self._states.refused, self._states.lacks = loading.refused, loaded.lacks
         self._states.leave(loading.left)
+        self._ignore(loaded.strangers)
         for gone in sorted(self._states.replace(modules)):
             self._end(gone)
             self._tell(events.ModuleGone(gone, before.modules[gone].path))
@@ -110,6 +111,12 @@ class ModuleReload:
         if loading.touched:
             self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
         return reactions.Reaction(converge=True) if is_due else reaction
+
+    def _ignore(self, strangers: tuple[str, ...]) -> None:
+        for text in strangers:
+            if text not in self._states.ignored:
+                self._tell(events.Warned(text))
+        self._states.ignored = strangers
 
     async def _renew_hooks(self, name: names.ModuleName) -> None:
         try:

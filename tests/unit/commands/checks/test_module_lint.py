@@ -89,7 +89,7 @@ def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_nam
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("module.yml", "module.yml is not read; rename it to module.yaml"),
+        ("modules.yaml", "modules.yaml is not read; rename it to module.yaml"),
         ("chart/podinfo/Chart.yaml", "chart/podinfo is not used, and nothing is installed"),
         ("charts/podinfo/Chart.yaml", "charts/podinfo is not used, and nothing is installed"),
     ],

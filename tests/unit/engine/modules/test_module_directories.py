@@ -38,6 +38,30 @@ def test_a_module_in_the_place_of_a_directory_of_modules_is_told(
     )
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [[], ["global-hooks/hooks/a.sh", "docs/x", "modules/values.yaml"]],
+    ids=["alone", "as in a project"],
+)
+def test_what_lies_around_a_directory_of_modules_is_told(
+    tmp_path: pathlib.Path, beside: Sequence[str]
+) -> None:
+    make(tmp_path, "modules/010-web/values.yaml", *beside)
+    with pytest.raises(errors.ConfigurationError) as raised:
+        module_files.load([tmp_path], 1)
+    assert str(raised.value) == (
+        f"modules directory {tmp_path} holds no module, but {tmp_path / 'modules'} does; name that with "
+        "MODULES_DIR or --modules-dir"
+    )
+
+
+def test_modules_that_lie_one_level_too_deep_beside_modules_are_warned_of(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "010-web/values.yaml", "team/020-db/values.yaml", "tool/hooks/010-a")
+    assert module_files.load([tmp_path], 1).warnings == (
+        f"{tmp_path / 'team'} is no module, and the modules in it are not read; name it in MODULES_DIR, too",
+    )
+
+
 def test_parts_of_a_module_beside_modules_are_no_modules(tmp_path: pathlib.Path) -> None:
     make(tmp_path, "values.yaml", "010-web/values.yaml", "hooks/a.sh")
     loaded = module_files.load([tmp_path], 1)

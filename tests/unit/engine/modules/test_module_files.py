@@ -108,6 +108,54 @@ def test_a_directory_whose_name_is_not_a_modules_is_a_module_that_cannot_run(tmp
     assert all(found[name].encode() for name in ("db-n1", "unnamed-n1"))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "values.yml",
+        "Values.yaml",
+        "module.yml",
+        "Chart.yml",
+        "openapi/values.yml",
+        "openapi/config-values.YAML",
+    ],
+)
+def test_a_file_under_another_name_is_a_problem_and_not_passed_over(
+    tmp_path: pathlib.Path, name: str
+) -> None:
+    file = module(tmp_path, "010-web") / name
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    module(tmp_path, "020-db", "dbEnabled: true")
+    right = {"module.yml": "module.yaml", "Chart.yml": "Chart.yaml"}.get(name, "values.yaml")
+    right = "config-values.yaml" if "config" in name else right
+    assert problems(tmp_path) == {"web": f"{file} is not read; rename it to {right}", "db": ""}
+    (file.parent / right).write_text("")
+    assert problems(tmp_path) == {"web": "", "db": ""}, "somebody kept the old one beside it"
+
+
+def test_common_values_under_another_name_are_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "values.yml").write_text("webEnabled: true")
+    with pytest.raises(
+        errors.ConfigurationError, match=r"values\.yml is not read; rename it to values\.yaml"
+    ):
+        module_files.load([tmp_path], 1)
+
+
+def test_keys_of_common_values_that_no_module_has_are_told(tmp_path: pathlib.Path) -> None:
+    module(tmp_path, "010-web")
+    (tmp_path / "values.yaml").write_text("global: {a: 1}\nwebEnabled: true\nwbeEnabled: true\nother: {}")
+    keys = [
+        text.removeprefix(f"{tmp_path / 'values.yaml'}, ")
+        for text in module_files.load([tmp_path], 1).strangers
+    ]
+    assert keys == [
+        f"key other: no module in {tmp_path} has it",
+        f"key wbeEnabled: no module in {tmp_path} has it; did you mean 'webEnabled'?",
+    ]
+    (tmp_path / "values.yaml").write_text("".join(f"m{n}: {{}}\n" for n in range(50)))
+    assert len(module_files.load([tmp_path], 1).strangers) == 21
+
+
 def test_wrong_common_values_are_refused_with_their_path(tmp_path: pathlib.Path) -> None:
     (tmp_path / "values.yaml").write_text("global: [")
     with pytest.raises(errors.ConfigurationError, match=r"values\.yaml"):

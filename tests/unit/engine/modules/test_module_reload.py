@@ -86,6 +86,8 @@ class Bench:
             case events.ModulesReloaded():
                 self.told.append(" ".join(event.touched))
                 self.warnings += event.warnings
+            case events.Warned(text=text):
+                self.warnings.append(text)
             case events.ModuleGone():
                 self.told.append(f"-{event.module}")
             case events.ReloadRefused():
@@ -413,6 +415,17 @@ async def test_as_long_as_something_is_refused_the_states_say_so(bench: Bench, n
     bench.write(name, good)
     assert await bench.changed() == reactions.Reaction(converge=True), "what was withheld is due"
     assert bench.states.refused == ""
+
+
+async def test_keys_of_common_values_that_no_module_has_are_said_until_they_are_gone(bench: Bench) -> None:
+    bench.write("values.yaml", "wbe: {size: 3}")
+    await bench.changed()
+    (said,) = bench.states.refusals
+    assert said.endswith(f"values.yaml, key wbe: no module in {bench.root} has it; did you mean 'web'?")
+    assert bench.warnings == [said]
+    bench.write("values.yaml", "web: {size: 3}")
+    await bench.changed()
+    assert bench.states.refusals == []
 
 
 async def test_a_change_that_is_refused_as_a_whole_is_said_of_the_states(bench: Bench) -> None:

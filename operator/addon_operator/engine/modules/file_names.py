@@ -1,0 +1,30 @@
+"""Files that the operator reads by their name: whether they are there, perhaps under another name."""
+
+import os
+import pathlib
+from typing import Final
+
+from addon_operator.kernel import errors
+
+_SUFFIXES: Final = (".yaml", ".yml")
+
+
+def is_there(path: pathlib.Path) -> bool:
+    """Say whether there is such a file; a link that leads nowhere counts, as it is a mistake.
+
+    Raises a :class:`.ConfigurationError` if there is none, but one whose name is written in another way,
+    such as ``values.yml``: nobody would read it, and a module that it enables would be removed.
+    """
+    if os.path.lexists(path):
+        return True
+    for entry in _beside(path):
+        if entry.stem.lower() == path.stem.lower() and entry.suffix.lower() in _SUFFIXES and entry.is_file():
+            raise errors.ConfigurationError(f"{entry} is not read; rename it to {path.name}")
+    return False
+
+
+def _beside(path: pathlib.Path) -> list[pathlib.Path]:
+    try:
+        return sorted(path.parent.iterdir())
+    except OSError:
+        return []

@@ -28,6 +28,10 @@ _REMEDIES: Final = (
         "; leave the file out of the chart with .helmignore",
     ),
     (
+        re2.compile(r"cannot be handled as an? [A-Za-z0-9]+: "),
+        "; 'addon-operator module lint' names the file and the field",
+    ),
+    (
         re2.compile(r"chart requires kubeVersion"),
         "; use a version of the chart that is made for this cluster",
     ),

@@ -119,6 +119,12 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             id="a large file",
         ),
         pytest.param(
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go '
+            "struct field ConfigMap.data of type string",
+            "'addon-operator module lint' names the file and the field",
+            id="a field of a wrong type",
+        ),
+        pytest.param(
             "chart requires kubeVersion: >=1.99.0 which is incompatible with Kubernetes v1.37.1",
             "use a version of the chart that is made for this cluster",
             id="another cluster",

@@ -119,8 +119,8 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             id="a large file",
         ),
         pytest.param(
-            'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go '
-            "struct field ConfigMap.data of type string",
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number '
+            "into Go struct field ConfigMap.data of type string",
             "'addon-operator module lint' names the file and the field",
             id="a field of a wrong type",
         ),

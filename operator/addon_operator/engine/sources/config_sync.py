@@ -6,7 +6,7 @@ Config values of hooks are written back into the ConfigMap. Nothing writes to th
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -14,7 +14,7 @@ from addon_operator.engine import events, intents
 from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import api_errors, config_maps, values_secret
-from addon_operator.values import config_map, sources, store
+from addon_operator.values import config_map, doubled, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
 
@@ -414,8 +414,24 @@ class ConfigSync:
             self._warn(text)
 
     def _warn_of(self, part: configured_object.Part) -> None:
-        for warning in part.origin.new_warnings(part.reading):
+        told = [*part.reading.values.warnings, *self._doubled(part)]
+        for warning in part.origin.new_warnings(told):
             self._warn(warning)
+
+    def _doubled(self, part: configured_object.Part) -> Iterator[str]:
+        """Yield a sentence for each section that lies one level too deep."""
+        sections = part.reading.values.sections
+        for owner in (None, *self._values.modules):
+            key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
+            if (section := sections.get(key)) is None:
+                continue
+            files = self._values.layers(owner, sources.ConfigValues())
+            if doubled.is_doubled(key, section, files):
+                line = f"{key}:"
+                yield (
+                    f"{part.origin.source}: key {key!r} holds nothing but {key!r} again, so its values "
+                    f"are not those of the files; remove the line {line!r} from its text"
+                )
 
 
 def _older(now: config_maps.Snapshot, seen: config_maps.Snapshot) -> bool:

@@ -62,9 +62,9 @@ class ConfiguredObject:
             )
         return Part(self, sources.ConfigMapReading(dataclasses.replace(config, secret=None)))
 
-    def new_warnings(self, reading: sources.ConfigMapReading) -> Iterator[str]:
-        """Give each warning once, not with every edit."""
-        before, self.warnings = frozenset(self.warnings), reading.values.warnings
+    def new_warnings(self, warnings: Sequence[str]) -> Iterator[str]:
+        """Give each of these warnings once, not with every edit."""
+        before, self.warnings = frozenset(self.warnings), tuple(warnings)
         yield from (text for text in self.warnings if text not in before)
 
 

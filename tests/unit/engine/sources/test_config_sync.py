@@ -234,6 +234,16 @@ async def test_an_unknown_key_is_a_warning() -> None:
     assert bench.state.warnings == bench.heard.warnings, "as long as the key is there"
 
 
+async def test_a_section_that_was_copied_with_its_key_is_a_warning() -> None:
+    bench = Bench({"web": "web: {a: 1}", "db": "db: {a: 1}"})
+    files = sources.parse_common_values("web: {a: 0}", "modules/values.yaml")
+    bench.values.set_files([store.ModuleValues(WEB, files), store.ModuleValues(DB)], [files])
+    await bench.state.load()
+    (told,) = bench.state.warnings
+    assert "key 'web' holds nothing but 'web' again" in told
+    assert "remove the line 'web:'" in told
+
+
 async def test_a_warning_is_reported_once_and_again_after_it_was_gone() -> None:
     bench = await loaded({"wbe": "a: 1"})
     await receive(bench, bench.cluster.edit(db="b: 1"))

@@ -6,16 +6,17 @@ The models are Flux's HelmRelease (where charts come from, dependencies) and ``m
 
 import dataclasses
 import enum
+import functools
 import pathlib
 import re
 import urllib.parse
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 from addon_operator.documents import yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.modules import module_schema
+from addon_operator.modules import deckhouse_config, module_schema
 from addon_operator.values.schema import sensitive_keys
 
 FILE: Final = "module.yaml"
@@ -91,6 +92,8 @@ class ModuleConfig:
     requires: Requirements = dataclasses.field(default_factory=Requirements)
     warnings: tuple[str, ...] = ()
     """What is right and has no effect, one sentence each."""
+    notes: tuple[str, ...] = ()
+    """What only the author wants to know, one sentence each."""
 
 
 NOTHING: Final = ModuleConfig()
@@ -110,6 +113,7 @@ MAX_BYTES: Final = 256 * 1024
 """How large a ``module.yaml`` may be."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NOT_YET: Final = ("health", "drift", "remediation")
+_KEYS: Final = frozenset(cast("Mapping[str, object]", module_schema.SCHEMA["properties"]))
 
 
 def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
@@ -123,17 +127,40 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
         )
     document = yaml_reading.load_document(text, source)
     found = {} if document.value is None else document.value
+    if isinstance(found, dict) and deckhouse_config.is_deckhouse(found, _KEYS):
+        return _of_deckhouse(module, document, found)
     problems = _CHECKER.problems(found)
     if not problems and isinstance(found, dict):
         problems = list(_contradictions(module, found))
     if problems or not isinstance(found, dict):
-        shown = [_sentence(document, *problem) for problem in problems[:_MOST_MISTAKES]]
-        if more := len(problems) - len(shown):
-            shown.append(f"{more} more mistakes")
-        raise ModuleConfigError("; ".join(shown))
+        raise _refusal(document, problems)
     warnings = [f"{document.where((key,))}: {key} has no effect yet" for key in _NOT_YET if key in found]
     warnings += [_sentence(document, *doubt) for doubt in _doubts(module, found)]
-    return _config(document, found, tuple(warnings))
+    return dataclasses.replace(_config(document, found), warnings=tuple(warnings))
+
+
+def _of_deckhouse(
+    module: names.ModuleName, document: yaml_reading.Document, found: json_types.JsonObject
+) -> ModuleConfig:
+    place = functools.partial(deckhouse_config.place_in_file, found)
+    problems = list(deckhouse_config.misshapen(found))
+    ours = deckhouse_config.converted(found)
+    problems = problems or [(place(path), said) for path, said in _CHECKER.problems(ours)]
+    problems = problems or [(place(path), said) for path, said in _contradictions(module, ours)]
+    if problems:
+        raise _refusal(document, problems)
+    return dataclasses.replace(
+        _config(document, ours, place),
+        warnings=(f"{document.source}: {deckhouse_config.summary(found)}",),
+        notes=tuple(_sentence(document, *note) for note in deckhouse_config.notes(found)),
+    )
+
+
+def _refusal(document: yaml_reading.Document, problems: Sequence["_Problem"]) -> ModuleConfigError:
+    shown = [_sentence(document, *problem) for problem in problems[:_MOST_MISTAKES]]
+    if more := len(problems) - len(shown):
+        shown.append(f"{more} more mistakes")
+    return ModuleConfigError("; ".join(shown))
 
 
 def is_loopback(repository: str) -> bool:
@@ -147,8 +174,9 @@ def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake:
 
 
 def _config(
-    document: yaml_reading.Document, found: json_types.JsonObject, warnings: tuple[str, ...]
+    document: yaml_reading.Document, found: json_types.JsonObject, place: "_Place" = lambda path: path
 ) -> ModuleConfig:
+    """Read a document that is right; ``place`` says where in the file something stands."""
     read: Mapping[str, Any] = found
     return ModuleConfig(
         description=" ".join(read.get("description", "").split()),
@@ -157,8 +185,7 @@ def _config(
         chart=_chart(read.get("chart", {})),
         release_name=read.get("releaseName", ""),
         sensitive=tuple(read.get("sensitive", ())),
-        requires=_requirements(document, read.get("requires", {})),
-        warnings=warnings,
+        requires=_requirements(document, read.get("requires", {}), place),
     )
 
 
@@ -177,9 +204,9 @@ def _reference(read: Mapping[str, Any]) -> ChartReference:
     return ChartReference(repository, read["name"], read["version"], read.get("digest", ""))
 
 
-def _requirements(document: yaml_reading.Document, read: Mapping[str, Any]) -> Requirements:
+def _requirements(document: yaml_reading.Document, read: Mapping[str, Any], place: "_Place") -> Requirements:
     modules = tuple(map(names.ModuleName, read.get("modules", ())))
-    paths = [("requires", "modules", index) for index in range(len(modules))]
+    paths = [place(("requires", "modules", index)) for index in range(len(modules))]
     return Requirements(
         kubernetes=read.get("kubernetes", ""),
         modules=modules,
@@ -189,6 +216,7 @@ def _requirements(document: yaml_reading.Document, read: Mapping[str, Any]) -> R
 
 
 _Problem = tuple[yaml_reading.Path, str]
+_Place = Callable[[yaml_reading.Path], yaml_reading.Path]
 
 
 def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> Iterator[_Problem]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.kernel import json_types
+from addon_operator.modules import deckhouse_config
 
 EXACT_VERSION: Final = r"v?[0-9]+\.[0-9]+\.[0-9]+(?:[-+][0-9A-Za-z.+-]+)?"
 CHART_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -135,6 +136,7 @@ SCHEMA: Final[json_types.JsonObject] = {
             "values": _VALUES_ELSEWHERE,
             "enabled": "the switch belongs in values.yaml, as the module's key with Enabled",
             "dependsOn": "write requires.modules",
+            **{key: said for key, said in deckhouse_config.remedies().items() if key != "name"},
         },
         description=_text("One line for people: what the module is for."),
         namespace=_text(

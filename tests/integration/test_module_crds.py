@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from addon_operator.modules import crd_fields
 from tests.integration import operator_site
 
 pytestmark = pytest.mark.integration
@@ -287,3 +288,49 @@ dependencies:
 - {name: inner, version: 1.0.0, condition: inner.enabled}
 - {name: quiet, version: 1.0.0, condition: quiet.enabled}
 """
+
+
+def test_a_definition_with_fields_that_the_api_does_not_know_is_applied_without_them(
+    site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
+) -> None:
+    module = site.module("010-crons", {"a": "b"}, values="cronsEnabled: true")
+    text = definition(group, "widgets", "v1")
+    odd = text.replace("scope:", "subscription: x\n  scope:", 1)
+    odd = odd.replace("served: true", "served: true\n    subresources: {status: {}, download: {}}", 1)
+    write(module, "a.yaml", text + "# another definition of the same, which does not count\n")
+    write(module, "b.yaml", odd)
+    site.values("global: {}")
+    operator = site.start().wait_ready()
+    assert read("widgets")["spec"]["versions"][0]["subresources"] == {"status": {}}
+    said = [line for line in operator.log.splitlines() if "module crons: " in line and "/crds/b.yaml" in line]
+    assert any("spec.subscription: apiextensions.k8s.io/v1 has no such field" in line for line in said)
+    assert any("subresources.download: apiextensions.k8s.io/v1 has no such field" in line for line in said)
+    assert any("is defined by" in line and "/crds/a.yaml, too" in line for line in said)
+
+
+def _with_every_field(schemas: dict[str, Any], schema: dict[str, Any], above: tuple[str, ...] = ()) -> object:
+    """Return a document with every field that a schema of the API server has, each kind of mapping once."""
+    reference = schema.get("$ref") or (schema.get("allOf") or [{}])[0].get("$ref")
+    if reference in above:
+        return {}
+    if reference is not None:
+        return _with_every_field(schemas, schemas[reference.rpartition("/")[2]], (*above, reference))
+    if "items" in schema:
+        return [_with_every_field(schemas, schema["items"], above)]
+    fields = {
+        name: _with_every_field(schemas, each, above) for name, each in schema.get("properties", {}).items()
+    }
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        fields["any"] = _with_every_field(schemas, values, above)
+    return fields
+
+
+def test_every_field_of_definitions_that_the_api_server_knows_is_known(site: operator_site.Site) -> None:
+    api = json.loads(site.kubectl("get", "--raw=/openapi/v3/apis/apiextensions.k8s.io/v1"))
+    schemas = api["components"]["schemas"]
+    (name,) = (each for each in schemas if each.endswith(".CustomResourceDefinitionSpec"))
+    spec = _with_every_field(schemas, schemas[name])
+    assert isinstance(spec, dict)
+    properties = spec["versions"][0]["schema"]["openAPIV3Schema"]
+    assert "externalDocs" in properties, "the schema of schemas was walked"
+    assert crd_fields.known(spec) == (spec, [])

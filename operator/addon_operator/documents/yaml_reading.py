@@ -87,14 +87,19 @@ def load_document(text: str, source: str, *, last_wins: bool = False) -> Documen
     return document
 
 
-def load_documents(text: str, source: str) -> list[Document]:
+def load_documents(text: str, source: str, *, last_wins: bool = False) -> list[Document]:
     """Return every document of a text, empty ones too; each is called ``<source>, document 2`` and so on.
+
+    With ``last_wins`` the last of several equal keys counts, and the document says so.
 
     Raises :class:`YamlError`.
     """
     with _telling(text, source):
         nodes = list(yaml.compose_all(text, Loader=yaml_loader.Loader))
-    return [_document(node, f"{source}, document {number}") for number, node in enumerate(nodes, start=1)]
+    return [
+        _document(node, f"{source}, document {number}", last_wins=last_wins)
+        for number, node in enumerate(nodes, start=1)
+    ]
 
 
 def unusual_booleans(text: str, source: str) -> list[str]:

@@ -2,22 +2,16 @@
 
 Pure functions over the file's definition and the live one. Sources: "CustomResourceDefinition versioning" of
 the Kubernetes documentation, and what the Go operator does: labels and annotations are added and never taken
-away, the live ``spec.conversion`` stays, and extensions of schemas that the API does not know are left out.
+away, and the live ``spec.conversion`` stays.
 """
 
 import dataclasses
 import enum
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 from addon_operator.modules import crd_files
-
-_SCHEMA: Final = "openAPIV3Schema"
-_KNOWN_EXTENSIONS: Final = "x-kubernetes-"
-_NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
-_LISTED_SCHEMAS: Final = frozenset({"allOf", "anyOf", "oneOf"})
-_ONE_SCHEMA: Final = frozenset({"items", "additionalItems", "additionalProperties", "not"})
 
 
 class CrdPhase(enum.Enum):
@@ -42,7 +36,7 @@ def desired(crd: crd_files.Crd, labels: Mapping[str, str], live: JsonObject | No
     metadata: JsonObject = {"name": crd.name, "labels": {**crd.labels, **labels}}
     if crd.annotations:
         metadata["annotations"] = crd.annotations
-    spec: JsonObject = {**crd.spec, "versions": [_without_extensions(v) for v in _versions(crd.spec)]}
+    spec = {**crd.spec}
     conversion = _conversion(live)
     if conversion is not None:
         spec["conversion"] = conversion
@@ -133,32 +127,3 @@ def _contains(live: JsonValue, wanted: JsonValue) -> bool:
     if isinstance(wanted, dict) and isinstance(live, dict):
         return all(_contains(live.get(key), value) for key, value in wanted.items())
     return live == wanted or (live is None and wanted is False)
-
-
-def _without_extensions(version: JsonObject) -> JsonObject:
-    schema = version.get("schema")
-    if not isinstance(schema, dict) or _SCHEMA not in schema:
-        return version
-    return {**version, "schema": {**schema, _SCHEMA: _cleaned(schema[_SCHEMA])}}
-
-
-def _cleaned(schema: JsonValue) -> JsonValue:
-    """Return the schema without ``x-…`` keys that the API does not know, except names of properties."""
-    if not isinstance(schema, dict):
-        return schema
-    known = {key: value for key, value in schema.items() if not _is_foreign(key)}
-    return {key: _cleaned_part(key, value) for key, value in known.items()}
-
-
-def _is_foreign(key: str) -> bool:
-    return key.startswith("x-") and not key.startswith(_KNOWN_EXTENSIONS)
-
-
-def _cleaned_part(key: str, value: JsonValue) -> JsonValue:
-    if key in _NAMED_SCHEMAS and isinstance(value, dict):
-        return {name: _cleaned(schema) for name, schema in value.items()}
-    if key in _LISTED_SCHEMAS and isinstance(value, list):
-        return [_cleaned(schema) for schema in value]
-    if key in _ONE_SCHEMA:
-        return [_cleaned(item) for item in value] if isinstance(value, list) else _cleaned(value)
-    return value

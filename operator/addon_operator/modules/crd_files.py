@@ -5,13 +5,13 @@ Source: ``ADDON_OPERATOR_CRD_FILTER_PREFIXES`` and "Module structure" of the add
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, cast
 
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
-from addon_operator.modules import manifests
+from addon_operator.modules import crd_fields, manifests
 
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 DIRECTORY: Final = "crds"
@@ -41,6 +41,9 @@ class Crd:
     labels: JsonObject
     annotations: JsonObject
     spec: JsonObject
+    """Without fields that the API does not know."""
+    doubts: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    """What is probably not meant and has no effect, one sentence each."""
 
     @property
     def apis(self) -> tuple[str, ...]:
@@ -86,17 +89,13 @@ def parse(text: str, source: str) -> list[Crd]:
     :class:`.YamlError` for a file that is not YAML; both say file and
     document.
     """
-    documents = yaml_reading.load_documents(text, source)
-    return [_crd(document.value, document.source) for document in documents if document.value is not None]
+    documents = yaml_reading.load_documents(text, source, last_wins=True)
+    return [_crd(document) for document in documents if document.value is not None]
 
 
-def check_unique(crds: Sequence[Crd]) -> None:
-    """Raise :class:`CrdFileError` when two documents of a module define the same."""
-    seen: dict[str, str] = {}
-    for crd in crds:
-        other = seen.setdefault(crd.name, crd.source)
-        if other != crd.source:
-            raise CrdFileError(f"{crd.source}: {crd.name} is defined by {other} already; keep one of them")
+def defined_twice(name: str, source: str, other: str) -> str:
+    """Return a sentence about a definition that two documents of a module have; the later one counts."""
+    return f"{source}: {name} is defined by {other}, too; this one counts, remove the other"
 
 
 def versions_of(spec: JsonObject) -> list[JsonObject]:
@@ -106,7 +105,8 @@ def versions_of(spec: JsonObject) -> list[JsonObject]:
     return [version for version in listed if isinstance(version, dict)]
 
 
-def _crd(value: JsonValue, source: str) -> Crd:
+def _crd(document: yaml_reading.Document) -> Crd:
+    value, source = document.value, document.source
     if not isinstance(value, dict):
         raise CrdFileError(f"{source}: not a {KIND} but {_type_name(value)}; {_ADVICE}")
     kind, api_version = value.get("kind"), value.get("apiVersion")
@@ -121,7 +121,21 @@ def _crd(value: JsonValue, source: str) -> Crd:
     spec = _mapping(value, "spec", source)
     if not versions_of(spec):
         raise CrdFileError(f"{source}: {name} has no spec.versions; define at least one version")
-    return Crd(name, source, _texts(metadata, "labels"), _texts(metadata, "annotations"), spec)
+    spec, unknown = crd_fields.known(spec)
+    doubts = (*_repeated(document), *(_dropped(document, path) for path in unknown))
+    return Crd(name, source, _texts(metadata, "labels"), _texts(metadata, "annotations"), spec, doubts)
+
+
+def _repeated(document: yaml_reading.Document) -> Iterator[str]:
+    for path, said in document.repeated:
+        yield f"{document.where(path)}, {yaml_reading.format_path(path)}: {said}"
+
+
+def _dropped(document: yaml_reading.Document, path: yaml_reading.Path) -> str:
+    return (
+        f"{document.where(path)}, {yaml_reading.format_path(path)}: {API_VERSION} has no such field, "
+        "and it is left out; remove it"
+    )
 
 
 def _mapping(value: JsonObject, key: str, source: str) -> JsonObject:

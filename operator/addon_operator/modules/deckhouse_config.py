@@ -1,4 +1,4 @@
-"""A ``module.yaml`` that was written for Deckhouse: known as such, and read as far as it means something here.
+"""A ``module.yaml`` of Deckhouse: known as such, and read as far as it means something here.
 
 Deckhouse's own controller reads that file, not addon-operator. Source of its keys: "module.yaml" in the
 documentation of module development of Deckhouse.
@@ -24,10 +24,12 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "update": "versions are those of the directory or of chart.version; no key decides by it",
     "weight": "the order is the number before the directory's name, such as 340-NAME",
 }
-_OF_NAMESPACE: Final = "releases live in the operator's namespace, as with the Go operator; templates name the objects' namespaces"
+_OF_NAMESPACE: Final = "releases live in the operator's namespace; templates name those of objects"
 _OPTIONAL: Final = "!optional"
 _SHOWN: Final = 60
-_UNMISTAKABLE: Final = frozenset(_INSTEAD) - {"name", "tags", "update"} | {"descriptions", "requirements"}
+_AMBIGUOUS: Final = frozenset({"name", "tags", "update"})
+"""Keys of Deckhouse that people write by mistake, too."""
+_UNMISTAKABLE: Final = frozenset((*_INSTEAD, "descriptions", "requirements")) - _AMBIGUOUS
 _REQUIREMENTS: Final[Mapping[str, str]] = {
     "bootstrapped": "requires.apis can name an API that is there only then",
     "deckhouse": "there is no Deckhouse here, and nothing is compared with its version",
@@ -107,8 +109,8 @@ def summary(found: json_types.JsonObject) -> str:
     passed = sorted(_passed_over(found))
     keys = f"{', '.join(passed)} {'is' if len(passed) == 1 else 'are'} not read here; " if passed else ""
     return (
-        f"this is a module.yaml of Deckhouse: {keys}'addon-operator module lint' says what takes the place of "
-        "each key"
+        f"this is a module.yaml of Deckhouse: {keys}"
+        "'addon-operator module lint' says what takes the place of each key"
     )
 
 
@@ -120,7 +122,7 @@ def notes(found: json_types.JsonObject) -> Iterator[tuple[yaml_reading.Path, str
     read: Mapping[str, Any] = found
     requirements = read.get("requirements") or {}
     for key in sorted(requirements.keys() - {"kubernetes", "modules"}):
-        said = _REQUIREMENTS.get(key, "requires knows kubernetes, modules and apis")
+        said = _REQUIREMENTS.get(key, "requires has kubernetes, modules and apis")
         yield ("requirements", key), f"not read here: {said}"
     for name, versions in (requirements.get("modules") or {}).items():
         yield ("requirements", "modules", name), _of_versions(str(versions)[:_SHOWN])
@@ -128,9 +130,7 @@ def notes(found: json_types.JsonObject) -> Iterator[tuple[yaml_reading.Path, str
 
 def _of_versions(versions: str) -> str:
     if versions.rstrip().endswith(_OPTIONAL):
-        return (
-            "not read here: a module that may be missing needs no key; a higher order waits for a lower one"
-        )
+        return "not read here: a module that may be missing needs no key; lower orders run first"
     return f"the module is required, and {versions!r} is not compared: modules have no version here"
 
 

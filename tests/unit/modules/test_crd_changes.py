@@ -132,31 +132,6 @@ def test_the_versions_of_a_file_are_named_by_their_purpose() -> None:
     assert crd_changes.served_versions(given) == ("v1",)
 
 
-def test_unknown_extensions_of_schemas_are_left_out_and_properties_keep_their_names() -> None:
-    schema = {
-        "type": "object",
-        "x-examples": [1],
-        "x-kubernetes-preserve-unknown-fields": True,
-        "properties": {
-            "x-forwarded": {"type": "string", "x-doc": "a", "default": {"x-y": 1}},
-            "list": {"type": "array", "items": {"type": "object", "x-doc": 1}},
-            "map": {"type": "object", "additionalProperties": {"x-doc": 1, "type": "string"}},
-            "any": {"anyOf": [{"type": "string", "x-doc": 1}], "not": {"x-doc": 1}},
-        },
-    }
-    given: Any = crd_changes.desired(crd(version("v1", storage=True, schema=schema)), LABELS, None)
-    assert given["spec"]["versions"][0]["schema"]["openAPIV3Schema"] == {
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": True,
-        "properties": {
-            "x-forwarded": {"type": "string", "default": {"x-y": 1}},
-            "list": {"type": "array", "items": {"type": "object"}},
-            "map": {"type": "object", "additionalProperties": {"type": "string"}},
-            "any": {"anyOf": [{"type": "string"}], "not": {}},
-        },
-    }
-
-
 def conditions(**states: str) -> dict[str, Any]:
     found = [
         {"type": type_, "status": status, "message": f"{type_} it is"} for type_, status in states.items()

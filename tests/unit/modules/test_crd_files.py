@@ -83,8 +83,20 @@ def test_broken_yaml_is_reported_with_its_position() -> None:
         crd_files.parse("a: [\n  }\n", "crds/x.yaml")
 
 
-def test_two_definitions_of_one_name_are_an_error_that_names_both_places() -> None:
-    found = [*crd_files.parse(CRD, "a.yaml"), *crd_files.parse(CRD, "b.yaml")]
-    with pytest.raises(crd_files.CrdFileError, match=r"b\.yaml, document 1: .* by a\.yaml, document 1"):
-        crd_files.check_unique(found)
-    crd_files.check_unique(found[:1])
+def test_of_a_key_that_stands_twice_the_last_counts_and_that_is_said() -> None:
+    (found,) = crd_files.parse(CRD.replace("spec:\n", "spec:\n  scope: Cluster\n", 1), "a.yaml")
+    assert found.spec["scope"] == "Namespaced"
+    (doubt,) = found.doubts
+    assert doubt.startswith("a.yaml, document 1, line ")
+    assert ", spec.scope: the key is already set on line 8 to something else; the last one counts" in doubt
+
+
+def test_a_field_that_the_api_does_not_know_is_left_out_and_named_with_its_place() -> None:
+    text = CRD.replace("spec:\n", "spec:\n  subscription: 1\n", 1)
+    (found,) = crd_files.parse(text, "a.yaml")
+    assert "subscription" not in found.spec
+    (doubt,) = found.doubts
+    assert doubt == (
+        "a.yaml, document 1, line 8, column 3, spec.subscription: "
+        "apiextensions.k8s.io/v1 has no such field, and it is left out; remove it"
+    )

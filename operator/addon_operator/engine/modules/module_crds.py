@@ -7,7 +7,7 @@ after a restart one list shows what there is to do, and nothing else is read who
 import asyncio
 import os
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
@@ -44,6 +44,7 @@ class ModuleCrds:
         self._known: asyncio.Task[Mapping[str, str]] | None = None
         self._known_until = 0.0
         self._written: dict[str, str] = {}
+        self._told: dict[names.ModuleName, frozenset[str]] = {}
         self.on_defined: Callable[[], None] = lambda: None
         """Called when a module has definitions."""
         self.on_applied: Callable[[], None] = lambda: None
@@ -55,7 +56,7 @@ class ModuleCrds:
         Modules that are not given are disabled: they will be newly enabled next time.
         """
         self._modules = {module.name: module for module in modules}
-        for of_modules in (self._applied, self._charts, self._names):
+        for of_modules in (self._applied, self._charts, self._names, self._told):
             for name in of_modules.keys() - self._modules.keys():
                 del of_modules[name]
         # Which of a chart's charts count depends on its values, which may be large.
@@ -116,7 +117,8 @@ class ModuleCrds:
             self._names.pop(module.name, None)
             return
         known = await self._what_is_applied()
-        found = await asyncio.to_thread(self._read, texts, known)
+        found, doubts = await asyncio.to_thread(self._read, texts, known)
+        self._tell_once(module.name, doubts)
         self._names[module.name] = frozenset(found)
         self.on_defined()
         for name, (crd, text) in found.items():
@@ -140,24 +142,43 @@ class ModuleCrds:
         # What was written since the list began is known better than the list tells.
         return {**await asyncio.shield(self._known), **self._written}
 
+    def _tell_once(self, module: names.ModuleName, doubts: Sequence[str]) -> None:
+        before = self._told.get(module, frozenset())
+        for doubt in doubts:
+            if doubt not in before:
+                self._tell(events.Warned(f"module {module}: {doubt}"))
+        self._told[module] = before.union(doubts)
+
     def _read(
         self, texts: Sequence[tuple[str, str, bool]], known: Mapping[str, str]
-    ) -> dict[str, tuple[crd_files.Crd | None, str]]:
-        """Read the definitions by their names, but not those that are applied already."""
+    ) -> tuple[dict[str, tuple[crd_files.Crd | None, str]], list[str]]:
+        """Read the definitions by their names, but not those that are applied already; and what is doubtful.
+
+        Of the module's own definitions the last counts, of those of charts the first.
+        """
         found: dict[str, tuple[crd_files.Crd | None, str]] = {}
-        own: list[crd_files.Crd] = []
+        places: dict[str, str] = {}
+        doubts: list[str] = []
         for source, text, is_own in texts:
-            outline = crd_files.outline(text)
-            if outline and all(
-                known.get(name) == self._installer.digest(part) for name, part in outline.items()
-            ):
-                found = {**dict.fromkeys(outline, (None, "")), **found}
-                continue
-            for crd in crd_files.parse(text, source):
-                own += [crd] if is_own else []
-                found.setdefault(crd.name, (crd, (outline or {}).get(crd.name, "")))
-        crd_files.check_unique(own)
-        return found
+            for name, place, crd, part in self._definitions(source, text, known):
+                if name in found and not is_own:
+                    continue
+                if name in found:
+                    doubts.append(crd_files.defined_twice(name, place, places[name]))
+                found[name], places[name] = (crd, part), place
+                doubts += crd.doubts if crd is not None else ()
+        return found, doubts
+
+    def _definitions(
+        self, source: str, text: str, known: Mapping[str, str]
+    ) -> Iterator[tuple[str, str, crd_files.Crd | None, str]]:
+        """Yield name, place, definition and text of each; no definitions if all are applied already."""
+        outline = crd_files.outline(text) or {}
+        if outline and all(known.get(name) == self._installer.digest(part) for name, part in outline.items()):
+            yield from ((name, source, None, "") for name in outline)
+            return
+        for crd in crd_files.parse(text, source):
+            yield crd.name, source if outline else crd.source, crd, outline.get(crd.name, "")
 
     def _texts(self, module: model.Module) -> list[tuple[str, str, bool]]:
         """Return places and texts of all files that count, and whether they are the module's, which win."""

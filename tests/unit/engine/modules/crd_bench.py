@@ -28,6 +28,7 @@ class Cluster:
         self.refuses = ""
         self.there: dict[str, str] = {}
         self.lists = 0
+        self.warned: list[str] = []
 
     async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
         self.asked.append(crd.name)
@@ -44,6 +45,9 @@ class Cluster:
         return text.strip()
 
     def tell(self, event: events.Event) -> None:
+        if isinstance(event, events.Warned):
+            self.warned.append(event.text)
+            return
         assert isinstance(event, events.Noted)
         self.written.append((event.module, event.text.split()[1]))
 

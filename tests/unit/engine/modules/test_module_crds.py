@@ -86,11 +86,10 @@ async def test_a_refused_definition_is_reported_with_module_file_and_document_an
     ("text", "told"),
     [
         ("kind: Service", "a.yaml, document 1: not a CustomResourceDefinition"),
-        (CRD % "b", "b.yaml, document 1: b.example.com is defined by"),
         ("a: [", "invalid YAML"),
         ("\udcff", "is not UTF-8 text"),
     ],
-    ids=["other kind", "twice", "broken", "binary"],
+    ids=["other kind", "broken", "binary"],
 )
 async def test_a_wrong_file_keeps_all_definitions_of_the_module_back(
     bench: Bench, text: str, told: str
@@ -101,6 +100,19 @@ async def test_a_wrong_file_keeps_all_definitions_of_the_module_back(
         await bench.definitions.ensure(bench.module)
     assert told in str(caught.value)
     assert bench.cluster.asked == []
+
+
+async def test_of_two_files_with_one_definition_the_later_counts_and_that_is_said_once(bench: Bench) -> None:
+    bench.write("a.yaml", CRD % "b" + "# first\n")
+    bench.write("b.yaml", CRD % "b" + "# second\n")
+    await bench.definitions.ensure(bench.module)
+    assert "# second" in bench.cluster.there["b.example.com"]
+    assert bench.cluster.asked == ["b.example.com"]
+    said = f"{bench.crds}/b.yaml: b.example.com is defined by {bench.crds}/a.yaml, too; this one counts"
+    assert [said in warning for warning in bench.cluster.warned] == [True]
+    bench.write("c.yaml", CRD % "c")
+    await bench.definitions.ensure(bench.module)
+    assert len(bench.cluster.warned) == 1
 
 
 async def test_after_a_restart_one_list_tells_that_nothing_is_to_be_done(bench: Bench) -> None:

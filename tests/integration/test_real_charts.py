@@ -198,6 +198,27 @@ async def test_a_value_that_only_the_api_server_refuses_makes_one_failed_revisio
     assert site.get("service", "door")["spec"]["ports"][0]["port"] == 81
 
 
+@ANY_HELM
+async def test_an_object_in_a_namespace_that_is_missing_makes_one_failed_revision_until_it_is_there(
+    helm_site: Site,
+) -> None:
+    site = helm_site
+    elsewhere = f"{site.namespace}-x"
+    site.write("templates/door.yaml", SERVICE.replace("name: door", f"name: door, namespace: {elsewhere}"))
+    async with site.manager() as manager:
+        with pytest.raises(helm_errors.HelmError) as told:
+            await manager.ensure(site.asked())
+        assert f"create it with 'kubectl create namespace {elsewhere}', or add a Namespace" in str(told.value)
+        for _ in range(3):
+            with pytest.raises(helm_errors.HelmError, match="no further one is made") as told:
+                await manager.ensure(site.asked(fresh=True))
+            assert f"create it with 'kubectl create namespace {elsewhere}'" in str(told.value)
+            assert "createNamespace" not in str(told.value)
+        assert site.revisions() == {1: "failed"}
+        site.kubectl("create", "namespace", elsewhere)
+        assert (await manager.ensure(site.asked(fresh=True))).action is UPGRADED
+
+
 BUDGET: Final = """\
 {{- if .Values.web.least }}
 apiVersion: policy/v1

@@ -115,7 +115,11 @@ class Helm:
             )
         if result.exit_code != 0:
             error, only_for_the_log = await asyncio.to_thread(
-                _explained, call, call.called(arguments[0]), result
+                _explained,
+                call,
+                self.places.of(call.module).namespace,
+                call.called(arguments[0]),
+                result,
             )
             if only_for_the_log:
                 self.warn(call.module, only_for_the_log)
@@ -183,11 +187,13 @@ def child_environment(
     }
 
 
-def _explained(call: Call, verb: str, result: children.ChildResult) -> tuple[helm_errors.HelmError, str]:
+def _explained(
+    call: Call, namespace: str, verb: str, result: children.ChildResult
+) -> tuple[helm_errors.HelmError, str]:
     """Return the error, and what only the log may show of it."""
     said = messages.explanation(result.stderr.decode(errors="replace"), result.exit_code)
     chart = str(call.chart) if call.chart is not None else "CHART"
-    advice = messages.advice(said.text, chart)
+    advice = messages.advice(said.text, chart, namespace)
     if call.chart is not None and messages.is_too_large(said.text):
         with contextlib.suppress(OSError):
             large = chart_files.largest(call.chart)

@@ -183,8 +183,11 @@ def is_too_large(text: str) -> bool:
     return _TOO_LARGE.search(text) is not None
 
 
-def advice(text: str, chart: str) -> str:
-    """Say what to do about an error whose text does not say it itself, to be put behind it; else nothing."""
+def advice(text: str, chart: str, namespace: str) -> str:
+    """Say what to do about an error whose text does not say it itself, to be put behind it; else nothing.
+
+    ``chart`` is the chart's directory, and ``namespace`` that of the release.
+    """
     if _MISSING_DEPENDENCIES in text:
         return f"; run 'helm dependency build {chart}'"
     if is_too_large(text):
@@ -195,7 +198,7 @@ def advice(text: str, chart: str) -> str:
     for pattern, remedy in _REMEDIES:
         if pattern.search(text):
             return remedy
-    return _of_rights(text) or _of_namespace(text) or _of_kind(text)
+    return _of_rights(text) or _of_namespace(text, namespace) or _of_kind(text)
 
 
 def _of_kind(text: str) -> str:
@@ -208,12 +211,22 @@ def _of_kind(text: str) -> str:
     )
 
 
-def _of_namespace(text: str) -> str:
+def missing_namespace(text: str) -> str:
+    """Return the namespace that is missing, by an error; empty if it is about something else."""
     missing = _MISSING_NAMESPACE.search(text)
-    if missing is None:
+    return "" if missing is None else missing["namespace"]
+
+
+def _of_namespace(text: str, namespace: str) -> str:
+    if not (missing := missing_namespace(text)):
         return ""
-    command = f"kubectl create namespace {missing['namespace']}"
-    return f"; create it with '{command}', or set createNamespace: true in module.yaml"
+    command = f"kubectl create namespace {missing}"
+    if missing == namespace:
+        return f"; create it with '{command}', or set createNamespace: true in module.yaml"
+    return (
+        f"; objects of the chart are in namespace {missing}: create it with '{command}', or add a Namespace "
+        "to the templates"
+    )
 
 
 def _of_rights(text: str) -> str:

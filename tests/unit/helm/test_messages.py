@@ -73,7 +73,10 @@ def test_of_a_very_long_explanation_head_and_end_are_shown() -> None:
 
 def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
     text = "found in Chart.yaml, but missing in charts/ directory: dep"
-    assert messages.advice(text, "/modules/010-web") == "; run 'helm dependency build /modules/010-web'"
+    assert (
+        messages.advice(text, "/modules/010-web", "addons")
+        == "; run 'helm dependency build /modules/010-web'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,19 +144,29 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             "delete the object",
             id="an object that cannot be changed",
         ),
+        pytest.param(
+            'create: failed to create: namespaces "addons" not found',
+            "kubectl create namespace addons', or set createNamespace: true in module.yaml",
+            id="the namespace of the release is missing",
+        ),
+        pytest.param(
+            'server-side apply failed for object shop/door v1, Kind=Service: namespaces "shop" not found',
+            "objects of the chart are in namespace shop: create it with 'kubectl create namespace shop'",
+            id="the namespace of an object is missing",
+        ),
     ],
 )
 def test_what_helm_leaves_open_is_added(text: str, words: str) -> None:
-    assert words in messages.advice(text, "/modules/010-web")
+    assert words in messages.advice(text, "/modules/010-web", "addons")
 
 
 def test_other_errors_need_no_advice() -> None:
-    assert messages.advice("connection refused", "/modules/010-web") == ""
+    assert messages.advice("connection refused", "/modules/010-web", "addons") == ""
 
 
 def test_a_kind_that_the_cluster_does_not_know_needs_its_definition() -> None:
     text = 'resource mapping not found: no matches for kind "Door" in version "doors.example.com/v1"'
-    assert messages.advice(text, "/modules/010-web") == (
+    assert messages.advice(text, "/modules/010-web", "addons") == (
         "; is the CustomResourceDefinition of Door installed? Put it into crds/ of the module, or enable the "
         "module that brings it"
     )

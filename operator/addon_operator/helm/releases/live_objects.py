@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import places
+from addon_operator.helm import messages, places
 from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client
@@ -15,6 +15,7 @@ from addon_operator.modules import manifests
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
 _REFUSALS: Final = frozenset({400, 403, 422, 500})
+_NOT_FOUND: Final = 404
 _UNTYPED: Final = "failed to create typed patch object"
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _RELEASE_NAME: Final = "meta.helm.sh/release-name"
@@ -91,9 +92,9 @@ class LiveObjects:
 
         Only objects that the failed revision's error names are asked for, by a dry run.
         """
+        namespace = self._places.of(module).namespace
         for document in manifest_diff.objects(manifest_diff.parse(manifest)):
-            if document.key.name and _is_named(document.key, failed.description):
-                namespace = self._places.of(module).namespace
+            if document.key.name and _is_meant(document.key, namespace, failed.description):
                 refusal = await self._refusal(document, namespace, is_server_side=failed.is_server_side)
                 if refusal is not None and _is_the_same(refusal, document.key.name, failed.description):
                     return refusal
@@ -108,7 +109,7 @@ class LiveObjects:
             except api_errors.AlreadyExists:
                 continue
             except api_errors.ApiError as error:
-                return error if error.status in _REFUSALS else None
+                return error if error.status in _REFUSALS or _lacks_namespace(error) else None
             except api_errors.KubernetesError:
                 return None
         return None
@@ -129,11 +130,19 @@ class LiveObjects:
         return kind.path(namespace=namespace, name=resource.name)
 
 
-def _is_named(key: manifest_diff.ManifestKey, description: str) -> bool:
-    """Return whether an error is about an object; of one that cannot be read it names the kind only."""
-    name = key.name
+def _lacks_namespace(error: api_errors.ApiError) -> bool:
+    return error.status == _NOT_FOUND and messages.missing_namespace(error.message) != ""
+
+
+def _is_meant(key: manifest_diff.ManifestKey, default: str, description: str) -> bool:
+    """Return whether an error is about an object.
+
+    Of one that cannot be read it names the kind only, of one in a namespace that is missing only that.
+    """
+    name, missing = key.name, messages.missing_namespace(description)
     return (
-        f'"{name}"' in description
+        (missing != "" and missing == (key.namespace or default))
+        or f'"{name}"' in description
         or f"/{name} " in description
         or f"cannot be handled as a {key.kind}:" in description
     )

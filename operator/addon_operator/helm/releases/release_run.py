@@ -105,9 +105,10 @@ class ReleaseRun:
             failed = await self._records.content(record)
             refusal = await self._planner.live.standing_refusal(self._request.module, failed, manifest)
             if refusal is not None:
+                namespace = self._helm.places.of(self._request.module).namespace
                 made = (
                     f"(revision {record.revision.number} failed because of this, and no further one is made)"
-                    f"{messages.advice(str(refusal), '')}"
+                    f"{messages.advice(str(refusal), '', namespace)}"
                 )
                 raise helm_errors.HelmError(
                     self._request.module,

@@ -13,7 +13,7 @@ from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
 from addon_operator.modules import release
 from tests.integration import counted_helm
-from tests.integration.helm_site import ANY_HELM, CONFIG, WEB, Site
+from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
 
@@ -217,6 +217,23 @@ async def test_an_object_in_a_namespace_that_is_missing_makes_one_failed_revisio
         assert site.revisions() == {1: "failed"}
         site.kubectl("create", "namespace", elsewhere)
         assert (await manager.ensure(site.asked(fresh=True))).action is UPGRADED
+
+
+@ANY_HELM
+async def test_tries_of_an_upgrade_whose_hook_does_not_end_leave_one_failed_revision(
+    helm_site: Site,
+) -> None:
+    site = helm_site
+    async with site.manager(timeout=1.0) as manager:
+        await manager.ensure(site.asked())
+        site.write("templates/slow.yaml", SLOW_HOOK)
+        for _ in range(3):
+            with pytest.raises(helm_errors.HelmError, match="HELM_TIMEOUT"):
+                await manager.ensure(site.asked(fresh=True))
+            assert site.revisions() == {1: "deployed", 2: "failed"}
+        (site.module / "templates" / "slow.yaml").unlink()
+        await manager.ensure(site.asked(fresh=True))
+    assert max(site.revisions()) == 3
 
 
 BUDGET: Final = """\

@@ -82,6 +82,7 @@ class ReleaseRun:
     ) -> release_types.ReleaseOutcome:
         await self._check_refusal(plan.manifest)
         await self._give_up(plan.manifest)
+        await self._forget_failed(plan.rendered)
         before = self._last_record().revision
         labels: dict[str, str | None] = {}
         if plan.rendered:
@@ -115,6 +116,20 @@ class ReleaseRun:
                     f"{self._request.redact(str(refusal))} {made}",
                     f"{self._request.redact(refusal.without_values)} {made}",
                 )
+
+    async def _forget_failed(self, rendered: release.Rendered | None) -> None:
+        """Let another try of what failed take the place of the revision that failed.
+
+        Else tries would push the revisions that worked out of the history. Helm upgrades from the deployed
+        one, and needs the record of the failed one for nothing.
+        """
+        record = self._last_record()
+        known = self._records.rendered(record) or record.revision.saved
+        if record.revision.status != release.FAILED or known is None or rendered is None:
+            return
+        is_the_same = known.manifest == rendered.manifest
+        if is_the_same and (await self._records.upgraded_from(record)) is not record:
+            self._record = await self._records.drop(record)
 
     async def _give_up(self, manifest: str) -> None:
         """Let Helm not delete what left the chart, but is in other releases: they would miss it."""

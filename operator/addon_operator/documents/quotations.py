@@ -34,6 +34,10 @@ _EVENT: Final = re.compile(
     r"(?P<got>\bgot &(?:value\.valueUnstructured)?(?=\{))|"
     r'(?P<string>")|(?P<group>[\[{])'
 )
+_SOURCE: Final = re.compile(r" at <[^\n]{0,1000}?>(?=:|\Z)")
+_TEMPLATE_BEFORE: Final = ("no template ", "associated with template ")
+_TEXT_OF_VALUES: Final = "gotpl"
+"""What Helm calls all templates of a chart together."""
 _SCALAR: Final = re.compile(r"[^\n]*?(?=: |\]?(?:\n|\Z))")
 _BOUND: Final = re.compile(r"[^\s,]+")
 _RAW: Final = re.compile(r"`.*?(?:`(?= (?:as|into) )|`(?=: )|`?\Z)", re.DOTALL)
@@ -57,6 +61,8 @@ _STATE_BEHIND: Final = re.compile(
 _NAME: Final = re.compile(r"[-\w.:/@*()$<> =%,?&;]{1,253}")
 _NOT_A_VALUE: Final = '"<secret contents redacted>"'
 _CONTEXT: Final = 160
+_NEAR: Final = 4096
+"""Characters in which the source of a template stands before an error about it."""
 _INDEX: Final = re.compile(r"\[[\w.*/ -]*\]")
 _KEYS: Final = re.compile(r'\[\w+="(?:[^"\\]|\\.)*"(?:,\w+="(?:[^"\\]|\\.)*")*\]')
 _KEY_VALUE: Final = re.compile(r'(?<!\bname)="(?:[^"\\]|\\.)*"')
@@ -169,11 +175,20 @@ def _string(text: str, start: int, *, shows_values: bool) -> tuple[int, str]:
     inner = quoted[1:-1]
     before = text[max(0, start - _CONTEXT) : start]
     is_value = before.endswith("value: ") and not before.endswith("supported value: ")
+    if before.endswith(_TEMPLATE_BEFORE):
+        return end, quoted if inner == _TEXT_OF_VALUES or _is_of_author(
+            quoted, text[max(0, start - _NEAR) : start]
+        ) else HIDDEN
     if shows_values:
         is_shown = len(inner) <= _SHORT and _DOCUMENT.search(inner) is None
     else:
         is_shown = not is_value and _is_name(inner, before, text[end : end + 20])
     return end, quoted if is_shown and quoted.endswith('"') else HIDDEN
+
+
+def _is_of_author(quoted: str, before: str) -> bool:
+    """Return whether the source of a template has it: what else is included may come from a value."""
+    return any(quoted in source.group() for source in _SOURCE.finditer(before))
 
 
 def _is_name(inner: str, before: str, behind: str) -> bool:

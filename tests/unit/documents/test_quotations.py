@@ -76,6 +76,20 @@ WITHOUT_VALUES = [
         '"" is invalid: patch: Invalid value: ***',
         id="not closed",
     ),
+    pytest.param(
+        'executing "a.yaml" at <include "lib.a" .>: error calling include: template: no template "lib.a" '
+        'associated with template "gotpl"',
+        'executing "a.yaml" at <include "lib.a" .>: error calling include: template: no template "lib.a" '
+        'associated with template "gotpl"',
+        id="a template that the source names",
+    ),
+    pytest.param(
+        'executing "a.yaml" at <include .Values.x .>: error calling include: template: no template "s3cret" '
+        'associated with template "gotpl"',
+        'executing "a.yaml" at <include .Values.x .>: error calling include: template: no template *** '
+        'associated with template "gotpl"',
+        id="a template that a value names",
+    ),
     pytest.param("odd: czNjcmV0czNjcmV0czNjcmV0czNjcmV0czNjcmV0czNjcmV0czNjcmV0", "odd: ***", id="base64"),
     pytest.param(f"sha256:{'0f' * 32} not found", f"sha256:{'0f' * 32} not found", id="digest"),
 ]

@@ -284,3 +284,18 @@ def test_a_schema_as_the_original_reads_it_takes_first_values_and_compares_with_
     operator.wait_logged("min must not shrink")
     site.config(web="{min: 4, color: red, node: {kind: a, size: 3}}")
     operator.wait_until(lambda: (site.data("web") or {}).get("color") == "red", "a larger one is taken")
+
+
+def test_charts_that_read_the_list_of_enabled_modules_get_it_and_follow_it(site: operator_site.Site) -> None:
+    listed = '{{ .Values.global.enabledModules | default list | join " " | quote }}'
+    reader = site.module("010-reader", {"all": listed}, values="readerEnabled: true")
+    (reader / "crds").mkdir()
+    site.module("020-other", {"a": "b"}, values="otherEnabled: true")
+    site.module("030-more", {"a": "b"})
+    operator = site.start(ENABLED_MODULES_CRD_NAMES="true").wait_ready()
+    assert site.data("reader") == {"all": "reader-crd reader other"}
+    site.config(moreEnabled="true")
+    operator.wait_until(lambda: site.revisions().get("more"), "the third module is installed")
+    operator.wait_idle()
+    assert site.data("reader") == {"all": "reader-crd reader other more"}
+    assert site.revisions() == {"reader": 2, "other": 1, "more": 1}

@@ -74,7 +74,7 @@ class Graph:
         self._cluster = cluster.Cluster(
             parts.kube, parts.settings.namespace, self._clock, meters.watch_failed
         )
-        self._values = modules.store(parts.inspector)
+        self._values = modules.store(parts.inspector, crd_names=parts.settings.enabled_modules_crd_names)
         self._crd_sources = parts.crd_sources(self._values)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers

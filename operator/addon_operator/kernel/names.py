@@ -20,6 +20,8 @@ ValuesKey = NewType("ValuesKey", str)
 """Name of a module in camelCase: the key of its section in the values."""
 
 GLOBAL_KEY: Final = ValuesKey("global")
+ENABLED_MODULES: Final = "enabledModules"
+"""Key below ``global`` of all enabled modules, where no source has it."""
 ENABLED_SUFFIX: Final = "Enabled"
 MAINTENANCE_SUFFIX: Final = "Maintenance"
 

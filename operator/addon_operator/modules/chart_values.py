@@ -16,11 +16,16 @@ def arranged(module: model.Module, values: json_types.JsonObject) -> json_types.
     ``global``, so they get of the shared one only what ``chart.global`` names, below the section's own.
     """
     stock = module.stock
-    if stock is None or stock.values is module_config.ValuesPlace.SECTION:
+    if stock is None or has_section(module):
         return values
     section: Any = values.get(module.key) or {}
     shared = _shared(values.get(names.GLOBAL_KEY), stock.global_keys)
     return sources.merge({names.GLOBAL_KEY: shared}, section) if shared else section
+
+
+def has_section(module: model.Module) -> bool:
+    """Say whether the chart gets ``global`` and the module's section below its key."""
+    return module.stock is None or module.stock.values is module_config.ValuesPlace.SECTION
 
 
 def sections_of(

@@ -85,6 +85,12 @@ class Settings:
         "wait",
         "Whether modules of a higher order wait for a failing one or continue.",
     )
+    enabled_modules_crd_names: bool = _OPERATOR.setting(
+        t.BOOLEAN,
+        "false",
+        "Whether global.enabledModules has NAME-crd before each module with crds/, as modules of Deckhouse "
+        "expect.",
+    )
     hook_timeout: float = _OPERATOR.setting(
         t.POSITIVE_DURATION, "30m", "Time after which a hook is stopped and counts as failed."
     )

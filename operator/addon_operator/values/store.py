@@ -38,6 +38,8 @@ class ModuleValues:
     """``values.yaml`` of the module."""
     schemas: values_schemas.SectionSchemas = _NO_SCHEMAS
     """The module's ``openapi/``."""
+    has_crds: bool = False
+    """Whether the module brings definitions."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,9 +70,18 @@ class ValuesStore:
         common: Sequence[sources.ValuesFile] = (),
         global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
         inspector: inspection.Inspector = inspection.HERE,
+        *,
+        crd_names: bool = False,
     ) -> None:
-        """Take as ``common`` the ``values.yaml`` of all modules directories in order, for ``global``."""
+        """Take as ``common`` the ``values.yaml`` of all modules directories in order, for ``global``.
+
+        ``crd_names`` is the setting ``ENABLED_MODULES_CRD_NAMES``.
+        """
         self.inspector: Final = inspector
+        self.enabled: Sequence[names.ModuleName] = ()
+        """Enabled modules in run order, as the last discovery found them."""
+        self._crd_names = crd_names
+        self._with_crds: frozenset[names.ModuleName] = frozenset()
         self._config = sources.ConfigValues()
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
         self._common: tuple[sources.ValuesFile, ...] = ()
@@ -116,6 +127,7 @@ class ValuesStore:
         # Nothing of this can fail.
         self._global, self._modules, self._common = shared, sections, tuple(common)
         self._files = {module.module: (module.common, module.own) for module in modules}
+        self._with_crds = frozenset(module.module for module in modules if module.has_crds)
 
     def with_files(
         self,
@@ -163,7 +175,8 @@ class ValuesStore:
     ) -> json_types.JsonObject:
         """Return what hooks find under ``VALUES_PATH``, and charts: ``global``, and a module's own section.
 
-        ``enabled_modules`` become ``global.enabledModules``, for hooks of modules and ``enabled`` scripts.
+        ``enabled_modules`` become ``global.enabledModules``, for hooks of modules and ``enabled`` scripts,
+        unless a file or the ConfigMap has that key.
         """
         text = self.values_json(module, enabled_modules)
         return cast("json_types.JsonObject", json_documents.decode(text))
@@ -174,12 +187,30 @@ class ValuesStore:
         """Return :meth:`values` as JSON, without parsing or copying what did not change."""
         global_values: object = orjson.Fragment(self._global.text)
         if enabled_modules is not None:
-            global_values = {**self._global.present, "enabledModules": list(enabled_modules)}
+            listed = self.enabled_modules(enabled_modules)
+            shared = {**self._global.present}
+            shared.setdefault(names.ENABLED_MODULES, listed)
+            global_values = shared
         parts = {names.GLOBAL_KEY: global_values}
         if module is not None:
             own = self._section(module)
             parts[own.key] = orjson.Fragment(own.text)
         return json_documents.encode(parts)
+
+    def enabled_modules(
+        self, enabled: Sequence[names.ModuleName] | None = None
+    ) -> list[json_types.JsonValue]:
+        """Return ``global.enabledModules`` if these modules are enabled, by default :attr:`enabled`.
+
+        With ``ENABLED_MODULES_CRD_NAMES``, ``NAME-crd`` stands before each module that brings definitions, as
+        in modules of Deckhouse.
+        """
+        found: list[json_types.JsonValue] = []
+        for name in self.enabled if enabled is None else enabled:
+            if self._crd_names and name in self._with_crds:
+                found.append(f"{name}-crd")
+            found.append(name)
+        return found
 
     def flag(self, module: names.ModuleName) -> sources.Flag:
         """Say whether the sources enable the module, and which of them decided.

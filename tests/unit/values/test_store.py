@@ -93,7 +93,7 @@ def test_enabled_modules_are_added_to_global_values_on_demand_in_their_order() -
     assert values.values(SOME)["global"] == {"a": 1}
 
 
-def test_charts_see_no_enabled_modules_and_no_other_section() -> None:
+def test_without_a_list_nobody_sees_enabled_modules_and_another_section() -> None:
     values = make_store("global: {a: 1}\nsomeModule: {b: 1}\nother: {c: 1}")
     values.values(SOME, [SOME])
     assert values.values(SOME) == {"global": {"a": 1}, "someModule": {"b": 1}}
@@ -490,3 +490,22 @@ def test_what_files_and_objects_say_is_merged_in_the_thread_that_reads_it(
         values.set_files([store.ModuleValues(SOME, common, own)], [common])
         values.set_config(config)
     assert values.values(SOME)["someModule"] == {"a": 1, "b": 1, "c": 1, "d": 1}
+
+
+def test_a_list_of_enabled_modules_that_a_source_has_wins() -> None:
+    values = make_store("global: {enabledModules: [a]}")
+    assert values.values(SOME, [SOME])["global"] == {"enabledModules": ["a"]}
+    configure(values, **{"global": "enabledModules: [b]"})
+    assert values.values(SOME, [SOME])["global"] == {"enabledModules": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("crd_names", "listed"),
+    [(False, ["some-module", "other"]), (True, ["some-module-crd", "some-module", "other"])],
+)
+def test_names_of_definitions_are_listed_if_the_setting_says_so(crd_names: bool, listed: list[str]) -> None:
+    modules = [store.ModuleValues(SOME, has_crds=True), store.ModuleValues(OTHER)]
+    values = store.ValuesStore(modules, crd_names=crd_names)
+    values.enabled = [SOME, OTHER]
+    assert values.enabled_modules() == listed
+    assert values.values(OTHER, [SOME, OTHER])["global"] == {"enabledModules": listed}

@@ -89,7 +89,7 @@ async def _values(
         if isinstance(event, events.Warned):
             notes.append(event.text)
 
-    values = loaded.store()
+    values = loaded.store(crd_names=parts.settings.enabled_modules_crd_names)
     await parts.config_sync(values, intents.Inbox(), note).load()
     return values
 
@@ -140,6 +140,7 @@ class _Planner:
             self._given = await self._take(pod)
         observed = await self._observe({name: revision.ours for name, revision in revisions.items()})
         made = plan.plan_converge(observed)
+        self._values.enabled = made.enabled
         looked_at = [module for name, module in self._modules.items() if name in chosen]
         modules = await asyncio.gather(*(self._module(module, made) for module in looked_at))
         purges = plan_report.purges(observed, made) if len(chosen) == len(self._modules) else ()

@@ -105,6 +105,7 @@ class TaskFactory:
                 raise
             task.checkpoint()
             self._states.discovered(made.verdicts, made.enabled)
+            self._values.enabled = made.enabled
             self._tell(events.ModulesDiscovered(len(made.enabled), len(observed.modules)))
             self._tell_of_removals(observed, made)
             self._mute(set(self._states.started) - set(made.enabled))

@@ -25,7 +25,7 @@ from addon_operator.helm.charts import (
     plain_files,
 )
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model, module_config, requirements
+from addon_operator.modules import crd_files, model, module_config, requirements
 from addon_operator.process import start_errors
 from addon_operator.values import inspection, sources, store
 from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensitive_keys
@@ -88,10 +88,15 @@ class LoadedModules:
             "ALLOW_EMPTY_MODULES=true"
         )
 
-    def store(self, inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
-        """Make a store of these files; ``inspector`` checks what is put into it."""
+    def store(
+        self, inspector: inspection.Inspector = inspection.HERE, *, crd_names: bool = False
+    ) -> store.ValuesStore:
+        """Make a store of these files; ``inspector`` checks what is put into it.
+
+        ``crd_names`` is the setting ``ENABLED_MODULES_CRD_NAMES``.
+        """
         values = [files.values for files in self.modules]
-        return store.ValuesStore(values, self.common, self.global_schemas, inspector)
+        return store.ValuesStore(values, self.common, self.global_schemas, inspector, crd_names=crd_names)
 
 
 def load(
@@ -162,6 +167,7 @@ def read_module(
 ) -> ModuleFiles:
     """Load one module; whatever is wrong with its files is its :attr:`.Module.problem`, and all of it.
 
+
     ``taken`` are names of modules that no directory with an unusable name gets.
     """
     module = module_of(path, unnumbered_order, charts, taken)
@@ -172,7 +178,8 @@ def read_module(
         own = dataclasses.replace(nothing, enabled=_switch(module))
     checks = wrong.attempt(lambda: _looked_at(schemas_of(module, evaluator)), schemas.SectionSchemas())
     module = dataclasses.replace(module, problem=wrong.text)
-    return ModuleFiles(module, store.ModuleValues(module.name, common, own, checks))
+    has_crds = (path / crd_files.DIRECTORY).is_dir()
+    return ModuleFiles(module, store.ModuleValues(module.name, common, own, checks, has_crds))
 
 
 def refused(files: ModuleFiles, problem: str) -> ModuleFiles:

@@ -35,6 +35,7 @@ def request_of(
         redact=redactor_of(values, module, before),
         hook_places=values.hook_places(module.name).text(),
         skips_schemas=values.chart_leads_outside(module.name),
+        enabled_modules=values.enabled_modules() if chart_values.has_section(module) else None,
     )
 
 

@@ -51,6 +51,8 @@ class Mention(enum.Flag):
     """Templates within the values."""
     VARIATION = enum.auto()
     """What differs from render to render: random values, the time, and whether it is the first install."""
+    ENABLED_MODULES = enum.auto()
+    """Which modules are enabled."""
     ALL_APIS = enum.auto()
     """The list of the cluster's APIs, not only whether those are there that the templates name."""
 
@@ -65,6 +67,7 @@ _WORDS: Final = {
     Mention.LOOKUP: re2.compile(rb"\blookup\b"),
     Mention.FILES: re2.compile(rb"\bFiles\b"),
     Mention.TPL: re2.compile(rb"\btpl\b"),
+    Mention.ENABLED_MODULES: re2.compile(rb"\benabledModules\b"),
     Mention.VARIATION: re2.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b"),
 }
 _SPACE: Final = rb"[ \t\n\r\f\v]*"

@@ -3,14 +3,14 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 import orjson
 
 from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import json_types
+from addon_operator.kernel import json_types, names
 from addon_operator.modules import release
 
 _VERSION: Final = b"2"
@@ -64,6 +64,16 @@ def encode_values(values: json_types.JsonObject) -> bytes:
     except orjson.JSONEncodeError:
         # Integers beyond 64 bits, or halves of surrogate pairs.
         return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+
+
+def with_enabled_modules(
+    values: json_types.JsonObject, enabled: Sequence[json_types.JsonValue]
+) -> json_types.JsonObject:
+    """Return the values with ``global.enabledModules``, unless they have it."""
+    shared = values.get(names.GLOBAL_KEY)
+    if not isinstance(shared, dict) or names.ENABLED_MODULES in shared:
+        return values
+    return {**values, names.GLOBAL_KEY: {**shared, names.ENABLED_MODULES: list(enabled)}}
 
 
 def hiding(below: json_types.JsonObject, values: json_types.JsonObject) -> json_types.JsonObject:

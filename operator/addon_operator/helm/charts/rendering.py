@@ -14,6 +14,7 @@ from addon_operator.helm import command, helm_errors, messages, verbs
 from addon_operator.helm.charts import chart, chart_files, inputs
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import json_types
 from addon_operator.modules import release
 
 _POLLS: Final = 20
@@ -25,7 +26,10 @@ class Inputs:
     """Everything that the manifest is made from."""
 
     chart: chart_files.ChartFiles
+    document: json_types.JsonObject
+    """What the chart gets."""
     values: bytes
+    """:attr:`document` as JSON."""
     mentions: chart_files.Mention
     """What the chart looks at, in templates within the values, too."""
     cluster: inputs.Capabilities | None
@@ -60,12 +64,12 @@ class ChartRenderer:
         Raises :class:`.ChartError`, and the errors of the API client.
         """
         found = await asyncio.to_thread(self._reader.read, request.module, request.directory)
-        values, mentions = await asyncio.to_thread(_values_of, request, found)
+        document, values, mentions = await asyncio.to_thread(_values_of, request, found)
         is_seen = mentions & chart_files.Mention.CAPABILITIES
         cluster = await self._capabilities.now() if is_seen else None
         version = self._helm.binary.version
         checksum = await asyncio.to_thread(inputs.checksum, found, values, version, cluster)
-        return Inputs(found, values, mentions, cluster, checksum)
+        return Inputs(found, document, values, mentions, cluster, checksum)
 
     async def seen_now(self, given: Inputs, groups: frozenset[str]) -> Inputs:
         """Return the same for the cluster as it is once it serves these API groups, or after some seconds.
@@ -147,14 +151,18 @@ def manifest_checksum(manifest: str, again: str | None = None) -> release.Checks
 
 def _values_of(
     request: release_types.ReleaseRequest, found: chart_files.ChartFiles
-) -> tuple[bytes, chart_files.Mention]:
-    values = inputs.encode_values(request.values)
-    return values, inputs.mentions(found, values)
+) -> tuple[json_types.JsonObject, bytes, chart_files.Mention]:
+    document, values = request.values, inputs.encode_values(request.values)
+    mentions = inputs.mentions(found, values)
+    if mentions & chart_files.Mention.ENABLED_MODULES and request.enabled_modules is not None:
+        document = inputs.with_enabled_modules(document, request.enabled_modules)
+        values = inputs.encode_values(document)
+    return document, values, mentions
 
 
 def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: pathlib.Path) -> verbs.Files:
     below = chart.own_values(request.module, request.directory) if request.has_own_values else {}
-    encoded = inputs.encode_values(inputs.hiding(below, request.values)) if below else given.values
+    encoded = inputs.encode_values(inputs.hiding(below, given.document)) if below else given.values
     try:
         values = inputs.write_values(encoded, private)
     except OSError as error:

@@ -92,7 +92,8 @@ class ReleaseRequest:
     :attr:`Options.take_ownership` allows it."""
     hook_places: str = ""
     """Where hooks wrote to in the values, to be saved with the revision; empty for nowhere."""
-
+    enabled_modules: Sequence[json_types.JsonValue] | None = None
+    """What the chart gets as ``global.enabledModules`` if it reads that; ``None`` if it never does."""
     skips_schemas: bool = False
     """Whether Helm leaves the schemas of the chart to the operator, because it would fetch what they name."""
 

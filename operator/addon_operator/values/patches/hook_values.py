@@ -17,7 +17,6 @@ from addon_operator.values.patches import patch_log, patches
 
 MAX_PLACES_BYTES: Final = 32 << 10
 """How long :meth:`HookPlaces.text` may be; annotations of an object may have 256 KiB together."""
-_ENABLED_MODULES: Final = "enabledModules"
 _ABSENT: Final = object()
 _DEPTHS: Final = (3, 2, 1)
 EVERYWHERE: Final = ("",)
@@ -162,7 +161,7 @@ def _more(
         here, below = (*place, name), known.get(name)
         if isinstance(value, dict) and isinstance(below, dict):
             yield from _more(here, below, value)
-        elif name not in known and value is not None and here != (names.GLOBAL_KEY, _ENABLED_MODULES):
+        elif name not in known and value is not None and here != (names.GLOBAL_KEY, names.ENABLED_MODULES):
             # Nulls are how the operators hide what only the chart's own file has.
             yield here, value
 

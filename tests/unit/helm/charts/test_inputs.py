@@ -52,6 +52,21 @@ def test_what_only_the_charts_own_values_have_is_hidden(
     assert inputs.hiding(below, values) == expected
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"global": {"a": 1}, "web": {}}, {"global": {"a": 1, "enabledModules": ["web"]}, "web": {}}),
+        ({"global": {"enabledModules": []}}, {"global": {"enabledModules": []}}),
+        ({"web": {}}, {"web": {}}),
+    ],
+    ids=["added", "there already", "no shared values"],
+)
+def test_enabled_modules_are_added_unless_the_values_have_them(
+    values: json_types.JsonObject, expected: json_types.JsonObject
+) -> None:
+    assert inputs.with_enabled_modules(values, ["web"]) == expected
+
+
 def test_nobody_else_may_read_the_file(tmp_path: pathlib.Path) -> None:
     path = inputs.write_values(b"{}", tmp_path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -47,6 +47,21 @@ async def test_an_unchanged_module_starts_no_helm(world: fakes.World, module_dir
     assert world.helm.verbs == ["upgrade"]
 
 
+@pytest.mark.parametrize(
+    ("template", "verbs"),
+    [("{{ .Values.global.enabledModules }}", ["template", "upgrade"]), ("{{ 1 }}", [])],
+)
+async def test_another_enabled_module_renders_only_charts_that_read_the_list(
+    world: fakes.World, module_dir: pathlib.Path, template: str, verbs: list[str]
+) -> None:
+    (module_dir / "templates" / "list.yaml").write_text(template)
+    manager = world.manager()
+    for listed in (["web"], ["db", "web"]):
+        world.helm.calls.clear()
+        await manager.ensure(dataclasses.replace(asked(module_dir), enabled_modules=listed))
+    assert world.helm.verbs == verbs
+
+
 async def test_a_restarted_operator_makes_one_list_call_and_starts_no_helm(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:

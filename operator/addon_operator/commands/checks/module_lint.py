@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.commands.checks import chart_renders, values_check, values_files
+from addon_operator.commands.checks import chart_renders, passed_over, values_check, values_files
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_directories, module_files
@@ -27,11 +27,13 @@ _Found = Iterator[values_check.Finding]
 def lint(places: values_files.Places, *, strict: bool = False) -> values_check.ValuesReport:
     """Look at all modules of the places: at what :func:`.values_check.check` does, and at their charts."""
     report = values_check.check(places, strict=strict)
-    more = list(itertools.chain.from_iterable(map(_of_module, _modules(places))))
+    modules = list(_modules(places))
+    more = list(itertools.chain.from_iterable(map(_of_module, modules)))
     broken = {found.subject for found in more if found.level is _ERROR}
     rendered = chart_renders.check(places, broken)
     findings = dict.fromkeys((*report.findings, *more, *rendered.findings))
-    return dataclasses.replace(report, findings=tuple(findings), notes=rendered.notes)
+    notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
+    return dataclasses.replace(report, findings=tuple(findings), notes=(*notes, *rendered.notes))
 
 
 def _modules(places: values_files.Places) -> Iterator[model.Module]:
@@ -44,7 +46,7 @@ def _modules(places: values_files.Places) -> Iterator[model.Module]:
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
         yield values_check.Finding(_WARNING, module.name, warning)
-    for warning in (*_of_hooks(module), *_unused(module)):
+    for warning in (*_of_hooks(module), *_unused(module), *passed_over.in_definitions(module)):
         yield values_check.Finding(_WARNING, module.name, warning)
     if module.problem:
         return

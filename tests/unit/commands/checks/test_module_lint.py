@@ -154,3 +154,50 @@ def test_the_text_counts_what_was_found(tmp_path: pathlib.Path) -> None:
     chart(tmp_path / "010-web")
     ran = run(tmp_path / "010-web")
     assert (ran.return_value, ran.stdout) == (0, "1 module checked: nothing is wrong\n")
+
+
+DECKHOUSE = "name: web\nweight: 340\n"
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: doors.example.com}
+spec:
+  group: example.com
+  names: {plural: doors, kind: Door}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, deprecated: true}}}
+"""
+
+
+def test_what_deckhouse_reads_is_named_with_what_takes_its_place(tmp_path: pathlib.Path) -> None:
+    module = tmp_path / "010-web"
+    for name in ("openapi/conversions", "webhooks", "crds"):
+        (module / name).mkdir(parents=True)
+    for name, text in (("module.yaml", DECKHOUSE), ("images_digests.json", "{}"), (".namespace", "d8-web")):
+        (module / name).write_text(text)
+    ran = run(tmp_path)
+    assert ran.return_value == 0
+    for said in (
+        "module.yaml, line 2, column 1, weight: not read here: ",
+        "openapi/conversions: not read here: settings are those of the newest version",
+        "images_digests.json: not read here: set the digests as global.modulesImages.digests.web in",
+        ".namespace: not read here: a template makes the namespace, or createNamespace",
+        "webhooks: not read here: these are configurations of another operator",
+    ):
+        assert said in ran.stderr
+
+
+def test_fields_of_definitions_that_the_api_drops_are_found(tmp_path: pathlib.Path) -> None:
+    directory = tmp_path / "010-web" / "crds"
+    directory.mkdir(parents=True)
+    (directory / "a.yaml").write_text(DEFINITION)
+    (directory / "b.yaml").write_text(DEFINITION.replace(", deprecated: true", ""))
+    (directory / "doc-ru-a.yaml").write_text("spec: 1")
+    code, found = lint(tmp_path)
+    assert code == 0
+    dropped, twice = (each["problem"] for each in found)
+    assert (
+        "openAPIV3Schema.deprecated: apiextensions.k8s.io/v1 has no such field, and it is left out" in dropped
+    )
+    assert f"b.yaml, document 1: doors.example.com is defined by {directory}/a.yaml" in twice

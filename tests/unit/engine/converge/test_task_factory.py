@@ -71,7 +71,7 @@ def factory(
         heard.append,
     )
     return task_factory.TaskFactory(
-        cast("store.ValuesStore", None),
+        store.ValuesStore(()),
         cast("task_factory.GlobalHooks", None),
         cast("module_discovery.Discovery", discovery),
         runner,

@@ -275,3 +275,15 @@ def test_a_directory_without_hooks_is_reported_as_such(modules: Directory) -> No
 
 def test_a_path_that_does_not_exist_is_an_error(modules: Directory) -> None:
     assert "nowhere does not exist" in str(modules.run("nowhere").exception)
+
+
+def test_what_a_good_configuration_wrote_beside_itself_is_a_warning(modules: Directory) -> None:
+    more = "for n in $(seq 795); do echo 'list: not found' >&2; done"
+    modules.hook("modules/010-web/hooks/a.sh", "{configVersion: v1, beforeHelm: 5}", more)
+    for number in range(3):
+        modules.file(f"modules/010-web/hooks/{number}.go", "package hooks\n// sdk.Register", mode=0o644)
+    found = modules.files()
+    assert found["modules/010-web/hooks/a.sh"]["warnings"] == [
+        "--config printed a configuration, and wrote to standard error: list: not found"
+    ]
+    assert modules.files("--strict", exit_code=1)

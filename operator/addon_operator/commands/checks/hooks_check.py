@@ -76,6 +76,7 @@ class _Asked:
     path: pathlib.Path
     text: str | None
     errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class _HooksCheck:
@@ -111,7 +112,8 @@ class _HooksCheck:
     async def _ask(self, path: pathlib.Path) -> _Asked:
         async with self._turns:
             try:
-                return _Asked(path, await self._runner.config_text(path))
+                text, wrote = await self._runner.config_text(path)
+                return _Asked(path, text, warnings=(f"{hook_runner.WROTE}{wrote}",) if wrote else ())
             except hook_config.HookConfigError as error:
                 said = (text + _LIBRARY_HINT * (_NO_LIBRARY in text) for text in error.violations)
                 return _Asked(path, None, tuple(said))
@@ -157,11 +159,14 @@ def _read(
     for one in asked:
         read = _parsed(one, kind)
         if isinstance(read, tuple):
-            yield CheckedFile(one.path, place.owner, errors=read)
+            yield CheckedFile(one.path, place.owner, errors=read, warnings=one.warnings)
         else:
             said = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
             yield CheckedFile(
-                one.path, place.owner, tuple(hook_config.rows(read)), warnings=(*said, *_twins(read))
+                one.path,
+                place.owner,
+                tuple(hook_config.rows(read)),
+                warnings=(*one.warnings, *said, *_twins(read)),
             )
 
 
@@ -173,7 +178,7 @@ def _twins(read: hook_config.HookConfig) -> Iterator[str]:
 
 
 def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Iterator[CheckedFile]:
-    for file, said in found.suspects:
+    for file, said in found.told if place.only is None else found.suspects:
         for path in _chosen([file], place):
             yield CheckedFile(path, place.owner, warnings=(f"it {said}",))
     for file, said in found.refused:

@@ -68,16 +68,9 @@ def _of_module(module: model.Module) -> _Found:
 def _of_hooks(module: model.Module) -> Iterator[str]:
     """Yield a sentence for each file that might be meant as a hook and is none."""
     try:
-        found = hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY)
+        yield from hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).warnings
     except hook_files.HookFilesError:
         return  # It is what stops the module.
-    go_hooks = [file for file, verdict in found.suspects if verdict == hook_files.GO_VERDICT]
-    for file, verdict in found.suspects:
-        if file not in go_hooks:
-            yield f"{file.path} {verdict}"
-    if go_hooks:
-        more = f"; so are {len(go_hooks) - 1} more" if go_hooks[1:] else ""
-        yield f"{go_hooks[0].path} {hook_files.GO_VERDICT}{more}"
 
 
 def _unused(module: model.Module) -> Iterator[str]:

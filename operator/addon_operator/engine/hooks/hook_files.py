@@ -60,9 +60,17 @@ class HookFiles:
         return "; ".join(f"hook {file.path} {verdict}" for file, verdict in self.refused)
 
     @property
+    def told(self) -> tuple[tuple[HookFile, str], ...]:
+        """The suspects, all Go hooks by the first of them: there may be hundreds."""
+        go_hooks = [file for file, verdict in self.suspects if verdict == GO_VERDICT]
+        others = tuple(each for each in self.suspects if each[1] != GO_VERDICT)
+        more = f"; so are {len(go_hooks) - 1} more" if go_hooks[1:] else ""
+        return (*others, *((file, f"{GO_VERDICT}{more}") for file in go_hooks[:1]))
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each of the suspects."""
-        return tuple(f"{file.path} {verdict}" for file, verdict in self.suspects)
+        """One sentence for each of :attr:`told`."""
+        return tuple(f"{file.path} {verdict}" for file, verdict in self.told)
 
     @property
     def go_hooks(self) -> tuple[str, ...]:

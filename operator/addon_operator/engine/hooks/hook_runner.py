@@ -4,10 +4,10 @@ What the files mean is not the business of this module.
 """
 
 import asyncio
+import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 import structlog
@@ -36,6 +36,8 @@ _OUTPUTS: Final = (CONFIG_VALUES_PATCH, VALUES_PATCH, METRICS, KUBERNETES_PATCH)
 CONFIG_TIMEOUT: Final = 60.0
 """Seconds that ``--config`` may take."""
 MAX_CONFIG_BYTES: Final = 1024 * 1024
+WROTE: Final = "--config printed a configuration, and wrote to standard error: "
+"""Stands before what it wrote: something may have gone wrong on the way."""
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
 _SHOWN_CHARS: Final = 60
@@ -47,7 +49,7 @@ _Arguments = ParamSpec("_Arguments")
 _Inputs: TypeAlias = Mapping[str, JsonObject]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class HookRunResult:
     """How a successful run went, and what the hook wrote."""
 
@@ -185,21 +187,26 @@ class HookRunner:
         result = await self._ask_for_config(hook_path)
         source = f"hook {hook_path}"
         text = _config_text(result, hook_path)
+        said = hook_failures.said_of(result, hook_path)
         try:
             # Schemas and jqFilters take their time.
-            return await asyncio.to_thread(hook_config.parse, text, kind, source)
+            read = await asyncio.to_thread(hook_config.parse, text, kind, source)
         except hook_config.HookConfigError as error:
-            if not (said := hook_failures.said_of(result, hook_path)):
+            if not said:
                 raise
             reported = f"it said on standard error: {said}"
             raise hook_config.HookConfigError(source, *error.violations, reported) from error
+        if not said:
+            return read
+        return dataclasses.replace(read, warnings=(*read.warnings, f"{hook_path}: {WROTE}{said}"))
 
-    async def config_text(self, hook_path: pathlib.Path) -> str:
-        """Return what a hook prints when it is started with ``--config``.
+    async def config_text(self, hook_path: pathlib.Path) -> tuple[str, str]:
+        """Return what a hook prints when it is started with ``--config``, and the end of its standard error.
 
         Raises :class:`.HookConfigError` when it cannot be started or fails.
         """
-        return _config_text(await self._ask_for_config(hook_path), hook_path)
+        result = await self._ask_for_config(hook_path)
+        return _config_text(result, hook_path), hook_failures.said_of(result, hook_path)
 
     async def _ask_for_config(self, hook_path: pathlib.Path) -> children.ChildResult:
         path = hook_files.absolute(hook_path, self._started_in)

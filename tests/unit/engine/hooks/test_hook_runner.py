@@ -334,6 +334,7 @@ async def test_the_configuration_is_what_a_hook_prints_when_asked_for_it(
     path = hook('[ "$1" = --config ] && echo "{configVersion: v1, beforeHelm: 7}"; echo aside >&2')
     read = await runner.config(path, hook_config.HookKind.MODULE)
     assert read.order(hook_config.LifecycleBinding.BEFORE_HELM) == 7
+    assert read.warnings == (f"{path}: --config printed a configuration, and wrote to standard error: aside",)
     assert [record["event"] for record in records] == ["aside"]
 
 

@@ -18,9 +18,10 @@ from addon_operator.devcluster import locations, pytest_plugin, reporters
 from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.helm import binary, command
 from addon_operator.helm.releases import release_types, releases
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import clock, json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery
 from tests.fakes import programs
 from tests.integration import counted_helm
 
@@ -101,7 +102,9 @@ class Site:
                     lambda _, text: self.warnings.append(text),
                 )
                 driver = environ.get("HELM_DRIVER", "secret")
-                yield releases.release_manager(helm, api, options, driver)
+                yield releases.release_manager(
+                    helm, api, discovery.Catalog(api, clock.SystemClock()), options, driver
+                )
 
     def asked(
         self, size: int = 1, absent: tuple[str, ...] = (), fresh: bool = False, **more: str

@@ -151,6 +151,7 @@ async def test_capabilities_are_those_of_helm(
     found = await discovery.read(kube)
     assert found.version == rendered["kube"]
     assert found.api_versions == frozenset(json.loads(rendered["versions"]))
+    assert await discovery.read(kube, found) is found, "nothing is sent twice"
     assert found.failed == ()
 
 

@@ -72,7 +72,7 @@ class Graph:
         self._modules = modules
         self._clock = waiting.SystemTime()
         self._cluster = cluster.Cluster(
-            parts.kube, parts.settings.namespace, self._clock, meters.watch_failed
+            parts.kube, parts.kinds, parts.settings.namespace, self._clock, meters.watch_failed
         )
         self._values = modules.store(parts.inspector, crd_names=parts.settings.enabled_modules_crd_names)
         self._crd_sources = parts.crd_sources(self._values)

@@ -15,9 +15,10 @@ from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command
 from addon_operator.helm.charts import chart_access, chart_cache, chart_pull
 from addon_operator.helm.releases import release_types, releases
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import cluster
 from addon_operator.kube.client import api_errors, client, config_maps, paths, values_secret
+from addon_operator.kube.discovery import discovery
 from addon_operator.process import values_worker
 from addon_operator.process.children import children
 from addon_operator.process.jq import jq_filters, jq_workers
@@ -62,6 +63,8 @@ class Tools:
         self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
         """Reads large outputs of hooks, and indexes: tens of MiB must not hold up the check of an edit."""
         self.helm_major = helm.major
+        self.kinds = discovery.Catalog(kube, clock.SystemClock())
+        """What the API server offers: all parts share what one of them learnt."""
         running = self._helm(helm)
         self.charts = self._chart_cache(running)
         """Pulls the charts that modules have from repositories."""
@@ -113,7 +116,7 @@ class Tools:
             settings.crd_extra_labels,
             release_types.TakeOwnership(settings.take_ownership),
         )
-        return releases.release_manager(helm, self.kube, options, settings.helm_driver)
+        return releases.release_manager(helm, self.kube, self.kinds, options, settings.helm_driver)
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")

@@ -13,12 +13,17 @@ class Cluster:
     """Makes what reads and writes objects, so that one part learns what another did."""
 
     def __init__(
-        self, kube: client.KubeClient, namespace: str, time: waiting.Time, failed: reflector.OnFailure
+        self,
+        kube: client.KubeClient,
+        kinds: discovery.Catalog,
+        namespace: str,
+        time: waiting.Time,
+        failed: reflector.OnFailure,
     ) -> None:
         """``namespace`` is the operator's; ``failed`` is called for each list or watch that fails."""
         self.kube = kube
         self.namespace = namespace
-        self.kinds = discovery.Catalog(kube, time)
+        self.kinds = kinds
         self.watches = informers.Informers(kube, self.kinds, time, failed)
         self.deletions = own_deletions.OwnDeletions()
         self.probe = presence.ObjectProbe(kube)

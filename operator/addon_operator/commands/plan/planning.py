@@ -126,7 +126,9 @@ class _Planner:
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         self._given = given_values.Taken()
         self._releases: Collection[str] = ()
-        self._seen = cluster.Cluster(parts.kube, settings.namespace, waiting.SystemTime(), _no_watch)
+        self._seen = cluster.Cluster(
+            parts.kube, parts.kinds, settings.namespace, waiting.SystemTime(), _no_watch
+        )
         self._sources = parts.crd_sources(values)
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, self._seen.kinds, notes.append)

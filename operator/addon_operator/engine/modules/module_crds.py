@@ -6,7 +6,6 @@ after a restart one list shows what there is to do, and nothing else is read who
 
 import asyncio
 import os
-import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -20,7 +19,7 @@ from addon_operator.modules import crd_files, model
 _Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 _RECENT: Final = 5.0
 """Seconds for which a list of all definitions is good: modules that start together share it."""
-_CHART: Final = ("Chart.yaml", "requirements.yaml")
+_CHART: Final = ("Chart.yaml", "requirements.yaml", "values.yaml")
 
 
 class ModuleCrds:
@@ -195,7 +194,9 @@ class ModuleCrds:
     def _look_at_charts(self, module: model.Module) -> None:
         """Learn what charts there are within the module's chart, if their files changed."""
         signature = self._signature_of_charts(module)
-        if not self._is_known(module, signature):
+        if not signature:
+            self._charts.pop(module.name, None)
+        elif not self._is_known(module, signature):
             chart = crd_sources.chart_of(module)
             # The texts may be megabytes: they are read again when they are applied.
             self._charts[module.name] = signature, subcharts.without_texts(chart)
@@ -223,7 +224,7 @@ class ModuleCrds:
 
     def _signature(self, module: model.Module, of_charts: _Signature) -> _Signature:
         """Return what the definitions depend on: files, and which of the chart's charts are enabled."""
-        own = tuple(_state_of(path) for path, _ in self._sources.files(module))
+        own = tuple(_state_of(str(path)) for path, _ in self._sources.files(module))
         if not of_charts:
             return own
         _, chart = self._charts[module.name]
@@ -232,18 +233,15 @@ class ModuleCrds:
 
     def _signature_of_charts(self, module: model.Module) -> _Signature:
         chart = module.chart_directory
-        charts = chart / subcharts.DIRECTORY
-        if not chart_files.is_complete(chart) or not charts.is_dir():
+        if not chart_files.is_complete(chart) or not (found := subcharts.deciding_files(chart)):
             return ()
-        found = [chart / name for name in _CHART]
-        for directory, _, files in os.walk(charts, followlinks=True):
-            found += [pathlib.Path(directory, name) for name in sorted(files)]
+        found += [str(chart / name) for name in _CHART]
         return tuple(_state_of(path) for path in sorted(found))
 
 
-def _state_of(path: pathlib.Path) -> tuple[str, int, int, int, int]:
+def _state_of(path: str) -> tuple[str, int, int, int, int]:
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 - a Path for each of a chart's files takes as long as asking
     except OSError:
-        return str(path), 0, 0, 0, 0
-    return str(path), status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+        return path, 0, 0, 0, 0
+    return path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

@@ -10,6 +10,8 @@ import hashlib
 import os
 import pathlib
 import stat
+import sys
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
@@ -63,23 +65,29 @@ _VARYING: Final = (
 )
 # RE2 searches in linear time, and lets other threads run meanwhile: charts and values are anybody's.
 _WORDS: Final = {
-    Mention.CAPABILITIES: re2.compile(rb"\bCapabilities\b"),
-    Mention.LOOKUP: re2.compile(rb"\blookup\b"),
-    Mention.FILES: re2.compile(rb"\bFiles\b"),
-    Mention.TPL: re2.compile(rb"\btpl\b"),
-    Mention.ENABLED_MODULES: re2.compile(rb"\benabledModules\b"),
-    Mention.VARIATION: re2.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b"),
+    Mention.CAPABILITIES: (b"Capabilities", re2.compile(rb"\bCapabilities\b")),
+    Mention.LOOKUP: (b"lookup", re2.compile(rb"\blookup\b")),
+    Mention.FILES: (b"Files", re2.compile(rb"\bFiles\b")),
+    Mention.TPL: (b"tpl", re2.compile(rb"\btpl\b")),
+    Mention.ENABLED_MODULES: (b"enabledModules", re2.compile(rb"\benabledModules\b")),
+    Mention.VARIATION: (b"{{", re2.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b")),
 }
+"""What is found in no time if it is not there, and what it has to be."""
 _SPACE: Final = rb"[ \t\n\r\f\v]*"
 _OF_CAPABILITIES: Final = re2.compile(
     rb"[.\"`]Capabilities\b("
     rb"(?:" + _SPACE + rb"\|" + _SPACE + rb"toString\b|\.(?:KubeVersion|HelmVersion|APIVersions\.Has)\b)?)"
 )
 """Its group is empty unless what is read is not the list of APIs."""
-_API_GROUP: Final = re2.compile(rb"([a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+)[\"'`/ \t\n\r\f\v\\]")
-"""What may be the name of an API group that is not built in: with a dot."""
+_WORD_BYTES: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_$")
+_PIECE: Final = 64 * _KIB
+"""How many bytes are searched without a pause for other threads."""
+_LONGEST_NAME: Final = 253
+_BETWEEN_WORDS: Final = bytes(byte if byte in _WORD_BYTES else ord(" ") for byte in range(256))
 _NAMES_APIS: Final = re2.compile(r"(?:^|/)(?:templates/|values\.yaml$)")
 """Files that say for which APIs a chart asks."""
+_WITH_APIS: Final = "with APIs"
+_ARCHIVE: Final = "archive"
 _ANYTHING: Final = ~Mention.NOTHING
 
 
@@ -97,13 +105,23 @@ class ChartFiles:
 _Status: TypeAlias = tuple[int, int, int, int]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, weakref_slot=True)
+class _Content:
+    """What files of the same content have in common: charts bring the same libraries."""
+
+    digest: bytes
+    mentions: Mention
+    api_groups: frozenset[str] = frozenset()
+
+
+_NO_FILE: Final = _Content(b"no regular file", Mention.NOTHING)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Digest:
     status: _Status | None
     """``None`` when the digest must not be used again."""
-    content: bytes
-    mentions: Mention
-    api_groups: frozenset[str] = frozenset()
+    content: _Content
 
 
 class ChartFilesReader:
@@ -112,6 +130,9 @@ class ChartFilesReader:
     def __init__(self, clock: clocks.Clock) -> None:
         self._clock = clock
         self._digests: dict[pathlib.Path, dict[str, _Digest]] = {}
+        self._contents: weakref.WeakValueDictionary[tuple[bytes, str], _Content] = (
+            weakref.WeakValueDictionary()
+        )
 
     def read(self, module: names.ModuleName, directory: pathlib.Path) -> ChartFiles:
         """Digest all files of a module's directory that Helm could read.
@@ -130,7 +151,7 @@ class ChartFilesReader:
                 module, f"cannot read the chart: {error.filename}: {what}"
             ) from error
         self._digests[directory] = digests
-        groups = frozenset().union(*(digest.api_groups for digest in digests.values()))
+        groups = frozenset().union(*(digest.content.api_groups for digest in digests.values()))
         return ChartFiles(checksum(_lines(digests)), _mentions(digests), groups)
 
     def forget(self, directory: pathlib.Path) -> None:
@@ -149,9 +170,27 @@ class ChartFilesReader:
         known = self._digests.get(directory, {})
         now = self._clock.time()
         return {
-            name: _digest(name, path, status, known.get(name), now)
+            name: self._digest(name, path, status, known.get(name), now)
             for name, path, status in _walk(directory, without)
         }
+
+    def _digest(
+        self, name: str, path: str, status: os.stat_result | None, known: _Digest | None, now: float
+    ) -> _Digest:
+        if status is None or not stat.S_ISREG(status.st_mode):
+            return _Digest(None, _NO_FILE)
+        current = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        if known is not None and known.status == current:
+            return known
+        is_settled = now - status.st_ctime > _RACY_SECONDS
+        content = self._content(name, plain_files.read_bytes(path, MAX_FILE))
+        return _Digest(current if is_settled else None, content)
+
+    def _content(self, name: str, content: bytes) -> _Content:
+        key = hashlib.sha256(content).digest(), _looked_at_as(name)
+        if (found := self._contents.get(key)) is None:
+            found = self._contents[key] = _Content(key[0], *_looks(key[1], content))
+        return found
 
 
 def is_complete(directory: pathlib.Path) -> bool:
@@ -194,31 +233,23 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return (status.st_dev, status.st_ino)
 
 
-def _digest(
-    name: str, path: str, status: os.stat_result | None, known: _Digest | None, now: float
-) -> _Digest:
-    if status is None or not stat.S_ISREG(status.st_mode):
-        return _Digest(None, b"no regular file", Mention.NOTHING)
-    current = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-    if known is not None and known.status == current:
-        return known
-    content = plain_files.read_bytes(pathlib.Path(path), MAX_FILE)
-    is_settled = now - status.st_ctime > _RACY_SECONDS
-    mentions, groups = _looks(name, path, content)
-    return _Digest(current if is_settled else None, hashlib.sha256(content).digest(), mentions, groups)
+def _looked_at_as(name: str) -> str:
+    """Return what kind of file it is: for equal contents and kinds the same is found."""
+    if name.endswith(subcharts.ARCHIVES):
+        return _ARCHIVE
+    return _WITH_APIS if _NAMES_APIS.search(name) else ""
 
 
-def _looks(name: str, path: str, content: bytes) -> tuple[Mention, frozenset[str]]:
+def _looks(kind: str, content: bytes) -> tuple[Mention, frozenset[str]]:
     """Return what a file, or all files of a packed chart, look at, and names that may be API groups."""
-    if not path.endswith(subcharts.ARCHIVES):
-        groups = named_api_groups(content) if _NAMES_APIS.search(name) else frozenset()
-        return mentioned(content), groups
+    if kind != _ARCHIVE:
+        return mentioned(content), named_api_groups(content) if kind else frozenset()
     mentions, groups = Mention.NOTHING, frozenset[str]()
     try:
-        for inside, text in subcharts.members(pathlib.Path(path)):
+        for inside, text in subcharts.unpacked(content):
             mentions |= mentioned(text)
             groups |= named_api_groups(text) if _NAMES_APIS.search(inside) else frozenset()
-    except (OSError, ValueError):
+    except ValueError:
         return _ANYTHING, frozenset()
     return mentions, groups
 
@@ -226,8 +257,8 @@ def _looks(name: str, path: str, content: bytes) -> tuple[Mention, frozenset[str
 def mentioned(content: bytes) -> Mention:
     """Return what a template looks at, as far as its words tell."""
     found = Mention.NOTHING
-    for mention, word in _WORDS.items():
-        if word.search(content):
+    for mention, (part, word) in _WORDS.items():
+        if part in content and word.search(content):
             found |= mention
     if Mention.CAPABILITIES in found and _reads_all_apis(content):
         found |= Mention.ALL_APIS
@@ -248,19 +279,29 @@ def _reads_all_apis(content: bytes) -> bool:
 
 
 def named_api_groups(content: bytes) -> frozenset[str]:
-    """Return what a text names that may be an API group with a dot in its name."""
-    return frozenset(name.decode() for name in set(_API_GROUP.findall(content)))
+    """Return what a text names that may be an API group that is not built in: small letters, with a dot."""
+    found: set[str] = set()
+    for at in range(0, len(content), _PIECE):
+        piece = content[at : at + _PIECE + _LONGEST_NAME].translate(_BETWEEN_WORDS)
+        found |= {
+            sys.intern(word.rstrip(b".").decode())
+            for word in set(piece.split())
+            if b"." in word and word[:1].isalpha() and word.islower()
+        }
+    return frozenset(found)
 
 
 def _mentions(digests: Mapping[str, _Digest]) -> Mention:
     found = Mention.NOTHING
     for digest in digests.values():
-        found |= digest.mentions
+        found |= digest.content.mentions
     return found
 
 
 def _lines(digests: Mapping[str, _Digest]) -> bytes:
-    return b"".join(os.fsencode(name) + b"\0" + digest.content for name, digest in sorted(digests.items()))
+    return b"".join(
+        os.fsencode(name) + b"\0" + digest.content.digest for name, digest in sorted(digests.items())
+    )
 
 
 def largest(directory: pathlib.Path) -> str:

@@ -33,8 +33,8 @@ def _links(chart: pathlib.Path, root: pathlib.Path) -> Iterator[pathlib.Path]:
     while pending:
         with os.scandir(pending.pop()) as entries:
             for entry in entries:
-                path = pathlib.Path(entry.path)
                 if entry.is_symlink():
+                    path = pathlib.Path(entry.path)
                     target = _resolved(path)
                     if not target.is_relative_to(root):
                         yield path
@@ -44,4 +44,4 @@ def _links(chart: pathlib.Path, root: pathlib.Path) -> Iterator[pathlib.Path]:
                     seen.add(target)
                     pending.append(path)
                 elif entry.is_dir():
-                    pending.append(path)
+                    pending.append(pathlib.Path(entry.path))

@@ -14,13 +14,13 @@ MAX_FILE: Final = 5 * 1024 * 1024
 _MIB: Final = 1024 * 1024
 
 
-def read_bytes(path: pathlib.Path, most: int = MAX_FILE) -> bytes:
+def read_bytes(path: pathlib.Path | str, most: int = MAX_FILE) -> bytes:
     """Return the content of a file, links followed.
 
     Raises :class:`OSError` with the file's name and a phrase that says why: also for what is not a file, and
     for one with more than ``most`` bytes.
     """
-    status = path.stat()
+    status = os.stat(path)  # noqa: PTH116 - of many files, a Path for each takes long
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is a directory, and not a file", str(path))
     if not stat.S_ISREG(status.st_mode):

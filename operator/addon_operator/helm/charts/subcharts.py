@@ -102,6 +102,22 @@ def has_schemas(module: names.ModuleName, directory: pathlib.Path) -> bool:
         raise helm_errors.ChartError(module, f"cannot read the charts in {directory}: {error}") from error
 
 
+def deciding_files(directory: pathlib.Path) -> list[str]:
+    """Return the files that decide which definitions the charts within a chart bring; empty if none can.
+
+    They are found by their names; a packed chart may bring some.
+    """
+    found = [
+        f"{path}/{name}"
+        for path, _, files in os.walk(directory / DIRECTORY, followlinks=True)
+        for name in files
+        if name.endswith(ARCHIVES) or _counts(f"{path}/{name}")
+    ]
+    if any(file.endswith(ARCHIVES) or _CRDS.search(file) for file in found):
+        return found
+    return []
+
+
 def without_texts(chart: Subchart) -> Subchart:
     """Return the chart with the places of its definitions alone."""
     places = tuple((place, "") for place, _ in chart.crds)
@@ -130,9 +146,14 @@ def members(archive: pathlib.Path) -> Iterator[tuple[str, bytes]]:
     Raises :class:`ValueError` for one that cannot be read or is larger than any chart can be.
     """
     try:
-        yield from _unpacked(plain_files.read_bytes(archive, MAX_ARCHIVE), packed_files.Room(), 1)
+        yield from unpacked(plain_files.read_bytes(archive, MAX_ARCHIVE))
     except packed_files.PackedFilesError as error:
         raise ValueError(f"{archive} {error}") from error
+
+
+def unpacked(archive: bytes) -> Iterator[tuple[str, bytes]]:
+    """Do as :func:`members` with the content of a packed chart; raises :class:`.PackedFilesError`."""
+    return _unpacked(archive, packed_files.Room(), 1)
 
 
 def _unpacked(content: bytes, room: packed_files.Room, depth: int) -> Iterator[tuple[str, bytes]]:

@@ -183,17 +183,20 @@ class ReleaseManager:
 
 
 def release_manager(
-    helm: command.Helm, kube: client.KubeClient, options: release_types.Options, driver: str = "secret"
+    helm: command.Helm,
+    kube: client.KubeClient,
+    kinds: discovery.Catalog,
+    options: release_types.Options,
+    driver: str = "secret",
 ) -> ReleaseManager:
     """Make the manager of the releases of ``helm``'s namespace; ``driver`` is the setting ``HELM_DRIVER``."""
     clock = clocks.SystemClock()
 
     async def read_capabilities() -> inputs.Capabilities:
-        found = await discovery.read(kube)
+        found = await kinds.look()
         return inputs.Capabilities(found.version, found.api_versions)
 
     capabilities = inputs.CapabilityReader(read_capabilities, clock)
-    kinds = discovery.Catalog(kube, clock)
     records = release_records.ReleaseRecords(kube, helm.places, driver)
     renderer = rendering.ChartRenderer(helm, capabilities, options.timeout, clock)
     live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)

@@ -200,14 +200,7 @@ class KubeClient:
 
     async def document(self, request: connection.Request, *, limited: bool = True) -> Object:
         """Return the JSON object in the answer to any request; see :meth:`request`."""
-        response = await self.request(request, limited=limited)
-        try:
-            document = orjson.loads(response.body)
-        except orjson.JSONDecodeError as error:
-            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not JSON: {error}") from error
-        if not isinstance(document, dict):
-            raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not a JSON object")
-        return document
+        return decoded(request, await self.request(request, limited=limited))
 
     @contextlib.asynccontextmanager
     async def stream(self, request: connection.Request) -> AsyncIterator[aiohttp.StreamReader]:
@@ -304,6 +297,17 @@ class KubeClient:
             raise outcome
         else:
             raise api_errors.from_answer(target, outcome.status, outcome.body)
+
+
+def decoded(request: connection.Request, response: connection.Response) -> Object:
+    """Return the JSON object in an answer; raises :class:`.BrokenAnswer` for anything else."""
+    try:
+        document = orjson.loads(response.body)
+    except orjson.JSONDecodeError as error:
+        raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not a JSON object")
+    return document
 
 
 def _status(outcome: connection.Response | api_errors.Unreachable) -> int | None:

@@ -1,13 +1,16 @@
 """What the API server offers: its version, its API groups and their kinds.
 
-Asked for as aggregated documents (two requests), which every API server from Kubernetes 1.30 on has.
+Asked for as aggregated documents (two requests), which every API server from Kubernetes 1.30 on has. They may
+have a megabyte, so the server is told what is known: it answers in one line if that is still right.
 Source: "API Discovery" of the Kubernetes documentation.
 """
 
 import asyncio
 import dataclasses
+import functools
+import http
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from addon_operator.kernel import clock
 from addon_operator.kube.client import api_errors, client, connection
@@ -34,6 +37,16 @@ class NoSuchKind(api_errors.KubernetesError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one of the documents said."""
+
+    etag: str
+    """Names this state of it; empty if the server gives none."""
+    groups: tuple[api_resources.GroupVersion, ...]
+    failed: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Discovered:
     """What the server offered at one moment."""
 
@@ -43,8 +56,10 @@ class Discovered:
     """In the server's order of preference within each API group."""
     failed: tuple[str, ...]
     """``group/version`` of groups whose server (an APIService) did not answer."""
+    answers: tuple[_Answer | None, _Answer | None] = (None, None)
+    """What it was read from."""
 
-    @property
+    @functools.cached_property
     def api_versions(self) -> frozenset[str]:
         """All ``group/version`` and ``group/version/Kind``, as Helm's ``.Capabilities.APIVersions``."""
         return frozenset(name for group in self.groups for name in group.capabilities)
@@ -52,33 +67,53 @@ class Discovered:
 
 async def server_version(kube: client.KubeClient) -> str:
     """Return the version of the API server, such as ``v1.36.3``."""
-    document = await _get(kube, "/version")
+    # client-go gives discovery a rate limit of its own, far above that of other requests.
+    request = connection.Request("GET", "/version", headers={"Accept": "application/json"})
+    document = await kube.document(request, limited=False)
     version = document.get("gitVersion")
     if not isinstance(version, str) or not version:
         raise api_errors.BrokenAnswer("the API server does not report its version at /version: is it one?")
     return version
 
 
-async def read(kube: client.KubeClient) -> Discovered:
-    """Ask for everything.
+async def read(kube: client.KubeClient, known: Discovered | None = None) -> Discovered:
+    """Ask for everything; ``known`` is what was read before.
 
     Raises what :class:`.KubeClient` raises; a single group that does not answer is
     no error but stands in ``failed``.
     """
-    version, core, named = await asyncio.gather(
-        server_version(kube), _get(kube, "/api", _AGGREGATED), _get(kube, "/apis", _AGGREGATED)
+    core, named = (None, None) if known is None else known.answers
+    version, *answers = await asyncio.gather(
+        server_version(kube), _ask(kube, "/api", core), _ask(kube, "/apis", named)
     )
-    found: list[api_resources.GroupVersion] = []
-    failed: list[str] = []
-    for document in (core, named):
-        if document.get("kind") != "APIGroupDiscoveryList":
-            raise api_errors.BrokenAnswer(
-                f"the API server, {version}, has no aggregated discovery: use Kubernetes 1.30 or newer"
-            )
-        groups, stale = api_resources.from_aggregated(document)
-        found += groups
-        failed += stale
-    return Discovered(version, tuple(found), tuple(failed))
+    core, named = answers
+    if core is None or named is None:
+        raise api_errors.BrokenAnswer(
+            f"the API server, {version}, has no aggregated discovery: use Kubernetes 1.30 or newer"
+        )
+    if (
+        known is not None
+        and version == known.version
+        and core is known.answers[0]
+        and named is known.answers[1]
+    ):
+        return known
+    return Discovered(version, core.groups + named.groups, core.failed + named.failed, (core, named))
+
+
+async def _ask(kube: client.KubeClient, path: str, known: _Answer | None) -> _Answer | None:
+    """Return what a document says; ``None`` if it is no aggregated one."""
+    etag = known.etag if known is not None else ""
+    headers = {"Accept": _AGGREGATED} | ({"If-None-Match": etag} if etag else {})
+    request = connection.Request("GET", path, headers=headers)
+    response = await kube.request(request, limited=False)
+    if response.status == http.HTTPStatus.NOT_MODIFIED and known is not None:
+        return known
+    document = client.decoded(request, response)
+    if document.get("kind") != "APIGroupDiscoveryList":
+        return None
+    groups, stale = api_resources.from_aggregated(document)
+    return _Answer(response.headers.get("ETag", ""), tuple(groups), tuple(stale))
 
 
 class Catalog:
@@ -89,11 +124,12 @@ class Catalog:
         self._clock = time
         self._lock = asyncio.Lock()
         self._known: Discovered | None = None
+        self._doubted = True
         self._read_at = 0.0
 
     def forget(self) -> None:
         """Ask again at the next look-up: CRDs have changed."""
-        self._known = None
+        self._doubted = True
 
     async def look(self) -> Discovered:
         """Ask the server again, and return all that it offers; raises what :func:`read` raises."""
@@ -110,7 +146,7 @@ class Catalog:
         Raises :class:`NoSuchKind` if the server has none. It is asked at most every few seconds for one.
         """
         async with self._lock:
-            fresh = self._known is None
+            fresh = self._doubted
             resource = api_resources.find((await self._read_if(needed=fresh)).groups, kind, api_version)
             if resource is None and not fresh and self._clock.monotonic() - self._read_at >= _MISS_SECONDS:
                 resource = api_resources.find((await self._read_if(needed=True)).groups, kind, api_version)
@@ -120,13 +156,13 @@ class Catalog:
         return resource
 
     async def _read_if(self, *, needed: bool) -> Discovered:
-        if self._known is None or needed:
-            self._known = await read(self._kube)
+        if self._known is None or self._doubted or needed:
+            # Who forgets while it is asked has to be heard.
+            self._doubted = False
+            try:
+                self._known = await read(self._kube, self._known)
+            except BaseException:
+                self._doubted = True
+                raise
             self._read_at = self._clock.monotonic()
         return self._known
-
-
-async def _get(kube: client.KubeClient, path: str, accept: str = "application/json") -> dict[str, Any]:
-    # client-go gives discovery a rate limit of its own, far above that of other requests.
-    request = connection.Request("GET", path, headers={"Accept": accept})
-    return await kube.document(request, limited=False)

@@ -55,10 +55,10 @@ class ChartSchemas:
         self.source: Final = chart.source or next(_sources(chart), "")
         """A file, for what is said of all of them."""
 
-    @functools.cached_property
-    def definition(self) -> dict[str, Any]:
-        """The chart as JSON, for :func:`of_definition`."""
-        return dataclasses.asdict(self.chart)
+    @property
+    def definition(self) -> CheckedChart:
+        """The chart as :func:`of_definition` takes it once it was JSON."""
+        return self.chart
 
     @functools.cached_property
     def digest(self) -> str:

@@ -1,5 +1,6 @@
 """What the API server offers, in both forms in which servers tell it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from addon_operator.kube.client import api_errors, client, retries
 from addon_operator.kube.discovery import api_resources, discovery
 from tests.fakes import api_server
-from tests.fakes.api_server import Answer, ApiServer, Pauses
+from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses
 
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
 
@@ -146,6 +147,29 @@ async def test_aggregated_discovery_takes_three_requests(server: ApiServer, kube
     assert sorted(server.requests) == ["GET /api", "GET /apis", "GET /version"]
     accept = next(asked.headers["accept"] for asked in server.asked if asked.path == "/apis")
     assert accept.startswith("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,")
+
+
+async def test_what_did_not_change_is_not_sent_and_read_again(
+    server: ApiServer, kube: client.KubeClient
+) -> None:
+    def unless_known(body: dict[str, Any], etag: str) -> Callable[[Asked], Answer]:
+        def answer(asked: Asked) -> Answer:
+            is_known = asked.headers.get("if-none-match") == etag
+            return Answer(text="", status=304) if is_known else Answer(body, headers={"ETag": etag})
+
+        return answer
+
+    server.on("GET", "/version", VERSION)
+    server.on("GET", "/api", unless_known(CORE, '"1"'))
+    server.on("GET", "/apis", unless_known(NAMED, '"2"'))
+    first = await discovery.read(kube)
+    assert await discovery.read(kube, first) is first
+    server.on("GET", "/apis", unless_known(aggregated(), '"3"'))
+    second = await discovery.read(kube, first)
+    assert [group.name for group in second.groups] == ["v1"]
+    assert await discovery.read(kube, second) is second
+    server.on("GET", "/version", {"gitVersion": "v1.37.0"})
+    assert (await discovery.read(kube, second)).version == "v1.37.0"
 
 
 async def test_a_server_without_aggregated_discovery_is_too_old(

@@ -18,6 +18,7 @@ import rich.table
 
 from tests.benchmarks import (
     admission,
+    charts,
     expand,
     hooks,
     lifecycle,
@@ -39,6 +40,7 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "objects": lambda: asyncio.run(objects.run()),
     "hooks": hooks.run,
     "lifecycle": lifecycle.run,
+    "charts": charts.run,
     "memory": memory.run,
     "scrape": lambda: asyncio.run(scrape.run()),
 }

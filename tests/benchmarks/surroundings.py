@@ -142,9 +142,19 @@ def processor_seconds(pid: int) -> float:
 
 def tree_seconds(pid: int) -> float:
     """Processor time of a process, of its children that live, and of all those that have ended."""
+    return _ticks(pid, slice(11, 15)) + sum(map(tree_seconds, _children(pid)))
+
+
+def tree_mebibytes(pid: int) -> float:
+    """Resident memory of a process and of its children; what they share counts once."""
+    shares = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    own = next(int(line.split()[1]) for line in shares if line.startswith("Pss:")) / 1024
+    return own + sum(map(tree_mebibytes, _children(pid)))
+
+
+def _children(pid: int) -> list[int]:
     threads = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-    children = [child for thread in threads for child in thread.read_text().split()]
-    return _ticks(pid, slice(11, 15)) + sum(tree_seconds(int(child)) for child in children)
+    return [int(child) for thread in threads for child in thread.read_text().split()]
 
 
 def _ticks(pid: int, fields: slice) -> float:

@@ -137,7 +137,8 @@ class EventMetrics:
         meters = self._meters.releases
         for operation, seconds in outcome.seconds.items():
             meters.helm_operation_seconds.labels(**labels, operation=operation).observe(seconds)
-        meters.helm_seconds.labels(**labels).observe(sum(outcome.seconds.values()))
+        if outcome.seconds:
+            meters.helm_seconds.labels(**labels).observe(sum(outcome.seconds.values()))
         if outcome.by is not None:
             meters.helm_upgrades_skipped_total.labels(module=event.module, by=outcome.by).inc()
 

@@ -24,7 +24,9 @@ SHORT_BUCKETS: Final = (
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
 )  # fmt: skip
 """Seconds of single operations of a queue and of delays of the event loop."""
-OPERATION_BUCKETS: Final = (0.1, 0.5, 2, 10, 50, 200)
+CPU_BUCKETS: Final = (0.1, 1, 10)
+"""Seconds of processor time of hooks, beside those of time for each binding and activation."""
+OPERATION_BUCKETS: Final = (1, 10, 60)
 """Seconds of Helm's single operations; there are series for each module, activation and operation."""
 REQUEST_BUCKETS: Final = (0.025, 0.1, 0.5, 2, 8, 30)
 """Seconds of requests to the API server, some of client-go's; there are series for each verb and path."""
@@ -92,10 +94,10 @@ class HookRunMetrics:
         name = f"{owner}_hook_run"
         self.seconds = make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", *labels)
         self.user_cpu_seconds = make.histogram(
-            f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", *labels
+            f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", *labels, buckets=CPU_BUCKETS
         )
         self.sys_cpu_seconds = make.histogram(
-            f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", *labels
+            f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", *labels, buckets=CPU_BUCKETS
         )
         self.max_rss_bytes = make.gauge(f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks.", *labels)
         self.success_total = make.counter(

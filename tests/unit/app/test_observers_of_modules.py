@@ -10,10 +10,11 @@ import structlog
 
 from addon_operator.app import event_log, observers
 from addon_operator.engine import events, state
+from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.kube.objects import events as kube_events
-from addon_operator.modules import model
+from addon_operator.modules import model, release
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
 
@@ -74,6 +75,21 @@ def test_a_module_that_never_runs_has_counters_and_no_times(
     assert value(meters, "module_run_seconds_count", module="web") is None
     tell(state.ModuleChanged(module(Status.PENDING)))
     assert value(meters, "module_run_seconds_count", module="web") == 0
+
+
+def test_a_run_in_which_helm_had_nothing_to_do_has_no_time_of_helm(
+    meters: metrics.Metrics, tell: events.Listener
+) -> None:
+    skipped = release_types.ReleaseOutcome(
+        release_types.ReleaseAction.SKIPPED, "equal", 1, release.Checksum("1"), release.SkippedBy.INPUTS
+    )
+    tell(events.ReleaseEnsured(WEB, "OperatorStartup", skipped))
+    labels = {"module": "web", "activation": "OperatorStartup"}
+    assert value(meters, "helm_upgrades_skipped_total", module="web", by="inputs") == 1
+    assert value(meters, "module_helm_seconds_count", **labels) is None
+    upgraded = dataclasses.replace(skipped, by=None, seconds={release_types.Operation.UPGRADE: 2.0})
+    tell(events.ReleaseEnsured(WEB, "OperatorStartup", upgraded))
+    assert value(meters, "module_helm_seconds_sum", **labels) == 2.0
 
 
 def test_series_of_hooks_go_when_their_module_is_disabled(

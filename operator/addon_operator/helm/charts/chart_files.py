@@ -84,8 +84,6 @@ _PIECE: Final = 64 * _KIB
 """How many bytes are searched without a pause for other threads."""
 _LONGEST_NAME: Final = 253
 _BETWEEN_WORDS: Final = bytes(byte if byte in _WORD_BYTES else ord(" ") for byte in range(256))
-_NAMES_APIS: Final = re2.compile(r"(?:^|/)(?:templates/|values\.yaml$)")
-"""Files that say for which APIs a chart asks."""
 _WITH_APIS: Final = "with APIs"
 _ARCHIVE: Final = "archive"
 _ANYTHING: Final = ~Mention.NOTHING
@@ -159,15 +157,17 @@ class ChartFilesReader:
         self._digests.pop(directory, None)
 
     def _read_what_matters(self, directory: pathlib.Path) -> dict[str, _Digest]:
+        known = self._digests.get(directory, {})
         if not is_complete(directory):
-            return self._read(directory, NOT_IN_VIRTUAL_CHART | _NOT_TEMPLATES)
-        digests = self._read(directory, _NOT_TEMPLATES)
+            return self._read(directory, NOT_IN_VIRTUAL_CHART | _NOT_TEMPLATES, known)
+        digests = self._read(directory, _NOT_TEMPLATES, known)
         if _mentions(digests) & (Mention.FILES | Mention.TPL):
-            return self._read(directory, frozenset())
+            return self._read(directory, frozenset(), known | digests)
         return digests
 
-    def _read(self, directory: pathlib.Path, without: frozenset[str]) -> dict[str, _Digest]:
-        known = self._digests.get(directory, {})
+    def _read(
+        self, directory: pathlib.Path, without: frozenset[str], known: Mapping[str, _Digest]
+    ) -> dict[str, _Digest]:
         now = self._clock.time()
         return {
             name: self._digest(name, path, status, known.get(name), now)
@@ -237,7 +237,12 @@ def _looked_at_as(name: str) -> str:
     """Return what kind of file it is: for equal contents and kinds the same is found."""
     if name.endswith(subcharts.ARCHIVES):
         return _ARCHIVE
-    return _WITH_APIS if _NAMES_APIS.search(name) else ""
+    return _WITH_APIS if _names_apis(name) else ""
+
+
+def _names_apis(name: str) -> bool:
+    """Say whether a file says for which APIs its chart asks."""
+    return "/templates/" in f"/{name}" or name.endswith("values.yaml")
 
 
 def _looks(kind: str, content: bytes) -> tuple[Mention, frozenset[str]]:
@@ -248,7 +253,7 @@ def _looks(kind: str, content: bytes) -> tuple[Mention, frozenset[str]]:
     try:
         for inside, text in subcharts.unpacked(content):
             mentions |= mentioned(text)
-            groups |= named_api_groups(text) if _NAMES_APIS.search(inside) else frozenset()
+            groups |= named_api_groups(text) if _names_apis(inside) else frozenset()
     except ValueError:
         return _ANYTHING, frozenset()
     return mentions, groups

@@ -26,14 +26,23 @@ def read_bytes(path: pathlib.Path | str, most: int = MAX_FILE) -> bytes:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     if status.st_size <= most:
-        # It may have become a pipe since, or longer.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            content = file.read(status.st_size + 1)
-            if len(content) > status.st_size:
-                content += file.read(most)
+        content = _read(path, status.st_size, most)
         if len(content) <= most:
             return content
     raise OSError(errno.EFBIG, f"it has more than {most / _MIB:g} MiB", str(path))
+
+
+def _read(path: pathlib.Path | str, expected: int, most: int) -> bytes:
+    """Return the content, and of one with more than ``most`` bytes so much that this is seen."""
+    # It may have become a pipe since, or longer.
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        content = os.read(opened, expected + 1)
+        while 0 < len(content) <= most and (more := os.read(opened, _MIB)):
+            content += more
+    finally:
+        os.close(opened)
+    return content
 
 
 def read_text(path: pathlib.Path, most: int = MAX_FILE, errors: str = "strict") -> str:

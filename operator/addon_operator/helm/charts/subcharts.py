@@ -11,8 +11,6 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-import re2  # type: ignore[import-untyped]  # has no stubs
-
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import packed_files, plain_files
@@ -31,7 +29,8 @@ MAX_SCHEMA: Final = 5 * 1024 * 1024
 """How many bytes a schema may have: no file of a chart may have more for Helm."""
 ARCHIVES: Final = (".tgz", ".tar.gz")
 DIRECTORY: Final = "charts"
-_CRDS: Final = re2.compile(r"(?:^|/)crds/.*\.(?:yaml|yml|json)$")
+_CRDS: Final = "/crds/"
+_SUFFIXES: Final = (".yaml", ".yml", ".json")
 SCHEMA: Final = "values.schema.json"
 _ABOUT: Final = ("Chart.yaml", "requirements.yaml", "values.yaml", SCHEMA)
 _OF_A_CHART: Final = frozenset(_ABOUT)
@@ -96,7 +95,7 @@ def has_schemas(module: names.ModuleName, directory: pathlib.Path) -> bool:
     """
     try:
         return (directory / SCHEMA).is_file() or any(
-            path.rpartition("/")[2] == SCHEMA for path, _ in _files(directory, DIRECTORY)
+            path.rpartition("/")[2] == SCHEMA for path in _names(directory)
         )
     except (OSError, ValueError) as error:
         raise helm_errors.ChartError(module, f"cannot read the charts in {directory}: {error}") from error
@@ -113,7 +112,7 @@ def deciding_files(directory: pathlib.Path) -> list[str]:
         for name in files
         if name.endswith(ARCHIVES) or _counts(f"{path}/{name}")
     ]
-    if any(file.endswith(ARCHIVES) or _CRDS.search(file) for file in found):
+    if any(file.endswith(ARCHIVES) or _is_definition(file) for file in found):
         return found
     return []
 
@@ -198,8 +197,22 @@ def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:
                 yield relative, plain_files.read_bytes(file, MAX_ARCHIVE)
 
 
+def _names(directory: pathlib.Path) -> Iterator[str]:
+    """Yield the files of the charts within a chart; those that are packed are read for it."""
+    for path, _, found in os.walk(directory / DIRECTORY, followlinks=True):
+        for name in found:
+            if name.endswith(ARCHIVES) and path.endswith(f"/{DIRECTORY}"):
+                yield from (inside for inside, _ in members(pathlib.Path(path, name)))
+            else:
+                yield name
+
+
 def _counts(path: str) -> bool:
-    return path.rpartition("/")[2] in _OF_A_CHART or _CRDS.search(path) is not None
+    return path.rpartition("/")[2] in _OF_A_CHART or _is_definition(path)
+
+
+def _is_definition(path: str) -> bool:
+    return path.endswith(_SUFFIXES) and _CRDS in f"/{path}"
 
 
 def _chart(files: Files, source: str) -> Subchart:

@@ -10,6 +10,7 @@ import click
 
 from addon_operator.cli import optional_imports, settings
 from addon_operator.kernel import errors
+from addon_operator.process import own_memory
 from addon_operator.settings import settings as app_settings
 
 _JSON: Final = "json"
@@ -33,6 +34,7 @@ def start(flags: Mapping[str, str | None]) -> None:
             logs.configure("error", _JSON)
             _end_with_a_record(error, _JSON)
         raise
+    own_memory.give_back_early()
     # As the first process of a container this one would ignore SIGTERM until it has a handler.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with optional_imports.quick_imports():

@@ -8,8 +8,6 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rapidfuzz.distance import LCSseq
-
 CONTEXT_LINES: Final = 3
 """Lines of both texts that are shown around a difference."""
 MAX_PAIRS: Final = 400_000_000
@@ -76,6 +74,9 @@ def _between(one: Sequence[str], other: Sequence[str]) -> list[Opcode]:
         return []
     if len(one) * len(other) > MAX_PAIRS:
         return [("replace", 0, len(one), 0, len(other))]
+    # Few ever see a difference, and all would pay for it with 5 MiB.
+    from rapidfuzz.distance import LCSseq
+
     numbers: dict[str, int] = {}
     one_lines, other_lines = (
         [numbers.setdefault(line, len(numbers)) for line in lines] for lines in (one, other)

@@ -1,9 +1,7 @@
 """CustomResourceDefinitions of modules, seen in the cluster."""
 
 import json
-import pathlib
 import random
-import textwrap
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,44 +9,9 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.modules import crd_fields
-from tests.integration import operator_site
+from tests.integration import definitions, operator_site
 
 pytestmark = pytest.mark.integration
-
-_TEMPLATE: Final = """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: {plural}.{group}
-spec:
-  group: {group}
-  scope: Namespaced
-  names: {{plural: {plural}, singular: {singular}, kind: {kind}}}
-  versions:
-"""
-_VERSION: Final = """\
-- name: {name}
-  served: true
-  storage: {storage}
-  schema:
-    openAPIV3Schema:
-      type: object
-      x-examples: [1]
-      properties:
-        size: {{type: integer, x-doc: how large}}
-"""
-
-
-def definition(group: str, plural: str, *versions: str) -> str:
-    """A definition whose last version is the stored one."""
-    kind = plural[:-1].capitalize()
-    head = _TEMPLATE.format(group=group, plural=plural, singular=plural[:-1], kind=kind)
-    entries = (_VERSION.format(name=name, storage=str(name == versions[-1]).lower()) for name in versions)
-    return head + textwrap.indent("".join(entries), "  ")
-
-
-def custom_object(group: str, version: str, kind: str, name: str) -> str:
-    return f"apiVersion: {group}/{version}\nkind: {kind}\nmetadata: {{name: {name}}}\nsize: 3\n"
 
 
 @pytest.fixture
@@ -67,18 +30,21 @@ def read(site: operator_site.Site, group: str) -> Callable[[str], dict[str, Any]
     return read
 
 
-def write(module: pathlib.Path, name: str, text: str) -> None:
-    (module / "crds").mkdir(exist_ok=True)
-    (module / "crds" / name).write_text(text)
-
-
 def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
     module = site.module("010-crons", {"a": "b"}, values="cronsEnabled: true")
-    write(module, "b.yaml", definition(group, "widgets", "v1") + "---\n" + definition(group, "gadgets", "v1"))
-    write(module, "doc-ru.yaml", "translated: true\n")
-    (module / "templates" / "widget.yaml").write_text(custom_object(group, "v1", "Widget", "from-chart"))
+    definitions.write(
+        module,
+        "b.yaml",
+        definitions.definition(group, "widgets", "v1")
+        + "---\n"
+        + definitions.definition(group, "gadgets", "v1"),
+    )
+    definitions.write(module, "doc-ru.yaml", "translated: true\n")
+    (module / "templates" / "widget.yaml").write_text(
+        definitions.custom_object(group, "v1", "Widget", "from-chart")
+    )
     site.hook(
         module,
         "start.sh",
@@ -102,8 +68,8 @@ def test_definitions_are_there_before_hooks_and_charts_and_survive_the_module(
 
     # A change of the files comes with the next run of the module; what does not differ is not written.
     before = read("gadgets")["metadata"]["resourceVersion"]
-    changed = definition(group, "widgets", "v1").replace("size:", "length:")
-    write(module, "b.yaml", changed + "---\n" + definition(group, "gadgets", "v1"))
+    changed = definitions.definition(group, "widgets", "v1").replace("size:", "length:")
+    definitions.write(module, "b.yaml", changed + "---\n" + definitions.definition(group, "gadgets", "v1"))
     site.config(crons="a: 1")
 
     def properties() -> set[str]:
@@ -129,7 +95,11 @@ def test_a_wrong_definition_holds_up_its_own_module_only_and_is_reported(
 ) -> None:
     site.first_retry = operator_site.SOON
     broken = site.module("010-broken", {"a": "b"}, values="brokenEnabled: true")
-    write(broken, "x.yaml", definition(group, "doors", "v1") + "---\nkind: Service\napiVersion: v1\n")
+    definitions.write(
+        broken,
+        "x.yaml",
+        definitions.definition(group, "doors", "v1") + "---\nkind: Service\napiVersion: v1\n",
+    )
     site.module("020-web", {"a": "b"}, values="webEnabled: true")
     site.values("global: {}")
     operator = site.start()
@@ -139,7 +109,7 @@ def test_a_wrong_definition_holds_up_its_own_module_only_and_is_reported(
     assert site.data("broken") is None
     assert "applying of definitions failed" in line
     # The mistake is mended on disk: the retry finds it.
-    write(broken, "x.yaml", definition(group, "doors", "v1"))
+    definitions.write(broken, "x.yaml", definitions.definition(group, "doors", "v1"))
     operator.wait_ready()
     assert site.data("broken") == {"a": "b"}
     assert read("doors")["status"]["storedVersions"] == ["v1"]
@@ -151,14 +121,14 @@ def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
     old = site.root / "old.yaml"
-    old.write_text(definition(group, "lamps", "v1alpha1"))
+    old.write_text(definitions.definition(group, "lamps", "v1alpha1"))
     site.kubectl("apply", "--validate=false", f"--filename={old}")
     site.kubectl("wait", "--for=condition=Established", f"crd/lamps.{group}")
     lamp = site.root / "lamp.yaml"
-    lamp.write_text(custom_object(group, "v1alpha1", "Lamp", "old"))
+    lamp.write_text(definitions.custom_object(group, "v1alpha1", "Lamp", "old"))
     site.kubectl("create", f"--filename={lamp}")
     module = site.module("010-lamps", values="lampsEnabled: true")
-    write(module, "lamps.yaml", definition(group, "lamps", "v1"))
+    definitions.write(module, "lamps.yaml", definitions.definition(group, "lamps", "v1"))
     site.values("global: {}")
     operator = site.start("--crd-extra-labels=heritage=mine,scope=x").wait_ready()
     crd = read("lamps")
@@ -178,8 +148,8 @@ def test_a_dropped_version_is_left_by_its_objects_and_the_live_conversion_stays(
     }
     patch = json.dumps({"spec": {"conversion": webhook}})
     site.kubectl("patch", "crd", f"lamps.{group}", "--type=merge", f"--patch={patch}")
-    changed = definition(group, "lamps", "v1").replace("integer", "number")
-    write(module, "lamps.yaml", changed)
+    changed = definitions.definition(group, "lamps", "v1").replace("integer", "number")
+    definitions.write(module, "lamps.yaml", changed)
     site.start().wait_ready().stop()
     crd = read("lamps")
     assert crd["spec"]["conversion"] == webhook
@@ -193,17 +163,19 @@ def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_ch
     module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
     (module / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n" + _DEPENDENCIES)
     # What is random does not shrink in the record of the release, which has room for 1 MiB.
-    large = definition(group, "boxes", "v1") + f"# {random.Random(1).randbytes(1_500_000).hex()}\n"
-    write(module, "large.yaml", large)
-    write(module, "more.yaml", definition(group, "tables", "v1"))
+    large = (
+        definitions.definition(group, "boxes", "v1") + f"# {random.Random(1).randbytes(1_500_000).hex()}\n"
+    )
+    definitions.write(module, "large.yaml", large)
+    definitions.write(module, "more.yaml", definitions.definition(group, "tables", "v1"))
     for name in ("inner", "quiet"):
         below = module / "charts" / name
         (below / "templates").mkdir(parents=True)
         (below / "Chart.yaml").write_text(f"apiVersion: v2\nname: {name}\nversion: 1.0.0\n")
         (below / "values.yaml").write_text("enabled: false\n")
-        write(below, "crd.yaml", definition(group, f"{name}s", "v1"))
+        definitions.write(below, "crd.yaml", definitions.definition(group, f"{name}s", "v1"))
     (module / "charts" / "inner" / "templates" / "inner.yaml").write_text(
-        custom_object(group, "v1", "Inner", "from-chart")
+        definitions.custom_object(group, "v1", "Inner", "from-chart")
     )
     (module / "charts" / "inner" / "values.yaml").write_text("enabled: true\n")
     site.values("global: {}")
@@ -255,14 +227,18 @@ def test_objects_of_a_deleted_definition_wait_for_its_return_without_a_run(
 ) -> None:
     module = site.module("010-web", {"a": "b"}, values="webEnabled: true")
     short = "kind: Widget, shortNames: [wdg]"
-    write(module, "crd.yaml", definition(group, "widgets", "v1").replace("kind: Widget", short))
-    (module / "templates" / "widget.yaml").write_text(custom_object(group, "v1", "Widget", "from-chart"))
+    definitions.write(
+        module, "crd.yaml", definitions.definition(group, "widgets", "v1").replace("kind: Widget", short)
+    )
+    (module / "templates" / "widget.yaml").write_text(
+        definitions.custom_object(group, "v1", "Widget", "from-chart")
+    )
     site.hook(module, "before.sh", {"beforeHelm": 1})
     operator = site.start().wait_ready().wait_idle()
     # Its short name is taken by another one as soon as it is gone: it is back, and not served.
     rival = site.root / "rival.yaml"
     rival.write_text(
-        definition(group, "rivals", "v1").replace("kind: Rival", "kind: Rival, shortNames: [wdg]")
+        definitions.definition(group, "rivals", "v1").replace("kind: Rival", "kind: Rival, shortNames: [wdg]")
     )
     site.kubectl("apply", "--validate=false", f"--filename={rival}")
     site.kubectl("delete", "crd", f"widgets.{group}")
@@ -294,11 +270,11 @@ def test_a_definition_with_fields_that_the_api_does_not_know_is_applied_without_
     site: operator_site.Site, group: str, read: Callable[[str], dict[str, Any]]
 ) -> None:
     module = site.module("010-crons", {"a": "b"}, values="cronsEnabled: true")
-    text = definition(group, "widgets", "v1")
+    text = definitions.definition(group, "widgets", "v1")
     odd = text.replace("scope:", "subscription: x\n  scope:", 1)
     odd = odd.replace("served: true", "served: true\n    subresources: {status: {}, download: {}}", 1)
-    write(module, "a.yaml", text + "# another definition of the same, which does not count\n")
-    write(module, "b.yaml", odd)
+    definitions.write(module, "a.yaml", text + "# another definition of the same, which does not count\n")
+    definitions.write(module, "b.yaml", odd)
     site.values("global: {}")
     operator = site.start().wait_ready()
     assert read("widgets")["spec"]["versions"][0]["subresources"] == {"status": {}}

@@ -124,18 +124,18 @@ def lint(
     Kubernetes that the last local control plane left in its cache.
 
     DIR is a module, a directory of modules, or one with modules/ and global-hooks/; several are looked at one
-    by one. Without it, the modules of the settings are looked at. No cluster is needed, and hooks are not
-    run: see 'hooks check'.
+    by one, but for definitions (crds/) that modules of several have. Without it, the modules of the settings
+    are looked at. No cluster is needed, and hooks are not run: see 'hooks check'.
 
     The exit code is 1 if the operator or Helm would refuse something.
     """
     from addon_operator.commands.checks import module_lint, values_check, values_files
 
     flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
-    reports = []
-    for below, only in [module_lint.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]:
-        places = dataclasses.replace(values_files.places(flags | below), only=only)
-        reports.append(module_lint.lint(places, strict=strict))
+    chosen = [module_lint.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
+    places = [dataclasses.replace(values_files.places(flags | below), only=only) for below, only in chosen]
+    reports = [module_lint.lint(each, strict=strict) for each in places]
+    reports.append(module_lint.of_several(places))
     return values.print_report(values_check.joined(reports), output)
 
 

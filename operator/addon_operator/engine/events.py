@@ -133,6 +133,12 @@ class ModuleEvent(Event, frozen=True):
     module: names.ModuleName
 
 
+class DefinitionsLeftOut(ModuleEvent, frozen=True):
+    """Which CustomResourceDefinitions of a module are not in force, and why; empty if all are."""
+
+    text: str
+
+
 class ModuleDecided(Event, frozen=True):
     """A discovery found a module enabled or disabled."""
 

@@ -95,6 +95,8 @@ class ModuleState:
     """What is wrong with files that changed on disk, so that what was loaded before stays in force."""
     wrong_hooks: str = ""
     """The same of its hooks."""
+    left_out_definitions: str = ""
+    """Which of its CustomResourceDefinitions are not in force, because other modules have them, too."""
     go_hooks: tuple[str, ...] = ()
     """Files of hooks that only the Go operator could run."""
     next_try: float | None = None
@@ -277,6 +279,11 @@ class ModuleStates:
     def leave_hooks(self, name: names.ModuleName, wrong: str) -> None:
         """Note that a module keeps its hooks as those on disk are wrong; with an empty text, no longer."""
         self._leave(self._states[name], "wrong_hooks", wrong)
+
+    def leave_out_definitions(self, name: names.ModuleName, text: str) -> None:
+        """Note which definitions of a module are not in force; with an empty text, all are."""
+        if (state := self._states.get(name)) is not None:
+            self._leave(state, "left_out_definitions", text)
 
     def _leave(self, state: ModuleState, attribute: str, wrong: str) -> None:
         if wrong != getattr(state, attribute):

@@ -66,6 +66,14 @@ def lost_versions(crd: crd_files.Crd, live: JsonObject | None) -> tuple[str, ...
     return tuple(name for name in names if name not in crd.versions)
 
 
+def no_longer_served(crd: crd_files.Crd, live: JsonObject | None) -> tuple[str, ...]:
+    """Return versions that the live definition serves and the file's would not."""
+    served = served_versions(crd)
+    listed = _versions(_part(live or {}, "spec"))
+    names = [str(version.get("name")) for version in listed if version.get("served") is True]
+    return tuple(name for name in names if name not in served)
+
+
 def keeping(wanted: JsonObject, live: JsonObject, versions: tuple[str, ...]) -> JsonObject:
     """Return ``wanted`` with the other versions of ``live``, not served and not stored any more.
 

@@ -14,6 +14,7 @@ from addon_operator.kernel.json_types import JsonObject, JsonValue
 from addon_operator.modules import crd_fields, manifests
 
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_SCHEMA: Final = re.compile(r"^( *)schema:[ \t\r]*$")
 DIRECTORY: Final = "crds"
 SUFFIX: Final = ".yaml"
 HELM_SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -80,6 +81,23 @@ def outline(text: str) -> dict[str, str] | None:
             return None
         found[resources[0].name] = document
     return found
+
+
+def without_schemas(text: str) -> str:
+    """Return the text of definitions without the schemas of their versions, which are most of it.
+
+    They are left out where they are laid out in the usual way, one field in a line.
+    """
+    kept: list[str] = []
+    depth: int | None = None
+    for line in text.split("\n"):
+        inner = line.lstrip(" ")
+        if depth is not None and (len(line) - len(inner) > depth or inner[:1] in ("", "\r", "#")):
+            continue
+        found = _SCHEMA.match(line)
+        depth = len(found[1]) if found else None
+        kept.append(line)
+    return "\n".join(kept)
 
 
 def parse(text: str, source: str) -> list[Crd]:

@@ -2,7 +2,8 @@
 
 The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
 succeeded, ``Reconciling`` that something is under way, ``Stalled`` that it failed and is tried again later.
-``ConfigValid`` says whether the values that the ConfigMap or the Secret has for the module are in force.
+``ConfigValid`` says whether the values that the ConfigMap or the Secret has for the module are in force,
+``DefinitionsInForce`` whether its CustomResourceDefinitions are, or those of another module.
 Nothing here holds values.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
@@ -23,7 +24,7 @@ PLURAL: Final = "modules"
 _DESCRIPTION_MAX: Final = 300
 _ERROR_MAX: Final = 1024
 _MESSAGE_MAX: Final = 2048
-_TYPES: Final = ("Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid")
+_TYPES: Final = ("Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid", "DefinitionsInForce")
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 
@@ -146,6 +147,7 @@ def _conditions(module: state.ModuleState, stored: Stored, generation: int, now:
         _reconciling(module),
         _stalled(module),
         _config_valid(module),
+        _definitions_in_force(module),
     )
     return [
         Condition(
@@ -218,6 +220,12 @@ def _config_valid(module: state.ModuleState) -> _Said:
     if wrong := _wrong_files(module):
         return _Said("False", "InvalidFiles", f"{state.REFUSED}: {wrong}")
     return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
+
+
+def _definitions_in_force(module: state.ModuleState) -> _Said:
+    if module.left_out_definitions:
+        return _Said("False", "OfAnotherModule", module.left_out_definitions)
+    return _Said("True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions.")
 
 
 def _left_out(module: state.ModuleState) -> str:

@@ -100,3 +100,39 @@ def test_a_field_that_the_api_does_not_know_is_left_out_and_named_with_its_place
         "a.yaml, document 1, line 8, column 3, spec.subscription: "
         "apiextensions.k8s.io/v1 has no such field, and it is left out; remove it"
     )
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_schemas_can_be_left_out_without_a_change_of_the_rest(end: str) -> None:
+    text = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: a.b}
+spec:
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          schema:
+            type: object
+            description: |
+              first
+
+               second
+  # a comment
+        type: object
+    served: true
+    additionalPrinterColumns: []
+  - name: v2
+    schema: {openAPIV3Schema: {type: object}}
+    served: false
+"""
+    brief = crd_files.without_schemas(text.replace("\n", end))
+    assert "second" not in brief
+    assert "description" not in brief
+    (crd,) = crd_files.parse(brief, "a.yaml")
+    (whole,) = crd_files.parse(text, "a.yaml")
+    assert [{**each, "schema": None} for each in crd_files.versions_of(crd.spec)] == [
+        {**each, "schema": None} for each in crd_files.versions_of(whole.spec)
+    ]

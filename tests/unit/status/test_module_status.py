@@ -56,9 +56,17 @@ def test_each_state_has_its_conditions(
     of: state.ModuleState, enabled: str, ready: str, reconciling: str, stalled: str
 ) -> None:
     found = conditions(of)
-    assert list(found) == ["Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid"]
+    assert list(found) == ["Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid", "DefinitionsInForce"]
     assert (found["Enabled"], found["Ready"]) == (enabled, ready)
     assert (found["Reconciling"].split()[0], found["Stalled"].split()[0]) == (reconciling, stalled)
+
+
+def test_definitions_of_another_module_that_count_are_a_condition() -> None:
+    assert conditions(CONDITIONS["Ready"][0])["DefinitionsInForce"] == "True DefinitionsInForce"
+    found = dataclasses.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
+    condition = document(found)["conditions"][-1]
+    assert (condition["status"], condition["reason"]) == ("False", "OfAnotherModule")
+    assert condition["message"] == "x.example.com is that of db"
 
 
 def test_the_facts_stand_beside_the_conditions() -> None:

@@ -55,7 +55,7 @@ def check(
     ``broken``: modules whose charts cannot be read, as is known already. The report's notes say what was not
     looked at.
     """
-    files = [each for each in _readable(places) if each.module.name not in broken]
+    files = [each for each in readable(places) if each.module.name not in broken]
     charts = [each.module for each in files if _is_rendered(each.module, places.only)]
     if not charts:
         return values_check.ValuesReport((), 0)
@@ -67,7 +67,7 @@ def check(
     return dataclasses.replace(made, notes=(*made.notes, *([] if known else [_NO_SCHEMAS])))
 
 
-def _readable(places: values_files.Places) -> list[module_files.ModuleFiles]:
+def readable(places: values_files.Places) -> list[module_files.ModuleFiles]:
     """Return the modules that can be read; what is wrong with the others is told elsewhere."""
     found: list[module_files.ModuleFiles] = []
     evaluator = cel_rules.CelEvaluator()

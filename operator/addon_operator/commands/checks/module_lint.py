@@ -1,21 +1,23 @@
 """All that is wrong with modules on disk, charts as upstream publishes them included; no cluster is asked."""
 
+import contextlib
 import dataclasses
 import itertools
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from addon_operator.commands.checks import chart_renders, passed_over, values_check, values_files
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_directories, module_files
+from addon_operator.engine.modules import crd_index, crd_sources, module_directories, module_files
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, dependencies, subcharts
 from addon_operator.kernel import errors
 from addon_operator.modules import model, module_config
-from addon_operator.values.schema import chart_schemas
+from addon_operator.values import store
+from addon_operator.values.schema import chart_schemas, schemas
 
 _MOST_MISTAKES: Final = 5
 _LIKE_THE_FILE: Final = frozenset({"modules.yaml", "modules.yml", "module.json"})
@@ -34,6 +36,29 @@ def lint(places: values_files.Places, *, strict: bool = False) -> values_check.V
     findings = dict.fromkeys((*report.findings, *more, *rendered.findings))
     notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
     return dataclasses.replace(report, findings=tuple(findings), notes=(*notes, *rendered.notes))
+
+
+def of_several(all_places: Sequence[values_files.Places]) -> values_check.ValuesReport:
+    """Look at what modules bring that others bring, too, wherever they lie."""
+    found = list(itertools.chain.from_iterable(map(_chosen, all_places)))
+    with contextlib.suppress(errors.ConfigurationError):
+        common = {each.values.common.source: each.values.common for each in found}
+        values = store.ValuesStore(
+            [each.values for each in found], list(common.values()), schemas.SectionSchemas()
+        )
+        sources = crd_sources.CrdSources(
+            passed_over.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
+        )
+        shared = crd_index.shared(sources, [each.module for each in found])
+        findings = (values_check.Finding(_WARNING, module, said) for module, said in shared)
+        return values_check.ValuesReport(tuple(findings), 0)
+    return values_check.ValuesReport((), 0)
+
+
+def _chosen(places: values_files.Places) -> Iterator[module_files.ModuleFiles]:
+    for files in chart_renders.readable(places):
+        if places.only in (None, files.module.path.name) and not files.module.problem:
+            yield files
 
 
 def _modules(places: values_files.Places) -> Iterator[model.Module]:

@@ -17,7 +17,7 @@ from addon_operator.commands.plan import cluster_lookup, dry_run, given_values, 
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_files, module_releases
+from addon_operator.engine.modules import crd_index, module_files, module_releases
 from addon_operator.helm import binary, helm_errors
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors, names
@@ -151,6 +151,7 @@ class _Planner:
         self._notes += plan.stays(observed)
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         self._notes += self._shared()
+        self._notes += await asyncio.to_thread(self._shared_definitions, made.enabled, chosen)
         if self._has_hooks(looked_at):
             self._notes.append(f"hooks were not run: {self._given}")
         return plan_report.PlanReport(
@@ -300,6 +301,14 @@ class _Planner:
         for resource, owners in self._owners.items():
             if len(owners) > 1:
                 yield f"modules {' and '.join(sorted(owners))} both have {resource}; remove it from one chart"
+
+    def _shared_definitions(
+        self, enabled: Collection[names.ModuleName], chosen: Collection[names.ModuleName]
+    ) -> list[str]:
+        """Say which definitions of enabled modules are not in force, as those of others are."""
+        modules = [self._modules[name] for name in enabled if not self._modules[name].problem]
+        shared = crd_index.shared(self._sources, modules)
+        return [f"module {module}: {said}" for module, said in shared if module in chosen]
 
     async def _absent(self, module: model.Module) -> tuple[str, ...]:
         """Find what is gone of a release that is as it should be otherwise: healing restores it."""

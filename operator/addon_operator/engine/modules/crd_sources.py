@@ -60,7 +60,7 @@ class CrdSources:
             # To read YAML takes long, and most files are of other groups.
             return {
                 api
-                for place, text in self._texts(module)
+                for place, text, _ in self.texts(module, self.chart_with_others(module))
                 if any(group in text for group in groups)
                 for crd in crd_files.parse(text, place)
                 for api in crd.apis
@@ -68,11 +68,23 @@ class CrdSources:
         except Exception:  # noqa: BLE001 - the module's own run says what is wrong with them
             return set()
 
-    def _texts(self, module: model.Module) -> Iterator[tuple[str, str]]:
-        yield from ((str(path), module_files.read_text(path, MAX_FILE)) for path, _ in self.files(module))
+    def texts(
+        self, module: model.Module, chart: subcharts.Subchart | None
+    ) -> Iterator[tuple[str, str, bool]]:
+        """Yield places and texts of all files that count, and whether they are the module's, which win.
+
+        ``chart``: that of the module, if others within it may bring some.
+        """
+        for path, is_own in self.files(module):
+            yield str(path), module_files.read_text(path, MAX_FILE), is_own
+        if chart is not None:
+            yield from ((place, text, False) for place, text in self.of_subcharts(module, chart))
+
+    def chart_with_others(self, module: model.Module) -> subcharts.Subchart | None:
+        """Read the module's chart with those within it, if there are some."""
         chart = module.chart_directory
-        if chart_files.is_complete(chart) and (chart / subcharts.DIRECTORY).is_dir():
-            yield from self.of_subcharts(module, chart_of(module))
+        has_others = chart_files.is_complete(chart) and (chart / subcharts.DIRECTORY).is_dir()
+        return chart_of(module) if has_others else None
 
     def _below(self, directory: pathlib.Path, *, is_own: bool) -> Iterator[pathlib.Path]:
         suffixes = (crd_files.SUFFIX,) if is_own else crd_files.HELM_SUFFIXES

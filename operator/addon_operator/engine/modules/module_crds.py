@@ -1,24 +1,29 @@
 """CustomResourceDefinitions of modules: read from ``crds/`` of the module and of the charts within its chart.
 
 They are applied before anything of the module runs. Each that was applied says so in an annotation, so that
-after a restart one list shows what there is to do, and nothing else is read whole.
+after a restart one list shows what there is to do, and nothing else is read whole. Of definitions that
+several modules bring one counts, as :mod:`.crd_claims` decides; whichever module is at work applies that one.
 """
 
 import asyncio
+import collections
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
-from addon_operator.engine.modules import crd_sources, module_files
+from addon_operator.engine.modules import crd_index, crd_sources
 from addon_operator.helm.charts import chart_cache, chart_files, subcharts
 from addon_operator.kernel import errors, names
+from addon_operator.kube.client import api_errors
 from addon_operator.kube.objects import crds
-from addon_operator.modules import crd_files, model
+from addon_operator.modules import crd_claims, crd_files, model
 
 _Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 _RECENT: Final = 5.0
 """Seconds for which a list of all definitions is good: modules that start together share it."""
+_REFUSED: Final = (400, 422)
+"""What the API server answers to a definition that breaks its rules."""
 _CHART: Final = ("Chart.yaml", "requirements.yaml", "values.yaml")
 
 
@@ -36,14 +41,17 @@ class ModuleCrds:
         self._tell = tell
         self._sources = sources
         self._pulled = charts
+        self._index = crd_index.CrdIndex(sources, installer.digest, self._chart_of)
         self._applied: dict[names.ModuleName, _Signature] = {}
+        self._looked: dict[names.ModuleName, tuple[_Signature, list[str]]] = {}
         self._charts: dict[names.ModuleName, tuple[_Signature, subcharts.Subchart]] = {}
-        self._names: dict[names.ModuleName, frozenset[str]] = {}
         self._modules: dict[names.ModuleName, model.Module] = {}
-        self._known: asyncio.Task[Mapping[str, str]] | None = None
+        self._known: asyncio.Task[Mapping[str, crds.Applied]] | None = None
         self._known_until = 0.0
-        self._written: dict[str, str] = {}
+        self._written: dict[str, crds.Applied] = {}
+        self._turns: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._told: dict[names.ModuleName, frozenset[str]] = {}
+        self._left_out: dict[names.ModuleName, str] = {}
         self.on_defined: Callable[[], None] = lambda: None
         """Called when a module has definitions."""
         self.on_applied: Callable[[], None] = lambda: None
@@ -55,13 +63,29 @@ class ModuleCrds:
         Modules that are not given are disabled: they will be newly enabled next time.
         """
         self._modules = {module.name: module for module in modules}
-        for of_modules in (self._applied, self._charts, self._names, self._told):
+        gone = [name for name in self._looked if name not in self._modules]
+        for name in gone:
+            self._share_anew(self._index.brought(name).items(), name)
+            self._leave_out(name, ())
+        self._index.forget(gone)
+        for of_modules in (self._applied, self._looked, self._charts, self._told):
             for name in of_modules.keys() - self._modules.keys():
                 del of_modules[name]
         # Which of a chart's charts count depends on its values, which may be large.
-        return await asyncio.to_thread(
-            lambda: [each.name for each in modules if not each.problem and self._may_be_due(each)]
-        )
+        return await asyncio.to_thread(self._due, [each for each in modules if not each.problem])
+
+    def _due(self, modules: Sequence[model.Module]) -> list[names.ModuleName]:
+        """Find what is due; all is looked at before anything is applied, as it may be of several modules."""
+        due = {module.name for module in modules if self._may_be_due(module)}
+        for module in modules:
+            if module.name in due:
+                self._may_look(module)
+        # What one module brings may concern others that had nothing to do.
+        due |= {each.name for each in modules if each.name not in self._applied and self._brings(each)}
+        return [module.name for module in modules if module.name in due]
+
+    def _brings(self, module: model.Module) -> bool:
+        return bool(self._index.brought(module.name))
 
     async def ensure(self, module: model.Module) -> None:
         """Apply the module's definitions, unless nothing changed since that was done.
@@ -83,9 +107,8 @@ class ModuleCrds:
     async def _ensure(self, module: model.Module) -> None:
         if not await asyncio.to_thread(self._is_due, module):
             return
-        await asyncio.to_thread(self._look_at_charts, module)
         # A file that changes while it is read is read again by the next run.
-        signature = await asyncio.to_thread(self._signature_now, module)
+        signature = await asyncio.to_thread(self._look, module)
         await self._install(module)
         if signature:
             self._applied[module.name] = signature
@@ -94,11 +117,7 @@ class ModuleCrds:
 
     def owners(self, crd: str) -> list[model.Module]:
         """Return the enabled modules that define this."""
-        return [
-            self._modules[name]
-            for name, known in self._names.items()
-            if crd in known and name in self._modules
-        ]
+        return [module for each in self._index.modules(crd) if (module := self._modules.get(each.name))]
 
     async def restore(self, module: model.Module) -> None:
         """Apply those of the module's definitions that are gone; raises what :meth:`ensure` raises."""
@@ -110,29 +129,159 @@ class ModuleCrds:
         self._applied.pop(module, None)
         self._known = None
 
-    async def _install(self, module: model.Module) -> None:
-        texts = await asyncio.to_thread(self._texts, module)
-        if not texts:
-            self._names.pop(module.name, None)
-            return
-        known = await self._what_is_applied()
-        found, doubts = await asyncio.to_thread(self._read, texts, known)
-        self._tell_once(module.name, doubts)
-        self._names[module.name] = frozenset(found)
-        self.on_defined()
-        for name, (crd, text) in found.items():
-            if crd is None:
-                continue
-            try:
-                changed = await self._installer.ensure(crd, text)
-            except errors.AddonOperatorError as error:
-                raise errors.ModuleError(module.name, f"{crd.source}: {error}") from error
-            self._written[name] = self._installer.digest(text)
-            if changed:
-                self._tell(events.Noted(f"CustomResourceDefinition {name} applied", module.name))
-                self.on_applied()
+    def _may_look(self, module: model.Module) -> None:
+        """Learn what the module brings, if that can be read."""
+        try:
+            if chart_cache.is_there(module):
+                self._look(module)
+        except Exception:  # noqa: BLE001 - the module's own task fails with it, and says so
+            self._looked.pop(module.name, None)
 
-    async def _what_is_applied(self) -> Mapping[str, str]:
+    def _look(self, module: model.Module) -> _Signature:
+        """Learn what the module brings, unless its files are as they were; returns what that depends on."""
+        self._look_at_charts(module)
+        signature = self._signature_now(module)
+        if self._looked.get(module.name, ((), []))[0] != signature or not self._index.knows(module.name):
+            before = self._index.brought(module.name)
+            self._looked[module.name] = signature, self._index.look(module)
+            self._share_anew(before.items() ^ self._index.brought(module.name).items(), module.name)
+        return signature
+
+    def _share_anew(self, definitions: Iterable[tuple[str, str]], module: names.ModuleName) -> None:
+        """Let modules look again that have other definitions of these names, which come with digests."""
+        for name, digest in definitions:
+            for other in self._index.modules(name):
+                if other.name != module and self._index.brought(other.name)[name] != digest:
+                    self._applied.pop(other.name, None)
+
+    async def _install(self, module: model.Module) -> None:
+        self._tell_once(module.name, self._looked[module.name][1])
+        brought = self._index.brought(module.name)
+        if not brought:
+            self._leave_out(module.name, ())
+            return
+        self.on_defined()
+        for name, digest in brought.items():
+            self._index.forgive(name, digest)
+        known = await self._what_is_applied()
+        unsettled = await asyncio.to_thread(self._unsettled, module, known)
+        own = await asyncio.to_thread(self._index.read, module.name, unsettled) if unsettled else {}
+        self._tell_once(module.name, [doubt for crd in own.values() for doubt in crd.doubts])
+        wanted = await asyncio.to_thread(self._index.joined, unsettled, own, module.name)
+        stays: list[str] = []
+        for name, made in wanted.items():
+            async with self._turns[name]:
+                try:
+                    await self._apply(module, made, known.get(name))
+                except crds.StillServedError as left:
+                    stays.append(_stays(name, known[name].module, left.versions))
+        said = await asyncio.to_thread(self._said, module, known)
+        self._leave_out(module.name, (*said, *stays))
+
+    def _unsettled(self, module: model.Module, known: Mapping[str, crds.Applied]) -> list[str]:
+        brought = self._index.brought(module.name)
+        return [name for name in brought if not self._is_settled(name, self._index.decide(name), known)]
+
+    def _is_settled(
+        self, name: str, decision: crd_claims.Decision, known: Mapping[str, crds.Applied]
+    ) -> bool:
+        """Say whether the cluster has the definition as decided, or it is not this operator's turn."""
+        live = known.get(name)
+        if live is None:
+            return False
+        if self._of_a_release(name, live) or self._may_be_of_another(live):
+            return True
+        owners = [each.name for each in self._index.modules(name)]
+        is_theirs = live.module in owners if live.module else not decision.others
+        return is_theirs and live == self._index.note(name, decision, live)._replace(module=live.module)
+
+    def _of_a_release(self, name: str, live: crds.Applied) -> names.ModuleName | None:
+        """Return the module among whose templates the definition is; those are Helm's."""
+        if not live.release:
+            return None
+        others = self._modules.keys() - {each.name for each in self._index.modules(name)}
+        return next((each for each in others if self._modules[each].release == live.release), None)
+
+    def _may_be_of_another(self, live: crds.Applied) -> bool:
+        """Say whether an enabled module applied it of which nothing is known yet, such as a chart."""
+        return live.module in self._modules and not self._index.knows(live.module)
+
+    async def _apply(
+        self,
+        module: model.Module,
+        made: tuple[crd_claims.Decision, crd_files.Crd],
+        live: crds.Applied | None,
+    ) -> None:
+        """Apply what counts; what the API server refuses of other modules gives way to the next."""
+        (decision, crd), winner = made, made[0].winner.module
+        if self._is_settled(crd.name, decision, self._written):
+            return
+        note = self._index.note(crd.name, decision, live)
+        try:
+            changed = await self._installer.ensure(crd, note, spares=self._spares(crd.name, decision, live))
+        except crds.StillServedError:
+            raise
+        except errors.AddonOperatorError as error:
+            failed = errors.ModuleError(module.name, f"{crd.source}: {error}")
+            if (rest := await self._without_refused(module, made, error)) is not None:
+                try:
+                    await self._apply(module, rest, live)
+                except crds.StillServedError:
+                    if winner == module.name:
+                        raise failed from error
+                    raise
+            elif live is None or winner == module.name:
+                raise failed from error
+            # Otherwise the kind is there, and the other module says what is wrong.
+            return
+        self._written[crd.name] = note
+        if changed:
+            self._tell(events.Noted(f"CustomResourceDefinition {crd.name} applied", module.name))
+            self.on_applied()
+
+    def _spares(self, name: str, decision: crd_claims.Decision, live: crds.Applied | None) -> bool:
+        """Say whether no served version may go: those of a module whose own definition is not applied."""
+        if live is None or live.module in ("", decision.winner.module):
+            return False
+        return bool(decision.refused) or live.module not in {each.name for each in self._index.modules(name)}
+
+    async def _without_refused(
+        self,
+        module: model.Module,
+        made: tuple[crd_claims.Decision, crd_files.Crd],
+        error: errors.AddonOperatorError,
+    ) -> tuple[crd_claims.Decision, crd_files.Crd] | None:
+        """Return what counts without what the API server refused; ``None`` if the module is to say it."""
+        if not (isinstance(error, api_errors.ApiError) and error.status in _REFUSED):
+            return None
+        (decision, _), name = made, made[1].name
+        self._index.refuse(name, decision)
+        if not decision.added and decision.winner.module == module.name:
+            self._share_anew([(name, decision.winner.digest)], module.name)
+            return None
+        if any(each.module == module.name for _, each in decision.added):
+            text = f"its versions of CustomResourceDefinition {name} are not served: {error}"
+            self._tell_once(module.name, [text])
+        found = (await asyncio.to_thread(self._index.joined, [name], {}, "")).get(name)
+        return None if found is None or found[0] == decision else found
+
+    def _said(self, module: model.Module, known: Mapping[str, crds.Applied]) -> list[str]:
+        of_releases = [
+            f"CustomResourceDefinition {name} is one of the objects of module {other}, and stays with Helm"
+            for name in self._index.brought(module.name)
+            if name in known and (other := self._of_a_release(name, known[name])) is not None
+        ]
+        return [*self._index.said(module.name), *of_releases]
+
+    def _leave_out(self, module: names.ModuleName, sentences: Sequence[str]) -> None:
+        """Say which definitions of the module are not in force, and when all are again."""
+        self._tell_once(module, sentences)
+        text = "; ".join(sentences)
+        if text != self._left_out.get(module, ""):
+            self._left_out[module] = text
+            self._tell(events.DefinitionsLeftOut(module, text))
+
+    async def _what_is_applied(self) -> Mapping[str, crds.Applied]:
         now = asyncio.get_running_loop().time()
         if self._known is None or now > self._known_until:
             self._written.clear()
@@ -148,48 +297,12 @@ class ModuleCrds:
                 self._tell(events.Warned(f"module {module}: {doubt}"))
         self._told[module] = before.union(doubts)
 
-    def _read(
-        self, texts: Sequence[tuple[str, str, bool]], known: Mapping[str, str]
-    ) -> tuple[dict[str, tuple[crd_files.Crd | None, str]], list[str]]:
-        """Read the definitions by their names, but not those that are applied already; and what is doubtful.
-
-        Of the module's own definitions the last counts, of those of charts the first.
-        """
-        found: dict[str, tuple[crd_files.Crd | None, str]] = {}
-        places: dict[str, str] = {}
-        doubts: list[str] = []
-        for source, text, is_own in texts:
-            for name, place, crd, part in self._definitions(source, text, known):
-                if name in found and not is_own:
-                    continue
-                if name in found:
-                    doubts.append(crd_files.defined_twice(name, place, places[name]))
-                found[name], places[name] = (crd, part), place
-                doubts += crd.doubts if crd is not None else ()
-        return found, doubts
-
-    def _definitions(
-        self, source: str, text: str, known: Mapping[str, str]
-    ) -> Iterator[tuple[str, str, crd_files.Crd | None, str]]:
-        """Yield name, place, definition and text of each; no definitions if all are applied already."""
-        outline = crd_files.outline(text) or {}
-        if outline and all(known.get(name) == self._installer.digest(part) for name, part in outline.items()):
-            yield from ((name, source, None, "") for name in outline)
-            return
-        for crd in crd_files.parse(text, source):
-            yield crd.name, source if outline else crd.source, crd, outline.get(crd.name, "")
-
-    def _texts(self, module: model.Module) -> list[tuple[str, str, bool]]:
-        """Return places and texts of all files that count, and whether they are the module's, which win."""
-        own = [
-            (str(path), module_files.read_text(path, crd_sources.MAX_FILE), is_own)
-            for path, is_own in self._sources.files(module)
-        ]
+    def _chart_of(self, module: model.Module) -> subcharts.Subchart | None:
+        """Read the module's chart if the charts within it bring definitions."""
         known = self._charts.get(module.name)
         if known is None or not self._sources.of_subcharts(module, known[1]):
-            return own
-        chart = crd_sources.chart_of(module)
-        return own + [(place, text, False) for place, text in self._sources.of_subcharts(module, chart)]
+            return None
+        return crd_sources.chart_of(module)
 
     def _look_at_charts(self, module: model.Module) -> None:
         """Learn what charts there are within the module's chart, if their files changed."""
@@ -245,3 +358,11 @@ def _state_of(path: str) -> tuple[str, int, int, int, int]:
     except OSError:
         return path, 0, 0, 0, 0
     return path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def _stays(name: str, module: str, versions: Sequence[str]) -> str:
+    return (
+        f"CustomResourceDefinition {name} stays as module {module} left it: it serves {', '.join(versions)}, "
+        f"which would go; to have it replaced, run 'kubectl annotate crd {name} {crds.APPLIED}-', and "
+        "restart the operator"
+    )

@@ -8,22 +8,25 @@ Source: "Upgrade existing objects to a new stored version" of the Kubernetes doc
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from addon_operator.aio import waiting
 from addon_operator.documents import own_manifests
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import discovery
-from addon_operator.modules import crd_changes, crd_files
+from addon_operator.modules import crd_changes, crd_claims, crd_files
 
 ESTABLISH_SECONDS: Final = 30.0
 """How long the API server may take until it serves a new definition."""
 _TRIES: Final = 5
-_APPLIED: Final = "addon-operator.io/applied"
+APPLIED: Final = "addon-operator.io/applied"
+"""Annotation: what was applied, at which generation, and whose definition it is."""
+_HELM_RELEASE: Final = "meta.helm.sh/release-name"
 _DIGEST_LENGTH: Final = 40
 _COLLECTION: Final = paths.of(crd_files.API_VERSION, crd_files.PLURAL)
 _POLLS: Final = waiting.Backoff(0.05, 1.0)
@@ -31,6 +34,27 @@ _POLLS: Final = waiting.Backoff(0.05, 1.0)
 
 class CrdError(api_errors.KubernetesError):
     """A definition was taken by the API server but is not served."""
+
+
+class StillServedError(CrdError):
+    """Applying the definition would end versions that it does not have and another module brought."""
+
+    def __init__(self, name: str, versions: tuple[str, ...]) -> None:
+        self.versions = versions
+        super().__init__(f"{name} serves {', '.join(versions)}")
+
+
+class Applied(NamedTuple):
+    """What the metadata of a live definition say."""
+
+    digest: str = ""
+    """Of what was applied; empty if that is not known, or somebody changed it since."""
+    module: str = ""
+    """Whose definition it is; empty if that is not known."""
+    release: str = ""
+    """The Helm release that has it as one of its objects."""
+    added: frozenset[str] = frozenset()
+    """What was added from others: ``module/version/digest``."""
 
 
 def path_of(name: str) -> str:
@@ -66,8 +90,8 @@ class CrdInstaller:
         self._labels = labels
         self._time = time
 
-    async def applied(self) -> dict[str, str]:
-        """Return the digest of what was applied, by name, for all definitions that nobody changed since.
+    async def applied(self) -> dict[str, Applied]:
+        """Return what is known of all definitions that the cluster has and that are not being deleted.
 
         One request for metadata alone; empty without the right to ask.
         """
@@ -82,14 +106,20 @@ class CrdInstaller:
         labels = "".join(f"{key}={value}," for key, value in sorted(self._labels.items()))
         return hashlib.sha256(f"{labels}\0{text}".encode()).hexdigest()[:_DIGEST_LENGTH]
 
-    async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
+    async def ensure(self, crd: crd_files.Crd, note: Applied | None = None, *, spares: bool = False) -> bool:
         """Apply the definition if the live one differs, and wait until it is served; whether it was written.
 
-        ``text`` is what :meth:`applied` will know of then.
+        ``note`` is what :meth:`applied` will know of then; versions that it says were added stay as they are
+        if the definition has them not. ``spares``: no version that is served may go, or
+        :class:`StillServedError` is raised.
         Raises :class:`CrdError` when the API server does not come to serve it, and what
         :class:`.KubeClient` raises when it refuses it.
         """
         live = await self._read(crd)
+        if live is not None and note is not None:
+            crd = _with_added(crd, live, note)
+        if spares and (gone := crd_changes.no_longer_served(crd, live)):
+            raise StillServedError(crd.name, gone)
         lost = crd_changes.lost_versions(crd, live)
         changed = await self._apply(crd, live, lost)
         await self._established(crd)
@@ -99,17 +129,19 @@ class CrdInstaller:
             await self._established(crd)
         if changed or lost:
             await self._discovered(crd)
-        if text:
-            await self._note(crd, self.digest(text))
+        if note is not None:
+            await self._note(crd, note)
         return changed or bool(lost)
 
-    async def _note(self, crd: crd_files.Crd, digest: str) -> None:
+    async def _note(self, crd: crd_files.Crd, note: Applied) -> None:
         """Note down what was applied, with the generation, which a change by somebody else would raise."""
         live = await self._read(crd) or {}
-        if dict(filter(None, [_noted(live)])).get(crd.name) == digest:
+        noted = dict(filter(None, [_noted(live)])).get(crd.name, Applied())
+        if noted._replace(release=note.release) == note:
             return
         generation = live.get("metadata", {}).get("generation", 0)
-        annotations = {_APPLIED: f"{digest}.{generation}"}
+        whose = "+".join((note.module, *sorted(note.added)))
+        annotations = {APPLIED: f"{note.digest}.{generation}.{whose}".rstrip(".")}
         with contextlib.suppress(api_errors.NotFound):
             await self._kube.patch(path_of(crd.name), {"metadata": {"annotations": annotations}})
 
@@ -193,12 +225,25 @@ class CrdInstaller:
             return
 
 
-def _noted(found: client.Object) -> tuple[str, str] | None:
+def _with_added(crd: crd_files.Crd, live: client.Object, note: Applied) -> crd_files.Crd:
+    """Return the definition with those versions of the live one that it has not and that stay."""
+    there = dataclasses.replace(crd, spec=live.get("spec") or {})
+    served = crd_changes.served_versions(crd)
+    stay = sorted({each.split("/")[1] for each in note.added}.difference(served))
+    return crd_claims.joined(crd, [(version, there) for version in stay if version in there.versions])
+
+
+def _noted(found: client.Object) -> tuple[str, Applied] | None:
     metadata = found.get("metadata") or {}
-    digest, _, generation = (metadata.get("annotations") or {}).get(_APPLIED, "").partition(".")
-    if not digest or generation != str(metadata.get("generation")) or "deletionTimestamp" in metadata:
+    if "name" not in metadata or "deletionTimestamp" in metadata:
         return None
-    return metadata["name"], digest
+    annotations = metadata.get("annotations") or {}
+    digest, _, rest = str(annotations.get(APPLIED) or "").partition(".")
+    generation, _, whose = rest.partition(".")
+    module, *added = whose.split("+")
+    is_current = generation == str(metadata.get("generation"))
+    release = str(annotations.get(_HELM_RELEASE) or "")
+    return metadata["name"], Applied(digest if is_current else "", module, release, frozenset(added))
 
 
 def _metadata(wanted: Mapping[str, Any]) -> dict[str, Any]:

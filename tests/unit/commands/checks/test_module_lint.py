@@ -7,6 +7,7 @@ import pytest
 from click import testing
 
 from addon_operator.cli import main
+from tests.unit.engine.modules import crd_bench
 
 CHART = "apiVersion: v2\nname: upstream\nversion: 1.0.0\n"
 
@@ -201,3 +202,19 @@ def test_fields_of_definitions_that_the_api_drops_are_found(tmp_path: pathlib.Pa
         "openAPIV3Schema.deprecated: apiextensions.k8s.io/v1 has no such field, and it is left out" in dropped
     )
     assert f"b.yaml, document 1: doors.example.com is defined by {directory}/a.yaml" in twice
+
+
+def test_a_definition_that_another_module_has_newer_is_a_warning(tmp_path: pathlib.Path) -> None:
+    for name, versions in (("010-old", "{name: v1}"), ("020-new", "{name: v1}, {name: v2}")):
+        inner = chart(tmp_path / name) / "charts" / "sub"
+        (inner / "crds").mkdir(parents=True)
+        (inner / "Chart.yaml").write_text(CHART.replace("upstream", "sub"))
+        crds = inner / "crds"
+        (crds / "a.yaml").write_text(crd_bench.CRD.replace("{name: v1}", versions) % "a")
+    for parts in ([tmp_path], [tmp_path / "010-old", tmp_path / "020-new"]):
+        arguments = ["module", "lint", *map(str, parts), "-o", "json"]
+        ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+        [found] = json.loads(ran.stdout)
+        assert (ran.return_value, found["level"], found["subject"]) == (0, "warning", "old")
+        assert "a.example.com is that of module new, not this module's" in found["problem"]
+    assert lint(tmp_path / "010-old") == (0, [])

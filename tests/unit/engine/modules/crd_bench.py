@@ -9,6 +9,7 @@ from addon_operator.engine.modules import crd_sources, module_crds
 from addon_operator.helm.charts import chart_cache
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
+from addon_operator.kube.client import api_errors, paths
 from addon_operator.kube.objects import crds
 from addon_operator.modules import crd_files, model
 
@@ -26,18 +27,34 @@ class Cluster:
         self.asked: list[str] = []
         self.written: list[tuple[str, str]] = []
         self.refuses = ""
-        self.there: dict[str, str] = {}
+        self.invalid: tuple[str, ...] = ()
+        """Versions that the API server does not take."""
+        self.left_out: dict[str, str] = {}
+        self.there: dict[str, crds.Applied] = {}
+        self.served: dict[str, tuple[str, ...]] = {}
+        """By name."""
         self.lists = 0
         self.warned: list[str] = []
 
-    async def ensure(self, crd: crd_files.Crd, text: str = "") -> bool:
+    async def ensure(self, crd: crd_files.Crd, note: crds.Applied, *, spares: bool = False) -> bool:
+        served = tuple(api.rpartition("/")[2] for api in crd.apis)
+        before = self.served.get(crd.name, ())
+        stay = {each.split("/")[1] for each in note.added}.difference(served)
+        served += tuple(version for version in before if version in stay)
+        gone = tuple(version for version in before if version not in served)
+        if spares and gone:
+            raise crds.StillServedError(crd.name, gone)
         self.asked.append(crd.name)
         if crd.name == self.refuses:
             raise errors.AddonOperatorError("no right")
-        self.there[crd.name] = self.digest(text)
+        if any(version in self.invalid for version in served):
+            target = paths.Target("PATCH", "/apis/x")
+            raise api_errors.Invalid(target, 422, "Invalid", "not structural")
+        self.there[crd.name] = note
+        self.served[crd.name] = served
         return crd.name.startswith("new")
 
-    async def applied(self) -> Mapping[str, str]:
+    async def applied(self) -> Mapping[str, crds.Applied]:
         self.lists += 1
         return dict(self.there)
 
@@ -47,6 +64,9 @@ class Cluster:
     def tell(self, event: events.Event) -> None:
         if isinstance(event, events.Warned):
             self.warned.append(event.text)
+            return
+        if isinstance(event, events.DefinitionsLeftOut):
+            self.left_out[event.module] = event.text
             return
         assert isinstance(event, events.Noted)
         self.written.append((event.module, event.text.split()[1]))

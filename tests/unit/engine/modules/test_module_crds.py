@@ -106,7 +106,7 @@ async def test_of_two_files_with_one_definition_the_later_counts_and_that_is_sai
     bench.write("a.yaml", CRD % "b" + "# first\n")
     bench.write("b.yaml", CRD % "b" + "# second\n")
     await bench.definitions.ensure(bench.module)
-    assert "# second" in bench.cluster.there["b.example.com"]
+    assert "# second" in bench.cluster.there["b.example.com"].digest
     assert bench.cluster.asked == ["b.example.com"]
     said = f"{bench.crds}/b.yaml: b.example.com is defined by {bench.crds}/a.yaml, too; this one counts"
     assert [said in warning for warning in bench.cluster.warned] == [True]
@@ -218,7 +218,7 @@ async def test_definitions_of_packed_charts_are_applied_and_those_of_the_module_
             packed.addfile(member, io.BytesIO(text.encode()))
     bench.write("own.yaml", CRD % "packed" + "# own\n")
     assert await applied_by(bench) == ["packed", "inner"]
-    assert "own" in bench.cluster.there["packed.example.com"]
+    assert "own" in bench.cluster.there["packed.example.com"].digest
 
 
 async def test_a_chart_within_the_chart_that_cannot_be_read_is_an_error_of_the_module(bench: Bench) -> None:

@@ -172,11 +172,11 @@ async def test_objects_leave_a_stored_version_before_it_is_dropped(
 COLLECTION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def noted(digest: str, generation: int = 3) -> dict[str, Any]:
+def noted(digest: str, generation: int = 3, module: str = "") -> dict[str, Any]:
     found = live(crd())
     found["metadata"] |= {
         "generation": generation,
-        "annotations": {"addon-operator.io/applied": f"{digest}.3"},
+        "annotations": {"addon-operator.io/applied": f"{digest}.3{module}"},
     }
     return found
 
@@ -188,17 +188,52 @@ async def test_what_was_applied_is_noted_down_with_its_generation(
     found["metadata"]["generation"] = 3
     server.on("GET", PATH, found)
     server.on("PATCH", PATH, found)
-    assert not await installer.ensure(crd(), "text")
+    assert not await installer.ensure(crd(), crds.Applied("abc", "web"))
     [patched] = [asked for asked in server.asked if asked.method == "PATCH"]
-    note = f"{installer.digest('text')}.3"
-    assert patched.body == {"metadata": {"annotations": {"addon-operator.io/applied": note}}}
+    assert patched.body == {"metadata": {"annotations": {"addon-operator.io/applied": "abc.3.web"}}}
 
 
 async def test_what_is_noted_down_already_is_not_written_again(
     server: api_server.ApiServer, installer: crds.CrdInstaller
 ) -> None:
-    server.on("GET", PATH, noted(installer.digest("text")))
-    assert not await installer.ensure(crd(), "text")
+    server.on("GET", PATH, noted("abc", module=".web"))
+    assert not await installer.ensure(crd(), crds.Applied("abc", "web"))
+    assert writes(server) == []
+
+
+async def test_the_module_and_the_release_of_a_definition_are_known_too(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    found = noted("abc", module=".web.v2")
+    found["metadata"]["annotations"]["meta.helm.sh/release-name"] = "db"
+    server.on("GET", COLLECTION, {"items": [found]})
+    assert await installer.applied() == {NAME: crds.Applied("abc", "web.v2", "db")}
+
+
+async def test_versions_that_were_added_stay_as_they_are_and_are_noted(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    added = frozenset({"db/v1alpha1/123", "db/gone/123"})
+    kept: Any = {**OLD, "storage": False, "schema": {"openAPIV3Schema": {"type": "object", "x": 1}}}
+    found = live(crd(VERSION, kept)) | {}
+    found["metadata"] |= {"generation": 3}
+    server.on("GET", PATH, found)
+    server.on("PATCH", PATH, found)
+    assert not await installer.ensure(crd(), crds.Applied("abc", "web", added=added))
+    [patched] = [asked for asked in server.asked if asked.method == "PATCH"]
+    note = "abc.3.web+db/gone/123+db/v1alpha1/123"
+    assert patched.body == {"metadata": {"annotations": {"addon-operator.io/applied": note}}}
+    server.on("GET", COLLECTION, {"items": [noted("abc", module=".web+db/gone/123+db/v1alpha1/123")]})
+    assert await installer.applied() == {NAME: crds.Applied("abc", "web", added=added)}
+
+
+async def test_what_another_module_left_is_not_replaced_if_versions_would_go(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, live(crd(VERSION, OLD)))
+    with pytest.raises(crds.StillServedError) as caught:
+        await installer.ensure(crd(), spares=True)
+    assert caught.value.versions == ("v1alpha1",)
     assert writes(server) == []
 
 
@@ -206,7 +241,7 @@ async def test_one_list_tells_what_was_applied_and_not_changed_since(
     server: api_server.ApiServer, installer: crds.CrdInstaller
 ) -> None:
     server.on("GET", COLLECTION, {"items": [noted("abc"), {"metadata": {"name": "other"}}]})
-    assert await installer.applied() == {NAME: "abc"}
+    assert await installer.applied() == {NAME: crds.Applied("abc"), "other": crds.Applied()}
 
 
 async def test_a_definition_that_somebody_changed_or_deletes_counts_as_not_applied(
@@ -215,7 +250,7 @@ async def test_a_definition_that_somebody_changed_or_deletes_counts_as_not_appli
     going = noted("abc")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     server.on("GET", COLLECTION, {"items": [noted("abc", generation=4)]}, {"items": [going]})
-    assert await installer.applied() == {}
+    assert await installer.applied() == {NAME: crds.Applied()}
     assert await installer.applied() == {}
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import pathlib
 import subprocess
+import time
 from typing import Final
 
 import pytest
@@ -12,7 +13,7 @@ from addon_operator.documents import yaml_reading
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types
 from addon_operator.modules import release
-from tests.integration import counted_helm
+from tests.integration import counted_helm, definitions
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
@@ -46,6 +47,34 @@ metadata:
   annotations: {helm.sh/hook: "EVENT"}
 data: {image: app}
 """
+
+
+BY_CHANCE: Final = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: by-chance}
+data:
+  config: {{ printf "size=%v password=%s" .Values.web.size (randAlphaNum 20) | b64enc }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: by-chance
+  annotations: {rolled-at: {{ now | date "2006-01-02T15:04:05Z07:00" | quote }}}
+data:
+  things: {{ .Capabilities.APIVersions.Has "SERVED" | quote }}
+  monitor: {{ .Capabilities.APIVersions.Has "ANOTHER" | ternary "" "" | quote }}
+"""
+
+
+def define(site: Site, group: str) -> None:
+    site.kubectl("apply", "-f", "-", given=definitions.things(group))
+    site.kubectl("wait", "--for=condition=Established", f"crd/things.{group}", "--timeout=30s")
+    for _ in range(100):
+        if f"{group}/v1" in site.kubectl("api-versions").split():
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{group} is not served")
 
 
 def password(site: Site) -> str:
@@ -89,6 +118,31 @@ async def test_a_chart_that_demands_a_value_at_the_upgrade_is_installed_and_says
         assert (await manager.ensure(site.asked())).action is SKIPPED
         assert (await manager.ensure(site.asked(password="known"))).action is UPGRADED
     assert site.get("configmap", "demanded")["data"] == {"password": "known"}
+
+
+@ANY_HELM
+async def test_random_values_and_times_make_no_revision_until_something_else_changes(helm_site: Site) -> None:
+    site = helm_site
+    group = f"{site.namespace}.example.com"
+    site.write(
+        "templates/by-chance.yaml",
+        BY_CHANCE.replace("SERVED", f"{group}/v1").replace("ANOTHER", f"other.{group}/v1"),
+    )
+    async with site.manager() as manager:
+        assert (await manager.ensure(site.asked(1))).action is INSTALLED
+        made = site.get("secret", "by-chance")["data"]
+        assert (await manager.ensure(site.asked(1, unused="x"))).by is MANIFEST
+    define(site, f"other.{group}")
+    async with site.manager() as restarted:
+        assert (await restarted.preview(site.asked(1))).action is release_types.PlannedAction.NOTHING
+        assert (await restarted.ensure(site.asked(1))).by is MANIFEST
+        assert site.get("secret", "by-chance")["data"] == made
+        assert (await restarted.ensure(site.asked(2))).action is UPGRADED
+        assert (await restarted.ensure(site.asked(2, unused="x"))).by is MANIFEST
+    define(site, group)
+    async with site.manager() as restarted:
+        assert (await restarted.ensure(site.asked(2))).action is UPGRADED
+    assert site.get("configmap", "by-chance")["data"]["things"] == "true"
 
 
 @ANY_HELM

@@ -8,10 +8,9 @@ import contextlib
 import dataclasses
 import enum
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-import ahocorasick_rs
 import yaml
 
 from addon_operator.documents import json_documents, text_diff, yaml_loader, yaml_writing
@@ -27,9 +26,6 @@ _HIDDEN_BEFORE: Final = "*** (before)"
 _HIDDEN_AFTER: Final = "*** (after)"
 _HOOK: Final = "helm.sh/hook"
 _TEST_EVENTS: Final = frozenset({"test", "test-success", "test-failure"})
-_A_NAME: Final = b"*"
-"""Stands for a name that is another one in each render."""
-_ANY_TEXT: Final = "surrogatepass"
 
 Object: TypeAlias = dict[str, Any]
 Redact: TypeAlias = Callable[[str], str]
@@ -128,30 +124,9 @@ def _source(text: str) -> str:
     return match["path"] if match else "a document without a kind"
 
 
-def fingerprint(documents: Sequence[ManifestDocument], changing: Collection[str] = ()) -> bytes:
-    """Return a digest that is equal for manifests that ask for the same.
-
-    ``changing`` are names of Helm's hooks that are other ones in each render (:func:`changing_names`): they
-    make no difference where hooks use them.
-    """
-    kept = without_tests(documents)
-    if changing:
-        longest = ahocorasick_rs.MatchKind.LeftmostLongest
-        found = ahocorasick_rs.BytesAhoCorasick(
-            sorted(name.encode(errors=_ANY_TEXT) for name in changing), matchkind=longest
-        )
-        kept = tuple(_unnamed(document, found) for document in kept)
-    return b"\n".join(sorted(map(_canonical, kept)))
-
-
-def changing_names(one: Sequence[ManifestDocument], other: Sequence[ManifestDocument]) -> frozenset[str]:
-    """Return the names that Helm's hooks have in only one of two renders of the same: they are random."""
-    return _hook_names(one) ^ _hook_names(other)
-
-
-def may_have_hooks(manifest: str) -> bool:
-    """Say whether hooks of Helm may be among the documents."""
-    return _HOOK in manifest
+def fingerprint(documents: Sequence[ManifestDocument]) -> bytes:
+    """Return a digest that is equal for manifests that ask for the same."""
+    return b"\n".join(sorted(map(_canonical, without_tests(documents))))
 
 
 def without_tests(documents: Iterable[ManifestDocument]) -> tuple[ManifestDocument, ...]:
@@ -164,36 +139,11 @@ def _is_test(document: ManifestDocument) -> bool:
     return bool(events) and events <= _TEST_EVENTS
 
 
-def _hook_names(documents: Iterable[ManifestDocument]) -> frozenset[str]:
-    hooks = (document.key.name for document in without_tests(documents) if _hook_events(document))
-    return frozenset(hooks) - {""}
-
-
 def _hook_events(document: ManifestDocument) -> frozenset[str]:
     metadata = (document.body or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     events = annotations.get(_HOOK) if isinstance(annotations, dict) else None
     return frozenset(event.strip() for event in events.split(",")) if isinstance(events, str) else frozenset()
-
-
-def _unnamed(document: ManifestDocument, names: ahocorasick_rs.BytesAhoCorasick) -> ManifestDocument:
-    if not _hook_events(document):
-        return document
-    return dataclasses.replace(document, body=_replaced(document.body, names))
-
-
-def _replaced(value: Any, names: ahocorasick_rs.BytesAhoCorasick) -> Any:  # noqa: ANN401  # JSON
-    if isinstance(value, dict):
-        return {key: _replaced(item, names) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_replaced(item, names) for item in value]
-    if not isinstance(value, str):
-        return value
-    text, found, at = value.encode(errors=_ANY_TEXT), [], 0
-    for _, begin, end in names.find_matches_as_indexes(text):
-        found += [text[at:begin], _A_NAME]
-        at = end
-    return b"".join([*found, text[at:]]).decode(errors=_ANY_TEXT)
 
 
 def _canonical(document: ManifestDocument) -> bytes:
@@ -203,31 +153,22 @@ def _canonical(document: ManifestDocument) -> bytes:
     return document.text.encode(errors="replace")
 
 
-def same(
-    applied: Sequence[ManifestDocument],
-    rendered: Sequence[ManifestDocument],
-    *,
-    extra_labels: Mapping[str, str],
-    namespace: str = "",
-) -> bool:
-    """Say whether two manifests ask for the same objects, whatever their order, layout and comments.
-
-    ``extra_labels`` are those that another operator puts on each object after rendering: they make no
-    difference. An object that names no namespace is the same as one that names ``namespace``.
-    """
-    return _comparable(applied, extra_labels, namespace) == _comparable(rendered, extra_labels, namespace)
-
-
-def _comparable(
+def unlabelled(
     documents: Iterable[ManifestDocument], extra_labels: Mapping[str, str], namespace: str
-) -> bytes:
-    return fingerprint([_without(document, extra_labels, namespace) for document in documents])
+) -> tuple[ManifestDocument, ...]:
+    """Return documents without what makes no difference between operators.
+
+    ``extra_labels`` are those that another operator puts on each object after rendering. An object that names
+    no namespace is the same as one that names ``namespace``.
+    """
+    return tuple(_without(document, extra_labels, namespace) for document in documents)
 
 
 def _without(document: ManifestDocument, extra_labels: Mapping[str, str], namespace: str) -> ManifestDocument:
     if document.body is None:
         return document
-    return dataclasses.replace(document, body=_body_without(document.body, extra_labels, namespace))
+    body = _body_without(document.body, extra_labels, namespace)
+    return dataclasses.replace(document, key=_key(body, document.text), body=body)
 
 
 def _body_without(body: Object, extra_labels: Mapping[str, str], namespace: str) -> Object:

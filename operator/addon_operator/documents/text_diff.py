@@ -22,7 +22,7 @@ class _Matcher(difflib.SequenceMatcher[str]):
 
     def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
         super().__init__(None, (), (), autojunk=False)
-        self._differing = _opcodes(before, after)
+        self._differing = opcodes(before, after)
 
     def get_opcodes(self) -> list[Opcode]:  # type: ignore[override]  # a tuple of its own there
         return self._differing
@@ -53,7 +53,8 @@ def _range(first: int, last: int) -> str:
     return f"{first + 1 if length else first},{length}"
 
 
-def _opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+    """Return how one sequence of lines becomes the other, as :mod:`difflib` says it; equal parts are long."""
     shortest = min(len(before), len(after))
     begin = next((at for at in range(shortest) if before[at] != after[at]), shortest)
     rest = range(1, shortest - begin + 1)

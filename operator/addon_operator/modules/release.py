@@ -143,8 +143,8 @@ class ReleaseState:
     manifest: Checksum | None = None
     """Of the rendered manifest; ``None`` as long as it is not rendered."""
     applied: bool = False
-    """Whether the rendered manifest is that of the last revision, as its record shows: asked only for a
-    revision that carries no checksums of ours."""
+    """Whether the rendered manifest is that of the last revision, as its record shows: asked only if
+    checksums of ours do not show it, or a chart may render to something else each time."""
 
     @property
     def known(self) -> Rendered | None:
@@ -217,7 +217,8 @@ def _before_render(state: ReleaseState, revision: Revision) -> Skip | Render:
 
 def _after_render(state: ReleaseState, revision: Revision, manifest: Checksum) -> Skip | Upgrade:
     cause = _cause_whatever_the_inputs(state, revision)
-    if cause is None and state.known is not None and state.known.manifest != manifest:
+    is_other = state.known is not None and state.known.manifest != manifest and not state.applied
+    if cause is None and is_other:
         cause = _changed_input(state) or "the rendered manifest changed"
     if cause is None:
         return Skip(SkippedBy.MANIFEST, f"the manifest is that of revision {revision.number}")

@@ -28,9 +28,11 @@ def keys(manifest: str) -> list[str]:
 
 
 def same(applied: str, rendered: str) -> bool:
-    return manifest_diff.same(
-        manifest_diff.parse(applied), manifest_diff.parse(rendered), extra_labels=HERITAGE, namespace="addons"
+    before, after = (
+        manifest_diff.unlabelled(manifest_diff.parse(each), HERITAGE, "addons")
+        for each in (applied, rendered)
     )
+    return manifest_diff.fingerprint(before) == manifest_diff.fingerprint(after)
 
 
 def diff(before: str, after: str) -> tuple[manifest_diff.ManifestChange, ...]:

@@ -209,7 +209,7 @@ class _ValuesCheck:
         for violation in made.section_violations(module):
             reported.add(violation.path)
             # Whoever switches the module on can still add the key.
-            level = Level.WARNING if is_off and violation.is_left_out else Level.ERROR
+            level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
             self._add(level, subject, violation)
         present = made.frozen(module)
         for violation in present.values_violations(present.present):

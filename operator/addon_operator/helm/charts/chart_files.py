@@ -53,16 +53,20 @@ class Mention(enum.Flag):
     """Templates within the values."""
     VARIATION = enum.auto()
     """What differs from render to render: random values, the time, and whether it is the first install."""
+    TIME = enum.auto()
+    """The time."""
     ENABLED_MODULES = enum.auto()
     """Which modules are enabled."""
     ALL_APIS = enum.auto()
     """The list of the cluster's APIs, not only whether those are there that the templates name."""
 
 
-_VARYING: Final = (
-    rb"rand\w+|shuffle|uuidv4|gen(?:PrivateKey|CA|CAWithKey|SelfSignedCert\w*|SignedCert\w*)|htpasswd|bcrypt|"
-    rb"encryptAES|now|ago|(?:html)?[dD]ate(?:InZone|_in_zone)?|IsInstall|IsUpgrade|Revision"
+_TIMES: Final = rb"now|ago|(?:html)?[dD]ate(?:InZone|_in_zone)?"
+_RANDOM: Final = (
+    rb"rand[A-Z]\w+|uuidv4|gen(?:PrivateKey|CA|CAWithKey|SelfSignedCert\w*|SignedCert\w*)|htpasswd|bcrypt|"
+    rb"encryptAES"
 )
+_OTHERS: Final = rb"shuffle|IsInstall|IsUpgrade|Revision"
 # RE2 searches in linear time, and lets other threads run meanwhile: charts and values are anybody's.
 _WORDS: Final = {
     Mention.CAPABILITIES: (b"Capabilities", re2.compile(rb"\bCapabilities\b")),
@@ -70,7 +74,14 @@ _WORDS: Final = {
     Mention.FILES: (b"Files", re2.compile(rb"\bFiles\b")),
     Mention.TPL: (b"tpl", re2.compile(rb"\btpl\b")),
     Mention.ENABLED_MODULES: (b"enabledModules", re2.compile(rb"\benabledModules\b")),
-    Mention.VARIATION: (b"{{", re2.compile(rb"\{\{[^}]*?\b(?:" + _VARYING + rb")\b")),
+    Mention.VARIATION: (
+        b"{{",
+        re2.compile(
+            # Only words that are in no other text are looked for beyond a brace within an action.
+            rb"\b(?:" + _RANDOM + rb")\b|\{\{[^}]*?\b(?:" + _TIMES + rb"|" + _OTHERS + rb")\b"
+        ),
+    ),
+    Mention.TIME: (b"{{", re2.compile(rb"\{\{[^}]*?\b(?:" + _TIMES + rb")\b")),
 }
 """What is found in no time if it is not there, and what it has to be."""
 _SPACE: Final = rb"[ \t\n\r\f\v]*"

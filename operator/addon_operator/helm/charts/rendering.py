@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from typing import Final
 
-from addon_operator.documents import manifest_diff
+from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import command, helm_errors, messages, verbs
 from addon_operator.helm.charts import chart, chart_files, inputs
 from addon_operator.helm.releases import release_types
@@ -19,6 +19,8 @@ from addon_operator.modules import release
 
 _POLLS: Final = 20
 _POLL_SECONDS: Final = 0.25
+_ANOTHER_SECOND: Final = 1.05
+"""After so many seconds each time is another one, if it has its seconds."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,9 +39,14 @@ class Inputs:
     checksum: release.Checksum
 
     @property
-    def varies(self) -> bool:
-        """Whether the chart may render to something else after a call of Helm than before it."""
-        return bool(self.mentions & (chart_files.Mention.LOOKUP | chart_files.Mention.VARIATION))
+    def looks_up(self) -> bool:
+        """Whether the chart may find other objects after a call of Helm than before it."""
+        return bool(self.mentions & chart_files.Mention.LOOKUP)
+
+    @property
+    def is_by_chance(self) -> bool:
+        """Whether the chart may render to something else each time, or after the first install."""
+        return bool(self.mentions & chart_files.Mention.VARIATION)
 
     def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
         """Return what is saved with a revision of that manifest."""
@@ -125,28 +132,26 @@ class ChartRenderer:
             rendered = await render(with_lookup=False)
         return rendered.decode(errors="replace")
 
-    async def checksum(
-        self, request: release_types.ReleaseRequest, given: Inputs, files: verbs.Files, manifest: str
-    ) -> release.Checksum:
-        """Return the checksum of what the chart rendered to.
+    async def again(self, request: release_types.ReleaseRequest, given: Inputs, files: verbs.Files) -> str:
+        """Render as :meth:`render` once more, at another time; raises :class:`.HelmError`.
 
-        It is rendered once more if names of Helm's hooks may be random; raises :class:`.HelmError`.
+        Where the two differ, another render makes no difference: see :mod:`.varying_parts`.
         """
-        again = None
-        if given.mentions & chart_files.Mention.VARIATION and manifest_diff.may_have_hooks(manifest):
-            again = await self.render(request, given, files)
-        return await asyncio.to_thread(manifest_checksum, manifest, again)
+        if given.mentions & chart_files.Mention.TIME:
+            await asyncio.sleep(_ANOTHER_SECOND)
+        return await self.render(request, given, files)
 
 
 def manifest_checksum(manifest: str, again: str | None = None) -> release.Checksum:
     """Return the checksum of a manifest's documents; their order, layout and comments make no difference.
 
     Helm 3 and 4 do not write the same layout, and a change of Helm alone must not make a revision.
-    ``again`` is another render of the same: a hook's name that is another one in each makes no difference.
+    ``again`` is another render of the same: what is another one in each makes no difference.
     """
     documents = manifest_diff.parse(manifest)
-    changing = manifest_diff.changing_names(documents, manifest_diff.parse(again)) if again else frozenset()
-    return chart_files.checksum(manifest_diff.fingerprint(documents, changing))
+    if again is not None:
+        documents = varying_parts.steady(documents, manifest_diff.parse(again))
+    return chart_files.checksum(manifest_diff.fingerprint(documents))
 
 
 def _values_of(

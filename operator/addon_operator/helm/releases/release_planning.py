@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
-from addon_operator.documents import manifest_diff
+from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import command, helm_errors, verbs
 from addon_operator.helm.charts import rendering
 from addon_operator.helm.releases import live_objects, release_records, release_types
@@ -129,31 +129,68 @@ class ReleasePlanner:
                 return
             await request.before_change()
             with watch.measured(release_types.Operation.TEMPLATE):
-                manifest = await self.renderer.render(request, given, files)
-                checksum = await self.renderer.checksum(request, given, files, manifest)
-                applied = not self.foreign(request, record) and await self._is_applied(record, manifest)
+                manifest, checksum, applied = await self._compared(request, given, files, record)
             decision = release.decide(dataclasses.replace(state, manifest=checksum, applied=applied))
             if isinstance(decision, release.Render):
                 raise TypeError("what is rendered is to be rendered")
             yield ReleasePlan(decision, record, given, files, manifest, given.rendered_to(checksum))
 
-    async def _is_applied(self, record: release_records.Record | None, manifest: str) -> bool:
-        """Return whether a revision that carries no checksums of ours asks for the same as the manifest."""
-        if record is None or record.revision.status != release.DEPLOYED:
-            return False
-        if self.records.rendered(record) or record.revision.saved:
-            return False
-        try:
-            applied = await self.records.manifest(record, with_hooks=True)
-        except helm_errors.ReleaseRecordError:
-            return False
-        namespace = self.helm.places.of(record.revision.release).namespace
-        return await asyncio.to_thread(self._same, applied, manifest, namespace)
+    async def _compared(
+        self,
+        request: release_types.ReleaseRequest,
+        given: rendering.Inputs,
+        files: verbs.Files,
+        record: release_records.Record | None,
+    ) -> tuple[str, release.Checksum, bool]:
+        """Return the manifest, its checksum, and whether the last revision asks for the same by its record.
 
-    def _same(self, applied: str, rendered: str, namespace: str) -> bool:
-        return manifest_diff.same(
-            manifest_diff.parse(applied),
-            manifest_diff.parse(rendered),
-            extra_labels=self.options.go_operator_labels,
-            namespace=namespace,
+        A chart may render to something else each time. Only if it does, another render shows what that is.
+        """
+        manifest = await self.renderer.render(request, given, files)
+        checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest)
+        known = self._known(record)
+        if known is not None and known.manifest == checksum:
+            return manifest, checksum, False
+        applied = None
+        if known is None or given.is_by_chance:
+            applied = await self._applied_manifest(request, record)
+        if await self._is_same(request, applied, manifest, manifest):
+            return manifest, checksum, True
+        if not given.is_by_chance:
+            return manifest, checksum, False
+        again = await self.renderer.again(request, given, files)
+        checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest, again)
+        if known is not None and known.manifest == checksum:
+            return manifest, checksum, False
+        return manifest, checksum, await self._is_same(request, applied, manifest, again)
+
+    def _known(self, record: release_records.Record | None) -> release.Rendered | None:
+        return self.records.rendered(record) or record.revision.saved if record else None
+
+    async def _applied_manifest(
+        self, request: release_types.ReleaseRequest, record: release_records.Record | None
+    ) -> str | None:
+        """Return what the last revision applied, if that worked and the release is an operator's."""
+        if record is None or record.revision.status != release.DEPLOYED or self.foreign(request, record):
+            return None
+        try:
+            return await self.records.manifest(record, with_hooks=True)
+        except helm_errors.ReleaseRecordError:
+            return None
+
+    async def _is_same(
+        self, request: release_types.ReleaseRequest, applied: str | None, rendered: str, again: str
+    ) -> bool:
+        if applied is None:
+            return False
+        namespace = self.helm.places.of(request.module).namespace
+        return await asyncio.to_thread(self._same, applied, rendered, again, namespace)
+
+    def _same(self, applied: str, rendered: str, again: str, namespace: str) -> bool:
+        labels = self.options.go_operator_labels
+        return varying_parts.same(
+            *(
+                manifest_diff.unlabelled(manifest_diff.parse(each), labels, namespace)
+                for each in (applied, rendered, again)
+            )
         )

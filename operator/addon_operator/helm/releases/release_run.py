@@ -90,7 +90,7 @@ class ReleaseRun:
             labels = {**places_of_hooks, **plan.rendered.labels(before.number + 1)}
         await self._call(plan, labels, validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
-        rendered = None if plan.given.varies else plan.rendered
+        rendered = None if plan.given.looks_up else plan.rendered
         await self._save(await self._as_seen_now(plan, rendered or await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.UPGRADED, decision.reason)
 
@@ -189,18 +189,19 @@ class ReleaseRun:
         rendered once more.
         """
         given = plan.given
-        if not given.varies:
-            with contextlib.suppress(helm_errors.ReleaseRecordError):
-                return given.rendered_to(await self._checksum_of_record())
+        try:
+            applied = await self._checksum_of_record()
+        except helm_errors.ReleaseRecordError:
+            applied = None
+        if applied and not (given.looks_up or given.is_by_chance):
+            return given.rendered_to(applied)
         try:
             with self._watch.measured(release_types.Operation.TEMPLATE):
-                manifest = await self._renderer.render(self._request, given, plan.files)
-                checksum = await self._renderer.checksum(self._request, given, plan.files, manifest)
-                return given.rendered_to(checksum)
+                return given.rendered_to(await self._checksum(plan, given, applied))
         except helm_errors.HelmError as error:
             text = f"the release is installed, but an upgrade of it would fail: {error.message}"
             self._helm.warn(self._request.module, text)
-            return given.rendered_to(await self._checksum_of_record())
+            return given.rendered_to(applied or await self._checksum_of_record())
 
     async def _as_seen_now(
         self, plan: release_planning.ReleasePlan, rendered: release.Rendered
@@ -217,8 +218,7 @@ class ReleaseRun:
                 given = await self._renderer.seen_now(plan.given, groups)
                 if given.checksum == plan.given.checksum:
                     return rendered
-                manifest = await self._renderer.render(self._request, given, plan.files)
-                checksum = await self._renderer.checksum(self._request, given, plan.files, manifest)
+                checksum = await self._checksum(plan, given, rendered.manifest)
         except (helm_errors.HelmError, api_errors.KubernetesError):
             return rendered
         return given.rendered_to(checksum) if checksum == rendered.manifest else rendered
@@ -231,6 +231,20 @@ class ReleaseRun:
             return frozenset()
         found = await asyncio.to_thread(manifests.resources, manifest)
         return frozenset(each.name.partition(".")[2] for each in found if each.kind == crd_files.KIND)
+
+    async def _checksum(
+        self,
+        plan: release_planning.ReleasePlan,
+        given: rendering.Inputs,
+        expected: release.Checksum | None,
+    ) -> release.Checksum:
+        """Return the checksum of what the chart renders to now, as an upgrade."""
+        manifest = await self._renderer.render(self._request, given, plan.files)
+        checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest)
+        if checksum == expected or not given.is_by_chance:
+            return checksum
+        again = await self._renderer.again(self._request, given, plan.files)
+        return await asyncio.to_thread(rendering.manifest_checksum, manifest, again)
 
     async def _checksum_of_record(self) -> release.Checksum:
         with self._watch.measured(release_types.Operation.CHECK):

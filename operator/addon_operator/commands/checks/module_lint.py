@@ -13,7 +13,7 @@ from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import crd_index, crd_sources, module_directories, module_files
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart_files, dependencies, subcharts
+from addon_operator.helm.charts import chart_files, chart_links, dependencies, subcharts
 from addon_operator.kernel import errors
 from addon_operator.modules import model, module_config
 from addon_operator.values import store
@@ -71,8 +71,9 @@ def _modules(places: values_files.Places) -> Iterator[model.Module]:
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
         yield values_check.Finding(_WARNING, module.name, warning)
-    for warning in (*_of_hooks(module), *_unused(module), *passed_over.in_definitions(module)):
+    for warning in (*_of_hooks(module), *_unused(module)):
         yield values_check.Finding(_WARNING, module.name, warning)
+    yield from passed_over.in_definitions(module)
     if module.problem:
         return
     if (
@@ -134,7 +135,8 @@ def _unused_section(module: model.Module) -> Iterator[str]:
 
 
 def _of_chart(module: model.Module) -> Iterator[str]:
-    if problem := dependencies.problem(module.chart_directory):
+    directory = module.chart_directory
+    if problem := chart_links.nowhere(directory) or dependencies.problem(directory):
         yield problem
         return
     try:
@@ -142,9 +144,17 @@ def _of_chart(module: model.Module) -> Iterator[str]:
     except helm_errors.ChartError as error:
         yield str(error)
         return
+    yield from _of_names(chart, directory)
     if module.stock is not None:
         yield from _of_values(module.chart_directory / module_files.VALUES_FILE)
     yield from _of_schemas(chart)
+
+
+def _of_names(chart: subcharts.Subchart, directory: pathlib.Path) -> Iterator[str]:
+    for each in chart.charts:
+        if refused := dependencies.refused_name(each.name):
+            yield f"{directory / subcharts.DIRECTORY}: in a chart there, {refused}"
+        yield from _of_names(each, directory)
 
 
 def _of_values(path: pathlib.Path) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """What of a module is passed over, because other operators read it or the API has no such field."""
 
-import pathlib
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.engine.modules import module_files
+from addon_operator.commands.checks import values_check
+from addon_operator.engine.modules import crd_sources, module_files
 from addon_operator.kernel import errors
 from addon_operator.modules import crd_files, model
 
@@ -30,26 +30,23 @@ def notes(module: model.Module) -> Iterator[str]:
             yield f"{path}: not read here: {instead.format(key=module.key)}"
 
 
-def in_definitions(module: model.Module) -> Iterator[str]:
-    """Yield a sentence for what is left out of the module's definitions, and for those that are there twice.
-
-    Files that cannot be read are told by others.
-    """
+def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
+    """Yield what keeps definitions of the module and its chart from being applied, and what of them is left out."""
     found: dict[str, str] = {}
-    for path in _files(module.path / crd_files.DIRECTORY):
+    sources = crd_sources.CrdSources(FILTER_PREFIXES, lambda _: {})
+    for path, is_own in sources.files(module):
         try:
-            definitions = crd_files.parse(module_files.read_text(path), str(path))
+            text = module_files.read_text(path, crd_sources.MAX_FILE)
+            definitions = crd_files.parse(text, str(path))
         except errors.ConfigurationError as error:
-            yield str(error)
+            yield values_check.Finding(values_check.Level.ERROR, module.name, str(error))
             continue
         for each in definitions:
-            yield from each.doubts
-            if (other := found.get(each.name)) is not None:
-                yield crd_files.defined_twice(each.name, each.source, other)
+            yield from (_warning(module, doubt) for doubt in each.doubts)
+            if (other := found.get(each.name)) is not None and is_own:
+                yield _warning(module, crd_files.defined_twice(each.name, each.source, other))
             found[each.name] = each.source
 
 
-def _files(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    for path in sorted(directory.rglob(f"*{crd_files.SUFFIX}")):
-        if path.is_file() and crd_files.is_selected(path.name, FILTER_PREFIXES):
-            yield path
+def _warning(module: model.Module, text: str) -> values_check.Finding:
+    return values_check.Finding(values_check.Level.WARNING, module.name, text)

@@ -1,4 +1,4 @@
-"""Links in a public chart's directory: Helm follows them, and a template could show what they lead to."""
+"""Links in a chart's directory: Helm follows them, and a template could show what they lead to."""
 
 import errno
 import os
@@ -10,11 +10,39 @@ def problem(chart: pathlib.Path, root: pathlib.Path) -> str:
     """Return a sentence for the first link of a chart that leads out of ``root``; empty if none does."""
     try:
         real = _resolved(root)
-        for link in _links(chart, real):
-            return f"{link} is a link that leads out of {root}; put a copy of what it leads to in its place"
+        if not _resolved(chart).is_relative_to(real):
+            return _leads_out(chart, root)
+        for link, target in _links(chart, real):
+            if not target.is_relative_to(real):
+                return _leads_out(link, root)
     except OSError as error:
-        return f"{error.filename} cannot be read: {error.strerror}"
+        return _unreadable(error)
     return ""
+
+
+def nowhere(chart: pathlib.Path) -> str:
+    """Return a sentence for the first link of a chart that leads nowhere; empty if none does.
+
+    Helm takes no chart with such a link, wherever it lies.
+    """
+    try:
+        for link, target in _links(chart):
+            if not target.exists():
+                gone = link.readlink()
+                return (
+                    f"{link} is a link to {gone}, which does not exist; Helm takes no such chart: remove it"
+                )
+    except OSError as error:
+        return _unreadable(error)
+    return ""
+
+
+def _leads_out(link: pathlib.Path, root: pathlib.Path) -> str:
+    return f"{link} is a link that leads out of {root}; put a copy of what it leads to in its place"
+
+
+def _unreadable(error: OSError) -> str:
+    return f"{error.filename} cannot be read: {error.strerror}"
 
 
 def _resolved(path: pathlib.Path) -> pathlib.Path:
@@ -24,24 +52,25 @@ def _resolved(path: pathlib.Path) -> pathlib.Path:
         raise OSError(errno.ELOOP, "it is a link that leads back to itself", str(path)) from None
 
 
-def _links(chart: pathlib.Path, root: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield links that lead out, also those behind links that do not."""
-    if not _resolved(chart).is_relative_to(root):
-        yield chart
-        return
+def _links(
+    chart: pathlib.Path, root: pathlib.Path | None = None
+) -> Iterator[tuple[pathlib.Path, pathlib.Path]]:
+    """Yield links with what they lead to, also those behind links.
+
+    With ``root``, nothing is looked for behind links that lead out of it.
+    """
     pending, seen = [chart], {_resolved(chart)}
     while pending:
         with os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.is_symlink():
-                    path = pathlib.Path(entry.path)
-                    target = _resolved(path)
-                    if not target.is_relative_to(root):
-                        yield path
-                        continue
-                    if target in seen or not target.is_dir():
-                        continue
+            for entry in sorted(entries, key=lambda each: each.name):
+                path = pathlib.Path(entry.path)
+                if not entry.is_symlink():
+                    if entry.is_dir():
+                        pending.append(path)
+                    continue
+                target = _resolved(path)
+                yield path, target
+                is_within = root is None or target.is_relative_to(root)
+                if is_within and target not in seen and target.is_dir():
                     seen.add(target)
                     pending.append(path)
-                elif entry.is_dir():
-                    pending.append(pathlib.Path(entry.path))

@@ -3,7 +3,7 @@
 import os
 import pathlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.documents import yaml_reading
@@ -14,6 +14,7 @@ _CHART: Final = "Chart.yaml"
 _VERSION: Final = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 _TYPES: Final = (None, "", "application")
 _OLD_LIST: Final = "requirements.yaml"
+_NOT_NAMES: Final = (".", "..")
 
 
 def problem(directory: pathlib.Path) -> str:
@@ -23,16 +24,29 @@ def problem(directory: pathlib.Path) -> str:
         about = _mapping(path)
     except errors.ConfigurationError as error:
         return str(error)
-    for key in ("name", "version"):
-        if not isinstance(about.get(key), str) or not about[key]:
-            return f"{path}: the key {key!r} must be a text; take the chart as upstream publishes it"
-    if not _VERSION.fullmatch(about["version"]):
-        return f"{path}: the version {about['version']!r} is not one such as 1.2.3; Helm refuses it"
+    if refused := _refused(about):
+        return f"{path}: {refused}"
     if about.get("type") not in (*_TYPES, "library"):
         return f"{path}: the type {about['type']!r} is not known to Helm; write application, or remove it"
     if about.get("type") == "library":
         return f"{path}: this is a library chart, which cannot be installed; name a chart that uses it"
     return _missing(directory, about)
+
+
+def _refused(about: Mapping[str, Any]) -> str:
+    for key in ("name", "version"):
+        if not isinstance(about.get(key), str) or not about[key]:
+            return f"the key {key!r} must be a text; take the chart as upstream publishes it"
+    if not _VERSION.fullmatch(about["version"]):
+        return f"the version {about['version']!r} is not one such as 1.2.3; Helm refuses it"
+    return refused_name(about["name"])
+
+
+def refused_name(name: str) -> str:
+    """Return why Helm refuses a chart of this name, also within another; empty if it does not."""
+    if name in _NOT_NAMES or "/" in name:
+        return f"the name {name!r} is none that a directory can have; Helm refuses it"
+    return ""
 
 
 def _missing(directory: pathlib.Path, about: dict[str, Any]) -> str:

@@ -45,6 +45,10 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"module.yaml": "sensitive: [a..b]\n"}, "has a part that is empty"),
         ({"chart/Chart.yaml": CHART + "dependencies: [{name: db}]\n"}, "run 'helm dependency build "),
         ({"chart/Chart.yaml": "name: x\n"}, "the key 'version'"),
+        ({"chart/charts/db/Chart.yaml": CHART.replace("upstream", "../db")}, "the name '../db' is none"),
+        ({"chart/crds/things.yaml": "kind: Service\n"}, "not a CustomResourceDefinition but Service"),
+        ({"crds/things.yaml": "{{ .Values.things }}\n"}, "crds/things.yaml"),
+        ({"chart/values.schema.json": '{"type": "array"}'}, "must be a list"),
         ({"chart/values.yaml": "a: [\n"}, "chart/values.yaml"),
         ({"chart/values.schema.json": "{"}, "this is not JSON"),
         ({"chart/values.schema.json": '{"type": "objct"}'}, "values.schema.json: type: "),
@@ -54,20 +58,29 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"hooks/run.sh": "#!/bin/sh\n"}, "hooks/run.sh is not executable; run 'chmod +x "),
         ({"enabled": "#!/bin/sh\n"}, "enabled is not executable; run 'chmod +x "),
     ],
-    ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "chart's values", "JSON", "schema",
-         "values by schema", "openapi", "values",
-         "hook", "enabled script"],
+    ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "name of a subchart",
+         "chart's definitions", "definitions", "values of another type", "chart's values", "JSON", "schema",
+         "values by schema", "openapi", "values", "hook", "enabled script"],
 )  # fmt: skip
 def test_each_mistake_is_found(tmp_path: pathlib.Path, files: dict[str, str], expected: str) -> None:
     module = tmp_path / "010-web"
     chart(module)
     (module / "values.yaml").write_text("webEnabled: true\n")
     for name, content in files.items():
-        (module / name).parent.mkdir(exist_ok=True)
+        (module / name).parent.mkdir(exist_ok=True, parents=True)
         (module / name).write_text(content)
     code, found = lint(tmp_path)
     assert code == 1
     assert [one["level"] for one in found if expected in one["problem"]] == ["error"], found
+
+
+def test_a_link_that_leads_nowhere_is_an_error_also_in_a_module_that_is_off(tmp_path: pathlib.Path) -> None:
+    module = tmp_path / "010-web"
+    link = chart(module) / "README.md"
+    link.symlink_to("gone")
+    code, found = lint(tmp_path)
+    assert code == 1
+    assert [one["problem"].startswith(f"{link} is a link to gone, ") for one in found] == [True]
 
 
 def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_named(

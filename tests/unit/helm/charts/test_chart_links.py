@@ -51,3 +51,15 @@ def test_links_within_the_modules_and_circles_are_allowed(chart: pathlib.Path) -
     (chart / "files").symlink_to("../../shared")
     (root / "shared" / "back").symlink_to("../010-web/chart")
     assert chart_links.problem(chart, root) == ""
+
+
+@pytest.mark.parametrize("link", ["README.md", "templates/gone.yaml", "files/deep/gone", "files/again"])
+def test_a_link_that_leads_nowhere_is_named(chart: pathlib.Path, link: str) -> None:
+    shared = chart.parents[1] / "shared"
+    (chart / "files").symlink_to(shared)
+    (shared / "deep").mkdir()
+    assert chart_links.nowhere(chart) == ""
+    (chart / link).symlink_to("nowhere")
+    said = chart_links.nowhere(chart)
+    assert said.startswith(f"{chart / link} is a link to nowhere, which does not exist; ")
+    assert chart_links.problem(chart, chart.parents[1]) == ""

@@ -61,10 +61,12 @@ def test_a_missing_dependency_is_named_with_what_to_run(tmp_path: pathlib.Path, 
         (HEAD + "type: library\n", "library chart"),
         (HEAD + "type: app\n", "the type 'app' is not known to Helm"),
         ("name: web\nversion: one\n", "the version 'one' is not one such as 1.2.3"),
+        ("name: a/b\nversion: 1.0.0\n", "the name 'a/b' is none that a directory can have"),
+        ("name: ..\nversion: 1.0.0\n", "the name '..' is none that a directory can have"),
         ("- a\n", "must be a mapping"),
         ("a: [\n", "line 2"),
     ],
-    ids=["name", "version", "library", "type", "no version", "list", "no YAML"],
+    ids=["name", "version", "library", "type", "no version", "slash", "dots", "list", "no YAML"],
 )
 def test_a_chart_that_helm_would_not_take_is_a_problem(
     tmp_path: pathlib.Path, text: str, expected: str

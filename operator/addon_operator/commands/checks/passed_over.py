@@ -31,7 +31,7 @@ def notes(module: model.Module) -> Iterator[str]:
 
 
 def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
-    """Yield what keeps definitions of the module and its chart from being applied, and what of them is left out."""
+    """Yield what keeps definitions of a module and its chart from being applied, and what is left out."""
     found: dict[str, str] = {}
     sources = crd_sources.CrdSources(FILTER_PREFIXES, lambda _: {})
     for path, is_own in sources.files(module):

@@ -13,6 +13,8 @@ from addon_operator.process.children import children
 
 _QUOTED_LINES: Final = 3
 _FRAME: Final = re.compile(r'\s+File "(?P<path>[^"]+)", line (?P<line>\d+)')
+_OF_A_SHELL: Final = re.compile(r"[^\s:][^:]*: line \d+: ")
+"""What bash says before a library of hooks shows the functions that were called, as Python does."""
 _MISSING_PACKAGE: Final = re.compile(r"(?:ModuleNotFound|Import)Error: No module named '")
 _INSTALL: Final = "; install it into the image, or into the virtual environment hooks/venv of the module"
 
@@ -66,6 +68,7 @@ def said_of(result: children.ChildResult, program: pathlib.Path) -> str:
     frames = [number for number, line in enumerate(lines) if _FRAME.match(line)]
     if frames:
         error = [line for line in lines[frames[-1] :] if line.strip() and not line[0].isspace()]
+        error = [line for line in lines[: frames[-1]] if _OF_A_SHELL.match(line)][-1:] + error
         if error:
             return f"{_place(lines, frames, program)}: {_quoted(error)}{_of_package(error[0], program)}"
     return _quoted(lines)

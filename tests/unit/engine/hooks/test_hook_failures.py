@@ -16,6 +16,13 @@ TRACEBACK = """Traceback (most recent call last):
     loader = Loader(stream)
              ~~~~~~^^^^^^^^
 """
+OF_A_SHELL = """find: '/library': No such file or directory
+{0}/hook: line 4: hook::run: command not found
+Traceback (most recent call last):
+  File "{0}/hook", line 4, in main
+    hook::run $@
+Exiting with status 127
+"""
 SYNTAX = """  File "{0}/hook.py", line 3
     def x(:
           ^
@@ -44,16 +51,29 @@ def failed(directory: pathlib.Path, stderr: str, name: str = "hook.py", head: st
         (TRACEBACK + "TypeError: no\nstream\n", ": lib/values.py, line 3: TypeError: no | stream"),
         ("  File \"/etc/x.py\", line 2\nKeyError: 'a'", ": /etc/x.py, line 2: KeyError: 'a'"),
         (
+            OF_A_SHELL,
+            ": hook, line 4: {0}/hook: line 4: hook::run: command not found | Exiting with status 127",
+        ),
+        (
             TRACEBACK + MISSING,
             f": lib/values.py, line 3: {MISSING}{INSTALL}",
         ),
     ],
-    ids=["nothing", "last lines", "equal lines once", "syntax", "own frame", "other frame", "package"],
+    ids=[
+        "nothing",
+        "last lines",
+        "equal lines once",
+        "syntax",
+        "own frame",
+        "other frame",
+        "shell",
+        "package",
+    ],
 )
 def test_the_end_of_standard_error_is_told_with_the_place_in_the_hook(
     tmp_path: pathlib.Path, stderr: str, said: str
 ) -> None:
-    assert failed(tmp_path, stderr) == f"failed with exit code 1{said}"
+    assert failed(tmp_path, stderr) == f"failed with exit code 1{said.replace('{0}', str(tmp_path))}"
 
 
 def test_a_library_that_misses_a_package_is_perhaps_no_hook(tmp_path: pathlib.Path) -> None:

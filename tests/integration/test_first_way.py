@@ -189,15 +189,16 @@ def test_an_enabled_script_decides_by_the_modules_before_it(site: operator_site.
     operator.wait_until(lambda: site.deployed() == {"web": 1, "dashboard": 1}, "both are back")
 
 
-def test_module_hooks_see_all_enabled_modules_and_charts_do_not(site: operator_site.Site) -> None:
+def test_module_hooks_and_charts_that_read_it_see_all_enabled_modules(site: operator_site.Site) -> None:
     site.values("webEnabled: true\napiEnabled: true")
     web = site.module("010-web", {"modules": "{{ .Values.global.enabledModules | toJson | quote }}"})
-    site.module("020-api")
+    site.module("020-api", {"shared": "{{ .Values.global | toJson | quote }}"})
     site.module("030-off")
     site.hook(web, "look.sh", {"beforeHelm": 1})
     site.start().wait_ready()
     assert site.runs()[0].values["global"]["enabledModules"] == ["web", "api"]
-    assert site.data("web") == {"modules": "null"}
+    assert site.data("web") == {"modules": '["web","api"]'}
+    assert site.data("api") == {"shared": "{}"}
 
 
 def test_a_failing_hook_is_retried_while_other_modules_of_its_order_go_on(site: operator_site.Site) -> None:

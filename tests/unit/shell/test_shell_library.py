@@ -130,6 +130,43 @@ CALLS: list[tuple[dict[str, Any], list[str]]] = [
 ]  # fmt: skip
 
 
+def test_a_library_with_a_way_of_its_own_to_the_functions_is_told_their_names(hook: Hook) -> None:
+    """Deckhouse's library calls these functions of shell-operator's."""
+    body = """
+hook::run() {
+  for BINDING_CONTEXT_CURRENT_INDEX in $(seq 0 $(($(context::global::jq length) - 1))); do
+    export BINDING_CONTEXT_CURRENT_INDEX
+    BINDING_CONTEXT_CURRENT_BINDING="$(context::jq -r .binding)"
+    hook::_determine_kubernetes_and_scheduler_handlers
+    hook::_run_first_available_handler "$(hook::_determine_kubernetes_and_scheduler_handlers)"
+  done
+}
+__main__() { echo "ran for ${BINDING_CONTEXT_CURRENT_BINDING}"; }
+"""
+    ended = hook.run(body, *(context for context, _ in CALLS))
+    assert ended.lines[1::2] == [f"ran for {context['binding']}" for context, _ in CALLS]
+    for line, (_, names) in zip(ended.lines[::2], CALLS, strict=True):
+        told = line.split()
+        assert told[: len(names)] == names
+        assert told[-1] == "__main__"
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        ("web.size", "web|size"),
+        ("size", "|size"),
+        ("", "|"),
+        ("web.names.0", "web.names|0"),
+        ('web."dotted.key".x', 'web."dotted.key"|x'),
+        ('web."dotted.key"', "web|dotted.key"),
+    ],
+)
+def test_a_library_can_take_the_last_key_off_a_path(hook: Hook, path: str, parts: str) -> None:
+    ended = hook.main(f'path=\'{path}\'; echo "$(context::_dirname "$path")|$(context::_basename "$path")"')
+    assert (ended.lines, ended.reported) == ([parts], "")
+
+
 def defined(names: set[str]) -> str:
     return "\n".join(f'{name}() {{ echo "$FUNCNAME $BINDING_CONTEXT_CURRENT_BINDING"; }}' for name in names)
 

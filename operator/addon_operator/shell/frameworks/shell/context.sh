@@ -80,6 +80,27 @@ context::_pointer() {
   echo "${pointer}"
 }
 
+# Prints the last key of a path, without quotes. Libraries above this one call it. Argument: PATH
+context::_basename() {
+  local -a _path_keys=() _path_quoted=()
+  context::_split "${1:-}"
+  local last=$((${#_path_keys[@]} - 1))
+  echo "${_path_keys[last < 0 ? 0 : last]:-}"
+}
+
+# Prints a path without its last key. Libraries above this one call it. Argument: PATH
+context::_dirname() {
+  local -a _path_keys=() _path_quoted=()
+  context::_split "${1:-}"
+  local number key path=""
+  for ((number = 0; number < ${#_path_keys[@]} - 1; number++)); do
+    key="${_path_keys[number]}"
+    [[ "${_path_quoted[number]}" == no ]] || key="\"${key}\""
+    path+="${path:+.}${key}"
+  done
+  echo "${path}"
+}
+
 # Takes a path apart, into _path_keys and _path_quoted of the caller. Argument: PATH
 context::_split() {
   local rest="${1//\'/\"}" key

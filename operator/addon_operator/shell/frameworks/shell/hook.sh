@@ -60,6 +60,15 @@ _hook_contexts='
       | map(gsub("[\n\u001f]"; " ")) | join("\u001f")
 '
 
+# Prints the functions that may be there for the current context. Libraries that have a hook::run of their own call it.
+hook::_determine_kubernetes_and_scheduler_handlers() {
+  local _hook_text
+  local -a _hook_lines
+  _hook_text="$(context::global::jq -r "${_hook_contexts}")"
+  mapfile -t _hook_lines <<< "${_hook_text}"
+  echo "${_hook_lines[${BINDING_CONTEXT_CURRENT_INDEX:-0}]##*$'\x1f'}"
+}
+
 # Argument: names of functions with spaces between them.
 hook::_run_first_available_handler() {
   local _hook_handler

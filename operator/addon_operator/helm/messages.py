@@ -51,7 +51,16 @@ _REMEDIES: Final = (
     ),
 )
 _NOT_SERVED: Final = "no matches for kind"
-_UNKNOWN_KIND: Final = re.compile(rf'{_NOT_SERVED} "(?P<kind>[A-Za-z0-9]+)"')
+_UNKNOWN_KIND: Final = re.compile(
+    rf'{_NOT_SERVED} "(?P<kind>[A-Za-z0-9]+)"(?: in version "(?P<version>[^"/]+|[a-z0-9.-]+/[^"]+)")?'
+)
+_OF_KUBERNETES: Final = (
+    r"policy|apps|batch|autoscaling|extensions|(?:admissionregistration|apiextensions|apiregistration|authentication|"
+    r"authorization|certificates|coordination|discovery|events|flowcontrol\.apiserver|networking|node|"
+    r"rbac\.authorization|resource|scheduling|storage|storagemigration)\.k8s\.io"
+)
+_BUILT_IN: Final = re.compile(rf"(?:(?:{_OF_KUBERNETES})/)?v[0-9a-z]+")
+"""Versions of APIs that no definition brings."""
 # Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
     r"(?:query|list|get|create|update|delete): failed to .*"
@@ -205,6 +214,12 @@ def _of_kind(text: str) -> str:
     unknown = _UNKNOWN_KIND.search(text)
     if unknown is None:
         return ""
+    version = unknown["version"] or ""
+    if _BUILT_IN.fullmatch(version):
+        return (
+            f"; this cluster does not serve {unknown['kind']} of {version}: 'kubectl api-resources' shows what it "
+            "serves; change the chart, or take a newer version of it"
+        )
     return (
         f"; is the CustomResourceDefinition of {unknown['kind']} installed? Put it into crds/ of the module, "
         "or enable the module that brings it"

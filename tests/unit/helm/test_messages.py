@@ -172,6 +172,15 @@ def test_a_kind_that_the_cluster_does_not_know_needs_its_definition() -> None:
     )
 
 
+@pytest.mark.parametrize("version", ["policy/v1beta1", "extensions/v1beta1", "batch/v1beta1", "v2",
+                                     "networking.k8s.io/v1beta1", "flowcontrol.apiserver.k8s.io/v1beta3"])  # fmt: skip
+def test_a_kind_of_kubernetes_that_is_no_longer_served_has_no_definition(version: str) -> None:
+    text = f'resource mapping not found: no matches for kind "Door" in version "{version}" ensure CRDs'
+    advice = messages.advice(text, "/modules/010-web", "addons")
+    assert f"this cluster does not serve Door of {version}: " in advice
+    assert "definition" not in advice.lower()
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [

@@ -217,8 +217,8 @@ def _of_kind(text: str) -> str:
     version = unknown["version"] or ""
     if _BUILT_IN.fullmatch(version):
         return (
-            f"; this cluster does not serve {unknown['kind']} of {version}: 'kubectl api-resources' shows what it "
-            "serves; change the chart, or take a newer version of it"
+            f"; this cluster does not serve {unknown['kind']} of {version}: 'kubectl api-resources' shows "
+            "what it serves; change the chart, or take a newer version of it"
         )
     return (
         f"; is the CustomResourceDefinition of {unknown['kind']} installed? Put it into crds/ of the module, "

@@ -172,8 +172,16 @@ def test_a_kind_that_the_cluster_does_not_know_needs_its_definition() -> None:
     )
 
 
-@pytest.mark.parametrize("version", ["policy/v1beta1", "extensions/v1beta1", "batch/v1beta1", "v2",
-                                     "networking.k8s.io/v1beta1", "flowcontrol.apiserver.k8s.io/v1beta3"])  # fmt: skip
+@pytest.mark.parametrize(
+    "version",
+    [
+        "policy/v1beta1",
+        "extensions/v1beta1",
+        "v2",
+        "networking.k8s.io/v1beta1",
+        "flowcontrol.apiserver.k8s.io/v1beta3",
+    ],
+)
 def test_a_kind_of_kubernetes_that_is_no_longer_served_has_no_definition(version: str) -> None:
     text = f'resource mapping not found: no matches for kind "Door" in version "{version}" ensure CRDs'
     advice = messages.advice(text, "/modules/010-web", "addons")

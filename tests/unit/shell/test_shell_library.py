@@ -151,6 +151,18 @@ __main__() { echo "ran for ${BINDING_CONTEXT_CURRENT_BINDING}"; }
         assert told[-1] == "__main__"
 
 
+def test_a_failure_is_told_when_another_library_sources_the_files(hook: Hook) -> None:
+    other = hook.directory / "other_lib.sh"
+    frameworks = LIBRARY.parent / "frameworks" / "shell"
+    other.write_text(f"set -Eeuo pipefail\nfor file in {frameworks}/*.sh; do source $file; done\n")
+    hook.library = other
+    hook.environ["ADDON_OPERATOR_SHELL_LIBRARY"] = str(other)
+    ended = hook.main("false")
+    assert ended.exit_code == 1
+    assert ended.reported.startswith("Error: exit code 1 of 'false' in hook.sh, line 3")
+    assert "unbound" not in ended.reported
+
+
 @pytest.mark.parametrize(
     ("path", "parts"),
     [

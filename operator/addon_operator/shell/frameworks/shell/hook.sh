@@ -92,7 +92,7 @@ hook::_run_first_available_handler() {
 hook::_trace() {
   local status=$? command="${BASH_COMMAND}" frame places=""
   for ((frame = 1; frame < ${#FUNCNAME[@]}; frame++)); do
-    [[ "${BASH_SOURCE[frame]}" == "${_hook_library}"/* ]] && continue
+    [[ "${BASH_SOURCE[frame]%/*}" == "${BASH_SOURCE[0]%/*}" ]] && continue
     places+="${places:+, called from }${BASH_SOURCE[frame]##*/}, line ${BASH_LINENO[frame - 1]}"
   done
   command="${command//[$'\n\t ']/ }"

@@ -26,8 +26,9 @@ def is_chart(directory: pathlib.Path) -> bool:
 def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.Path) -> pathlib.Path:
     """Return a directory to give to Helm: the module's own, or a view of it below ``private``.
 
-    The view has a ``Chart.yaml``, and nothing of ``crds/``: Helm would keep all that in the record of the
-    release, which has room for a megabyte, and the operator applies the definitions itself.
+    The view has a ``Chart.yaml``, and nothing of ``crds/`` and of the hooks' virtual environment: Helm would
+    keep all that in the record of the release, which has room for a megabyte. The operator applies the
+    definitions itself.
 
     Raises :class:`helm_errors.ChartError` when the files cannot be copied.
     """
@@ -35,10 +36,13 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
     try:
         if not chart_files.is_complete(directory):
             return _virtual_chart(module, directory, target)
-        if not _has_crds(directory):
+        has_venv = (directory / chart_files.HOOKS / chart_files.VENV).is_dir()
+        if not (has_venv or _has_crds(directory)):
             # Helm would look a relative path up in its repositories if it did not exist.
             return directory.absolute()
         _link_without_crds(directory.absolute(), target)
+        if has_venv:
+            _link_without_venv(directory.absolute() / chart_files.HOOKS, target / chart_files.HOOKS)
     except (OSError, shutil.Error, ValueError) as error:
         raise helm_errors.ChartError(
             module, f"cannot copy the chart from {directory}: {error}; check the files' permissions"
@@ -113,6 +117,14 @@ def _link_without_crds(source: pathlib.Path, target: pathlib.Path) -> None:
             for chart in entry.iterdir():
                 _put_without_crds(chart, target / entry.name / chart.name)
         else:
+            (target / entry.name).symlink_to(entry)
+
+
+def _link_without_venv(source: pathlib.Path, target: pathlib.Path) -> None:
+    target.unlink()
+    target.mkdir()
+    for entry in source.iterdir():
+        if entry.name != chart_files.VENV:
             (target / entry.name).symlink_to(entry)
 
 

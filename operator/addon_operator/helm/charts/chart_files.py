@@ -33,6 +33,10 @@ _NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images",
 MAX_FILE: Final = 64 * _MIB
 """How many bytes a file may have that is read whole: Helm takes none nearly as large."""
 _NEVER: Final = frozenset({".git", "__pycache__"})
+HOOKS: Final = "hooks"
+VENV: Final = "venv"
+"""The virtual environment of a module's hooks, which lies among them: many files that no chart reads."""
+_VENV: Final = f"{HOOKS}/{VENV}"
 _CHECKSUM_LENGTH: Final = 40
 _SHOWN: Final = 5
 _RACY_SECONDS: Final = 0.1
@@ -226,6 +230,8 @@ def _walk(
             for entry in entries:
                 if entry.name in _NEVER or (not prefix and entry.name in without):
                     continue
+                if prefix + entry.name == _VENV:
+                    continue
                 status = _status_of(entry)
                 if status is None or not stat.S_ISDIR(status.st_mode):
                     yield prefix + entry.name, entry.path, status
@@ -336,6 +342,8 @@ def _sizes(directory: pathlib.Path) -> dict[str, int]:
     for path, below, files in os.walk(directory, followlinks=False):
         if pathlib.Path(path) == directory:
             below[:] = [name for name in below if name not in left_out]
+        elif pathlib.Path(path) == directory / HOOKS:
+            below[:] = [name for name in below if name != VENV]
         for name in files:
             file = pathlib.Path(path, name)
             if file.is_file():

@@ -5,6 +5,8 @@ import os
 import pathlib
 from collections.abc import Iterator
 
+from addon_operator.helm.charts import chart_files
+
 
 def problem(chart: pathlib.Path, root: pathlib.Path) -> str:
     """Return a sentence for the first link of a chart that leads out of ``root``; empty if none does."""
@@ -59,13 +61,14 @@ def _links(
 
     With ``root``, nothing is looked for behind links that lead out of it.
     """
+    venv = chart / chart_files.HOOKS / chart_files.VENV
     pending, seen = [chart], {_resolved(chart)}
     while pending:
         with os.scandir(pending.pop()) as entries:
             for entry in sorted(entries, key=lambda each: each.name):
                 path = pathlib.Path(entry.path)
                 if not entry.is_symlink():
-                    if entry.is_dir():
+                    if entry.is_dir() and path != venv:
                         pending.append(path)
                     continue
                 target = _resolved(path)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart, packed_files, subcharts
-from addon_operator.kernel import names
+from addon_operator.helm.charts import chart, chart_files, chart_links, packed_files, subcharts
+from addon_operator.kernel import clock, names
 
 WEB = names.ModuleName("web")
 
@@ -38,6 +38,25 @@ def test_a_chart_is_a_chart_yaml_or_templates(
 def test_a_complete_chart_is_used_as_it_is(module_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert chart.prepare(WEB, module_dir, tmp_path / "private") == module_dir
     assert not (tmp_path / "private").exists()
+
+
+def test_helm_gets_nothing_of_the_virtual_environment_of_hooks(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (module_dir / "hooks" / "venv" / "bin").mkdir(parents=True)
+    (module_dir / "hooks" / "venv" / "bin" / "python3").symlink_to("/gone/python3")
+    (module_dir / "hooks" / "hook.py").touch()
+    before = chart_files.ChartFilesReader(clock.SystemClock()).read(WEB, module_dir)
+    made = chart.prepare(WEB, module_dir, tmp_path / "private")
+    assert {entry.name for entry in made.iterdir()} == {entry.name for entry in module_dir.iterdir()}
+    assert {entry.name for entry in (made / "hooks").iterdir()} == {"hook.py"}
+    assert chart_links.nowhere(module_dir) == ""
+    (module_dir / "hooks" / "venv" / "more").write_text("x" * 10_000)
+    assert "venv" not in chart_files.largest(module_dir)
+    (module_dir / "templates" / "files.yaml").write_text('{{ .Files.Get "a" }}')
+    with_files = chart_files.ChartFilesReader(clock.SystemClock()).read(WEB, module_dir)
+    (module_dir / "hooks" / "venv" / "more").write_text("y")
+    assert chart_files.ChartFilesReader(clock.SystemClock()).read(WEB, module_dir) == with_files != before
 
 
 def test_a_module_without_chart_yaml_gets_a_private_chart(

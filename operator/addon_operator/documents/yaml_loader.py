@@ -198,15 +198,20 @@ class Loader(yaml.CSafeLoader):
         self._depth = 0
         # Without an anchor and an alias there is nothing to measure.
         self._measure = _Measure(len(text)) if "&" in text and "*" in text else None
+        self._composer: Any = _Composer(self) if _has_anchor_again(text) else super()
+
+    def check_node(self) -> bool:
+        """Say whether there is another document."""
+        return bool(self._composer.check_node())
 
     def get_single_node(self) -> yaml.Node | None:
         """Return the node of the only document."""
-        node: yaml.Node | None = super().get_single_node()
+        node: yaml.Node | None = self._composer.get_single_node()
         return node if self._measure is None else self._measure.checked(node)
 
     def get_node(self) -> yaml.Node | None:
         """Return the node of the next document."""
-        node: yaml.Node | None = super().get_node()
+        node: yaml.Node | None = self._composer.get_node()
         return node if self._measure is None else self._measure.checked(node)
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:  # noqa: ANN401  # PyYAML's
@@ -231,6 +236,32 @@ class Loader(yaml.CSafeLoader):
     def ascend_resolver(self) -> None:
         """Go up again."""
         self._depth -= 1
+
+
+class _Composer(yaml.composer.Composer):
+    """Makes nodes of what the parser in C reads; an anchor may be set again, as YAML says and Helm does."""
+
+    def __init__(self, loader: Loader) -> None:
+        super().__init__()
+        self.check_event, self.peek_event = loader.check_event, loader.peek_event
+        self.get_event, self.resolve = loader.get_event, loader.resolve
+        self.descend_resolver, self.ascend_resolver = loader.descend_resolver, loader.ascend_resolver
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401  # PyYAML's
+        """Forget the anchor that this node sets again."""
+        event: Any = self.peek_event()
+        if not isinstance(event, yaml.AliasEvent):
+            self.anchors.pop(event.anchor, None)
+        return super().compose_node(parent, index)
+
+
+def _has_anchor_again(text: str) -> bool:
+    """Say whether a text may set an anchor twice; the composer in C refuses that, and is much faster."""
+    anchors = _ANCHOR.findall(text)
+    return len(set(anchors)) < len(anchors)
+
+
+_ANCHOR: Final = re.compile(r"&[^\s,\[\]{}]+")
 
 
 def shown(text: str) -> str:

@@ -1,15 +1,18 @@
 """Reading YAML and JSON costs no more than its size says, whoever wrote it."""
 
+import re
 import sys
 from collections.abc import Callable
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.documents import document_stream, manifest_diff, yaml_loader, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.modules import manifests
+from tests.unit import costs
 
 READERS: dict[str, Callable[[str], object]] = {
     "values": lambda text: yaml_reading.load(text, "values.yaml"),
@@ -184,3 +187,39 @@ def test_a_value_used_many_times_is_not_a_bomb() -> None:
     values = yaml_reading.load(text, "values.yaml")
     assert isinstance(values, dict)
     assert values["k499"] == {"image": "nginx", "ports": [80, 443], "name": "n499"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: &x 1\nb: *x\nc: &x 2\nd: *x\n", {"a": 1, "b": 1, "c": 2, "d": 2}),
+        ("a: &x 1\nc: &x 2\n", {"a": 1, "c": 2}),
+        ("a: &x [1]\nb: {<<: &y {c: 1}, d: &y 2}\ne: &x [*x, *y]\n".replace("&x [*x", "&z [*x"),
+         {"a": [1], "b": {"c": 1, "d": 2}, "e": [[1], 2]}),
+        ("a: '&x &x'\nb: yes\nc: 010\n", {"a": "&x &x", "b": True, "c": 8}),
+    ],
+    ids=["set again", "without an alias", "merged", "within quotes"],
+)  # fmt: skip
+def test_an_anchor_may_be_set_again_and_counts_from_there(text: str, expected: object) -> None:
+    assert yaml_loader.load(text) == expected
+    documents = f"{text}---\n{text}"
+    assert list(yaml.load_all(documents, Loader=yaml_loader.Loader)) == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: &x 1\nb: &x [*y]", "found undefined alias 'y'"),
+        ("a: &x 1\nb: &x [*x]", "an anchor contains an alias to itself"),
+        ("a: &x 1\nb: &x " + "[" * 150, "nest deeper than"),
+        ("a: &x 1\n---\nb: &x 1\n---\nc: *x", "found undefined alias 'x'"),
+    ],
+    ids=["undefined", "itself", "deep", "of another document"],
+)
+def test_what_is_wrong_with_anchors_is_wrong_where_they_are_set_again_too(text: str, problem: str) -> None:
+    with pytest.raises(yaml.YAMLError, match=re.escape(problem)):
+        list(yaml.load_all(text, Loader=yaml_loader.Loader))
+
+
+def test_anchors_that_are_set_again_cost_what_the_size_allows() -> None:
+    assert costs.is_linear(lambda size: "- &x a\n- *x\n" * size, yaml_loader.load, 1000)

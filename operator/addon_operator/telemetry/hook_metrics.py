@@ -91,10 +91,18 @@ class _Batch:
         self, families: Mapping[str, hook_series.Family], reserved: frozenset[str], added: Mapping[str, str]
     ) -> None:
         self._families = dict(families)
+        # With names of families that are gone by now.
+        self._exposed = {name: each.name for each in families.values() for name in each.exposed_names}
         self._copied: set[str] = set()
         self._reserved = reserved
         self._added = added
         self._groups: set[str] = set()
+        # With series that are in another group by now, or gone.
+        self._grouped: dict[str, set[tuple[str, hook_series.Labels]]] = {}
+        for family in families.values():
+            for labels, item in family.series.items():
+                self._grouped.setdefault(item.group, set()).add((family.name, labels))
+        self._made_lines = 0
         self._mentioned: set[tuple[str, hook_series.Labels]] = set()
 
     def take(self, operation: metric_operations.Operation) -> None:
@@ -104,7 +112,11 @@ class _Batch:
             return
         family = self._family(operation)
         labels = self._labels(operation)
+        if labels not in family.series:
+            self._made_lines += family.lines_per_series
+            self._refuse_lines(self._made_lines, family.name, most=2 * MAX_LINES)
         family.change(labels, operation.value, operation.group)
+        self._grouped.setdefault(operation.group, set()).add((family.name, labels))
         if operation.group:
             self._groups.add(operation.group)
             self._mentioned.add((family.name, labels))
@@ -119,22 +131,29 @@ class _Batch:
         """Hold the hook to its bound, once what expires has made room."""
         hook = tuple(sorted(self._added.items()))
         lines = {name: family.lines_of(hook) for name, family in self._families.items()}
-        if (total := sum(lines.values())) > MAX_LINES:
-            most = max(self._copied & lines.keys(), key=lines.__getitem__, default="")
+        longest = max(self._copied & lines.keys(), key=lines.__getitem__, default="")
+        self._refuse_lines(sum(lines.values()), longest, most=MAX_LINES)
+
+    def _refuse_lines(self, total: int, longest: str, *, most: int) -> None:
+        if total > most:
             raise HookMetricError(
-                f"metric {most} of {self._owner()}: the hook's metrics would take {total} lines of /metrics, "
-                f"and a hook may take {MAX_LINES}; use fewer and shorter values of labels, or a group whose "
-                "series expire"
+                f"metric {longest} of {self._owner()}: the hook's metrics would take {total} lines of "
+                f"/metrics, and a hook may take {MAX_LINES}; use fewer and shorter values of labels, or a "
+                "group whose series expire"
             )
 
     def _expire(self, groups: set[str], *, but: frozenset[tuple[str, hook_series.Labels]]) -> None:
-        for name, family in list(self._families.items()):
-            gone = [labels for labels in family.in_groups(groups) if (name, labels) not in but]
-            if gone:
-                self._copy(family).remove(gone)
-            if not self._families[name].series:
-                del self._families[name]
-                self._copied.discard(name)
+        for group in groups:
+            for name, labels in self._grouped.pop(group, set()) - but:
+                family = self._families.get(name)
+                item = None if family is None else family.series.get(labels)
+                if family is None or item is None or item.group != group:
+                    continue
+                family = self._copy(family)
+                family.remove((labels,))
+                if not family.series:
+                    del self._families[name]
+                    self._copied.discard(name)
 
     def _copy(self, family: hook_series.Family) -> hook_series.Family:
         if family.name not in self._copied:
@@ -162,12 +181,15 @@ class _Batch:
     def _refuse_difference(
         self, change: metric_operations.MetricChange, there: hook_series.Family, wanted: hook_series.Family
     ) -> None:
-        for new, old, is_given in (
-            (f"is a {wanted.type}", f"is a {there.type}", True),
-            (_label_text(wanted.labels), _label_text(there.labels), True),
-            (_bucket_text(wanted.buckets), _bucket_text(there.buckets), change.buckets is not None),
+        given = there.buckets if change.buckets is None else wanted.buckets
+        if (wanted.type, wanted.labels, given) == (there.type, there.labels, there.buckets):
+            return
+        for new, old in (
+            (f"is a {wanted.type}", f"is a {there.type}"),
+            (_label_text(wanted.labels), _label_text(there.labels)),
+            (_bucket_text(given), _bucket_text(there.buckets)),
         ):
-            if new != old and is_given:
+            if new != old:
                 raise HookMetricError(
                     f"metric {wanted.name} of {wanted.owner} (document [{change.index}]) {new}, but that of "
                     f"{there.owner} {old}; make them alike, or rename one of them"
@@ -184,12 +206,14 @@ class _Batch:
                 f"metric {wanted.name} of {wanted.owner}: Prometheus itself writes metrics of that name; "
                 "name it otherwise"
             )
-        for there in self._families.values():
-            if wanted.exposed_names & there.exposed_names:
+        for name in wanted.exposed_names & self._exposed.keys():
+            there = self._families.get(self._exposed[name])
+            if there is not None:
                 raise HookMetricError(
                     f"metric {wanted.name} of {wanted.owner}, a {wanted.type}, would have series in common "
                     f"with {there.name} of {there.owner}, a {there.type}; rename one of them"
                 )
+        self._exposed.update(dict.fromkeys(wanted.exposed_names, wanted.name))
 
     def _labels(self, change: metric_operations.MetricChange) -> hook_series.Labels:
         for name, value in self._added.items():

@@ -4,7 +4,7 @@ import bisect
 import collections
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 import prometheus_client
@@ -100,10 +100,10 @@ class Family:
     def _slots(self) -> int:
         return len(self.buckets) + 1 if self.type == "histogram" else 0
 
-    def in_groups(self, groups: Iterable[str]) -> Iterator[Labels]:
-        """Return the series of these groups."""
-        wanted = frozenset(groups)
-        return (labels for labels, item in self.series.items() if item.group in wanted)
+    @property
+    def lines_per_series(self) -> int:
+        """How many lines a series takes, if they are short."""
+        return self._slots + 2 if self.type == "histogram" else 1
 
     def remove(self, gone: Iterable[Labels]) -> None:
         """Forget series."""
@@ -113,7 +113,7 @@ class Family:
 
     def lines_of(self, hook: Labels) -> int:
         """Count the lines of the series of a hook, which is as :func:`added_labels` gives it."""
-        return self._by_hook[hook] * (self._slots + 2 if self.type == "histogram" else 1)
+        return self._by_hook[hook] * self.lines_per_series
 
     def _lines(self, labels: Labels) -> int:
         return 1 + (len(self.name) + sum(len(name) + len(value) for name, value in labels)) // _LINE

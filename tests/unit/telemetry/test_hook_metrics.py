@@ -1,6 +1,7 @@
 """Metrics of hooks: series, groups, clashes, and how they look to Prometheus."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 
 from addon_operator.hook_contract.outputs import metric_operations
 from addon_operator.telemetry import hook_metrics, metrics
+from tests.unit import costs
 
 
 class Bench:
@@ -369,3 +371,39 @@ def test_a_long_line_counts_as_several(bench: Bench, monkeypatch: pytest.MonkeyP
         bench.run("h.sh", gauge("m", text="short"))
     bench.run("h.sh", expire("g"))
     bench.run("h.sh", *(gauge("m", text=str(number)) for number in range(10)))
+
+
+def test_many_metrics_take_time_in_proportion_to_them() -> None:
+    def made(count: int) -> list[dict[str, Any]]:
+        return [gauge(f"m{number}") for number in range(count)]
+
+    assert costs.is_linear(made, lambda operations: Bench().run("a.sh", *operations), 500)
+
+
+def test_many_expired_groups_take_time_in_proportion_to_them() -> None:
+    def made(count: int) -> list[dict[str, Any]]:
+        series = [gauge("m", group="a", n=str(number)) for number in range(count)]
+        return [*series, *({"action": "expire", "group": f"g{number}"} for number in range(count))]
+
+    assert costs.is_linear(made, lambda operations: Bench().run("a.sh", *operations), 500)
+
+
+def test_a_histogram_is_refused_before_its_buckets_take_the_memory(bench: Bench) -> None:
+    buckets: list[float] = list(range(5000))
+    first = observe("m", 1, buckets, n="first")
+    tracemalloc.start()
+    try:
+        with pytest.raises(hook_metrics.HookMetricError, match="lines of /metrics"):
+            bench.run("a.sh", first, *(observe("m", 1, n=str(number)) for number in range(2000)))
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_group_that_is_set_again_after_it_expired_is_there(bench: Bench) -> None:
+    bench.run(
+        "a.sh", gauge("m", group="a", n="1"), {"action": "expire", "group": "a"}, gauge("m", 2, "a", n="2")
+    )
+    assert bench.values() == {'m{hook="a.sh",n="2"}': 2}
+    bench.run("a.sh", {"action": "expire", "group": "a"})
+    assert bench.values() == {}

@@ -10,7 +10,7 @@ from typing import Final
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
 from addon_operator.values import sources
-from addon_operator.values.schema import chart_schemas, schemas
+from addon_operator.values.schema import chart_schemas, schema_walk, schemas
 
 MAX_VALUES_BYTES: Final = 16 << 20
 """How large a section may be as JSON once aliases are written out and defaults are filled in."""
@@ -53,7 +53,10 @@ class Inspector:
         ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
         for rules about transitions; ``None`` if that was never in force, or stays.
         """
-        value = configured(files, config, section_schemas)
+        try:
+            value = configured(files, config, section_schemas)
+        except schema_walk.TooManyDefaultsError as error:
+            return [_too_many(key, error, section_schemas)]
         found: list[schemas.Violation] = []
         if (schema := section_schemas.config) is not None:
             old = None
@@ -92,12 +95,27 @@ def _too_large(
     key: names.ValuesKey, value: json_types.JsonObject, section_schemas: schemas.SectionSchemas
 ) -> list[schemas.Violation]:
     if section_schemas.values is not None:
-        section_schemas.values.fill(value)
+        try:
+            section_schemas.values.fill(value)
+        except schema_walk.TooManyDefaultsError as error:
+            return [_too_many(key, error, section_schemas)]
     if len(json_documents.encode(value)) <= MAX_VALUES_BYTES:
         return []
     rule = (
         f"must have at most {MAX_VALUES_BYTES >> 20} MiB once aliases are written out and defaults filled in"
     )
+    return [_of_section(key, rule, section_schemas)]
+
+
+def _too_many(
+    key: names.ValuesKey, error: schema_walk.TooManyDefaultsError, section_schemas: schemas.SectionSchemas
+) -> schemas.Violation:
+    return _of_section(key, f"cannot be filled in: of the schema, {error}", section_schemas)
+
+
+def _of_section(
+    key: names.ValuesKey, rule: str, section_schemas: schemas.SectionSchemas
+) -> schemas.Violation:
     schema = section_schemas.values or section_schemas.config
     source = "values" if schema is None else schema.source
-    return [schemas.Violation(key, rule, None, source, (key,))]
+    return schemas.Violation(key, rule, None, source, (key,))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from addon_operator.engine.hooks import hook_names
+from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import errors
 from addon_operator.process import start_errors
 
@@ -121,7 +122,10 @@ def discover(root: pathlib.Path) -> HookFiles:
     """
     if not root.exists():
         return HookFiles()
-    found = sorted(_files(root, "", frozenset()), key=lambda file: file.name)
+    try:
+        found = sorted(_Walk().files(root, "", frozenset()), key=lambda file: file.name)
+    except OSError as error:
+        raise HookFilesError(f"cannot read the hooks in {root}: {error.strerror}") from error
     verdicts = [(file, *_verdict(file)) for file in found]
     told = {
         judged: tuple((file, said) for file, verdict, said in verdicts if verdict is judged)
@@ -131,18 +135,29 @@ def discover(root: pathlib.Path) -> HookFiles:
     return HookFiles(hooks, told[_Verdict.SUSPECT], told[_Verdict.REFUSED])
 
 
-def _files(directory: pathlib.Path, prefix: str, above: frozenset[_Identity]) -> Iterator[HookFile]:
-    """Yield files that may be hooks; ``above`` are the directories on the way: links may make circles."""
-    identity, entries = _read(directory)
-    if identity in above:
-        return
-    for entry in entries:
-        path, name = directory / entry.name, f"{prefix}{entry.name}"
-        if _is_directory(entry):
-            if entry.name not in _PASSED_DIRECTORIES:
-                yield from _files(path, f"{name}/", above | {identity})
-        elif path.suffix not in _DATA_SUFFIXES:
-            yield HookFile(path, name)
+class _Walk:
+    """Goes through a directory of hooks, links followed."""
+
+    def __init__(self) -> None:
+        self._linked = plain_files.Linked()
+
+    def files(
+        self, directory: pathlib.Path, prefix: str, above: frozenset[_Identity], *, is_linked: bool = False
+    ) -> Iterator[HookFile]:
+        """Yield files that may be hooks; ``above`` are the directories on the way: links may make circles."""
+        identity, entries = _read(directory)
+        if identity in above:
+            return
+        for entry in entries:
+            path, name = directory / entry.name, f"{prefix}{entry.name}"
+            if is_linked:
+                self._linked.take(path)
+            if _is_directory(entry):
+                if entry.name not in _PASSED_DIRECTORIES:
+                    behind = is_linked or entry.is_symlink()
+                    yield from self.files(path, f"{name}/", above | {identity}, is_linked=behind)
+            elif path.suffix not in _DATA_SUFFIXES:
+                yield HookFile(path, name)
 
 
 def _read(directory: pathlib.Path) -> tuple[_Identity, list[os.DirEntry[str]]]:

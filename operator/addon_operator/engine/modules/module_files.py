@@ -177,9 +177,11 @@ def read_module(
     if own is nothing:
         own = dataclasses.replace(nothing, enabled=_switch(module))
     checks = wrong.attempt(lambda: _looked_at(schemas_of(module, evaluator)), schemas.SectionSchemas())
-    module = dataclasses.replace(module, problem=wrong.text)
     has_crds = (path / crd_files.DIRECTORY).is_dir()
-    return ModuleFiles(module, store.ModuleValues(module.name, common, own, checks, has_crds))
+    values = store.ModuleValues(module.name, common, own, checks, has_crds)
+    unchecked = dataclasses.replace(values, schemas=schemas.SectionSchemas())
+    values = wrong.attempt(lambda: _filled(values), unchecked)
+    return ModuleFiles(dataclasses.replace(module, problem=wrong.text), values)
 
 
 def refused(files: ModuleFiles, problem: str) -> ModuleFiles:
@@ -193,6 +195,13 @@ def _looked_at(found: schemas.SectionSchemas) -> schemas.SectionSchemas:
     """Return the same, once everybody has asked it what they ask later: nobody expects an error then."""
     _ = found.warnings
     return found
+
+
+def _filled(values: store.ModuleValues) -> store.ModuleValues:
+    """Return the same, once its files were filled in with defaults: there may be too many of those."""
+    if values.schemas.config is not None or values.schemas.values is not None:
+        store.ValuesStore([values], [values.common]).values(values.module)
+    return values
 
 
 def _switch(module: model.Module) -> Mapping[str, bool]:
@@ -225,6 +234,7 @@ def module_of(
     stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
     wrong.attempt(lambda: file_names.is_there(path / _CHART), otherwise=False)
     wrong.add(module_directories.unreachable(path))
+    wrong.add(_too_much_linked(path))
     for problem in _not_directories(path):
         wrong.add(problem)
     wrong.add(wrong.attempt(lambda: _chart_problem(path, stock), ""))
@@ -239,6 +249,16 @@ def module_of(
         hooks_problem=wrong.attempt(lambda: _hooks_problem(path), ""),
         problem=wrong.text,
     )
+
+
+def _too_much_linked(path: pathlib.Path) -> str:
+    """Say that links lead to too much; Helm, too, would follow all of them."""
+    try:
+        for _ in plain_files.walk(path):
+            pass
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""
 
 
 def _hooks_problem(path: pathlib.Path) -> str:

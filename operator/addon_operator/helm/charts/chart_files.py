@@ -222,9 +222,10 @@ def _walk(
     directory: pathlib.Path, without: frozenset[str]
 ) -> Iterator[tuple[str, str, os.stat_result | None]]:
     """Yield all files below a directory by their relative names, symbolic links followed."""
-    pending: list[tuple[str, str, frozenset[tuple[int, int]]]] = [("", str(directory), frozenset())]
+    linked = plain_files.Linked()
+    pending = [("", str(directory), frozenset[tuple[int, int]](), False)]
     while pending:
-        prefix, path, above = pending.pop()
+        prefix, path, above, is_linked = pending.pop()
         inside = above | {_identity(pathlib.Path(path).stat())}
         with os.scandir(path) as entries:
             for entry in entries:
@@ -232,11 +233,14 @@ def _walk(
                     continue
                 if prefix + entry.name == _VENV:
                     continue
+                if is_linked:
+                    linked.take(entry.path)
                 status = _status_of(entry)
                 if status is None or not stat.S_ISDIR(status.st_mode):
                     yield prefix + entry.name, entry.path, status
                 elif _identity(status) not in inside:
-                    pending.append((f"{prefix}{entry.name}/", entry.path, inside))
+                    is_below = is_linked or entry.is_symlink()
+                    pending.append((f"{prefix}{entry.name}/", entry.path, inside, is_below))
 
 
 def _status_of(entry: os.DirEntry[str]) -> os.stat_result | None:

@@ -12,6 +12,8 @@ from typing import Final
 from addon_operator.helm.charts import plain_files
 
 FILE: Final = ".helmignore"
+MAX_FILE: Final = 64 * 1024
+"""How many bytes it may have: each file of the chart is compared with each of its rules."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def read(chart: pathlib.Path) -> ChartIgnore:
     Raises :class:`OSError` when it is there and cannot be read.
     """
     try:
-        return ChartIgnore(plain_files.read_text(chart / FILE, errors="replace").splitlines())
+        return ChartIgnore(plain_files.read_text(chart / FILE, MAX_FILE, errors="replace").splitlines())
     except (FileNotFoundError, NotADirectoryError):
         return ChartIgnore()
 

@@ -7,10 +7,13 @@ import errno
 import os
 import pathlib
 import stat
+from collections.abc import Iterator
 from typing import Final
 
 MAX_FILE: Final = 5 * 1024 * 1024
 """How many bytes a file may have: Helm takes no larger one in a chart either."""
+MAX_LINKED: Final = 100_000
+"""How many files may lie behind the links of a directory."""
 _MIB: Final = 1024 * 1024
 
 
@@ -52,3 +55,52 @@ def read_text(path: pathlib.Path, most: int = MAX_FILE, errors: str = "strict") 
     """
     text = read_bytes(path, most).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+class Linked:
+    """Counts what lies behind links, as often as ways lead to it: each level of links may double it."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def take(self, path: str | pathlib.Path) -> None:
+        """Count an entry behind a link; raises :class:`OSError` for one too many."""
+        self._count += 1
+        if self._count > MAX_LINKED:
+            problem = f"more than {MAX_LINKED} files lie behind links; put copies in the place of some links"
+            raise OSError(errno.EMLINK, problem, str(path))
+
+
+def walk(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
+    """Yield a directory and those below it, links followed, each with the names of what is in it and is none.
+
+    Raises :class:`OSError` when links lead to too much; what cannot be read is passed over.
+    """
+    linked = Linked()
+    pending = [(str(directory), False)]
+    while pending:
+        path, is_linked = pending.pop()
+        files = []
+        for entry in _entries(path):
+            if is_linked:
+                linked.take(entry.path)
+            if _is_directory(entry):
+                pending.append((entry.path, is_linked or entry.is_symlink()))
+            else:
+                files.append(entry.name)
+        yield pathlib.Path(path), files
+
+
+def _entries(path: str) -> "list[os.DirEntry[str]]":
+    try:
+        with os.scandir(path) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _is_directory(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

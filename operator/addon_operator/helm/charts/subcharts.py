@@ -6,7 +6,6 @@ documentation.
 
 import dataclasses
 import io
-import os
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
@@ -108,7 +107,7 @@ def deciding_files(directory: pathlib.Path) -> list[str]:
     """
     found = [
         f"{path}/{name}"
-        for path, _, files in os.walk(directory / DIRECTORY, followlinks=True)
+        for path, files in plain_files.walk(directory / DIRECTORY)
         for name in files
         if name.endswith(ARCHIVES) or _counts(f"{path}/{name}")
     ]
@@ -185,9 +184,9 @@ def _is_packed_chart(path: str) -> bool:
 
 def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:
     """Yield what counts of the charts in a directory, those that are packed included."""
-    for path, _, found in os.walk(directory / below, followlinks=True):
+    for path, found in plain_files.walk(directory / below):
         for name in sorted(found):
-            file = pathlib.Path(path, name)
+            file = path / name
             relative = file.relative_to(directory).as_posix()
             if relative.endswith(ARCHIVES) and file.parent.name == DIRECTORY:
                 for inside, content in members(file):
@@ -199,10 +198,10 @@ def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:
 
 def _names(directory: pathlib.Path) -> Iterator[str]:
     """Yield the files of the charts within a chart; those that are packed are read for it."""
-    for path, _, found in os.walk(directory / DIRECTORY, followlinks=True):
+    for path, found in plain_files.walk(directory / DIRECTORY):
         for name in found:
-            if name.endswith(ARCHIVES) and path.endswith(f"/{DIRECTORY}"):
-                yield from (inside for inside, _ in members(pathlib.Path(path, name)))
+            if name.endswith(ARCHIVES) and path.name == DIRECTORY:
+                yield from (inside for inside, _ in members(path / name))
             else:
                 yield name
 

@@ -269,6 +269,8 @@ def _recursion_problems(part: SchemaPart, schema: Mapping[str, Any]) -> Iterator
         schema_walk.fill([schema], {}, schema.get("definitions", {}))
     except RecursionError:
         yield part.remark((), "a definition contains itself endlessly, in allOf or through its default")
+    except schema_walk.TooManyDefaultsError as error:
+        yield part.remark((), str(error))
 
 
 def _with_parts(parts: Mapping[str, SchemaPart]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import json_documents, patterns
-from addon_operator.kernel import json_types
+from addon_operator.kernel import errors, json_types
 
 SchemaObject = Mapping[str, Any]
 
@@ -108,20 +108,56 @@ def _children(facet: SchemaObject, key: str | int) -> Sequence[SchemaObject]:
     return named or ([others] if isinstance(others, Mapping) else [])
 
 
+MAX_FILLED: Final = 100_000
+"""How many keys the defaults of a schema may fill in: one within the other, they double with each level."""
+MAX_FILLED_BYTES: Final = 16 << 20
+"""How large all that is filled in may be, as JSON."""
+
+
+class TooManyDefaultsError(errors.ConfigurationError):
+    """A schema would fill in more than it may."""
+
+
 def fill(schemas: Iterable[SchemaObject], value: json_types.JsonValue, definitions: SchemaObject) -> None:
     """Fill missing keys at any depth, in place.
 
-    Raises :class:`RecursionError` for a schema whose defaults hold themselves.
+    Raises :class:`RecursionError` for a schema whose defaults hold themselves, and
+    :class:`TooManyDefaultsError`.
     """
-    parts = facets(schemas, definitions)
-    if isinstance(value, dict):
-        for facet in parts:
-            for key, schema in facet.get("properties", {}).items():
-                if key not in value:
-                    _fill_key(value, key, dereference(schema, definitions))
-    for key, inner in items_of(value):
-        if isinstance(inner, dict | list):
-            fill(children(parts, key), inner, definitions)
+    _Filling(definitions).fill(schemas, value)
+
+
+class _Filling:
+    """Fills one document, and counts."""
+
+    def __init__(self, definitions: SchemaObject) -> None:
+        self._definitions = definitions
+        self._filled = self._bytes = 0
+
+    def fill(self, schemas: Iterable[SchemaObject], value: json_types.JsonValue) -> None:
+        parts = facets(schemas, self._definitions)
+        if isinstance(value, dict):
+            for facet in parts:
+                for key, schema in facet.get("properties", {}).items():
+                    if key not in value:
+                        self._fill_key(value, key, dereference(schema, self._definitions))
+        for key, inner in items_of(value):
+            if isinstance(inner, dict | list):
+                self.fill(children(parts, key), inner)
+
+    def _fill_key(self, value: json_types.JsonObject, key: str, schema: SchemaObject) -> None:
+        default: Any = schema.get("default")
+        # A null that the schema does not allow would be refused as if somebody had set it.
+        if default is not None or ("default" in schema and schema.get("nullable")):
+            self._filled += 1
+            text = json_documents.encode(default)
+            self._bytes += len(text)
+            if self._filled > MAX_FILLED or self._bytes > MAX_FILLED_BYTES:
+                raise TooManyDefaultsError(
+                    f"its defaults fill in more than {MAX_FILLED} keys, or {MAX_FILLED_BYTES >> 20} MiB; "
+                    "remove some of those within others"
+                )
+            value[key] = json_documents.decode(text)
 
 
 def items_of(value: json_types.JsonValue) -> Iterable[tuple[str | int, json_types.JsonValue]]:
@@ -129,10 +165,3 @@ def items_of(value: json_types.JsonValue) -> Iterable[tuple[str | int, json_type
     if isinstance(value, dict):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
-
-
-def _fill_key(value: json_types.JsonObject, key: str, schema: SchemaObject) -> None:
-    default: Any = schema.get("default")
-    # A null that the schema does not allow would be refused as if somebody had set it.
-    if default is not None or ("default" in schema and schema.get("nullable")):
-        value[key] = json_documents.copy_value(default)

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from addon_operator.engine.hooks import hook_files
+from addon_operator.helm.charts import plain_files
 
 
 def make(root: pathlib.Path, *names: str, mode: int = 0o755) -> None:
@@ -192,3 +193,15 @@ def test_a_hook_in_python_is_started_by_the_virtual_environment_of_its_module(tm
     assert hook_files.command(hook) == [python, hook]
     assert hook_files.command(tmp_path / "hooks" / "hook.sh") == [tmp_path / "hooks" / "hook.sh"]
     assert hook_files.command(tmp_path / "other" / "hook.py") == [tmp_path / "other" / "hook.py"]
+
+
+def test_links_that_double_with_each_level_are_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_files, "MAX_LINKED", 1000)
+    for level in range(24):
+        (tmp_path / str(level)).mkdir()
+        for name in "ab":
+            (tmp_path / str(level) / name).symlink_to(tmp_path / str(level + 1))
+    with pytest.raises(hook_files.HookFilesError, match="more than 1000 files lie behind links; put copies"):
+        hook_files.discover(tmp_path)

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from addon_operator.engine.modules import module_files
+from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
 
@@ -374,3 +375,42 @@ def test_what_module_yaml_says_without_effect_is_a_warning(tmp_path: pathlib.Pat
     assert module_files.load([tmp_path], 1).warnings == (
         f"{tmp_path / 'a' / 'module.yaml'}, line 1, column 1: drift has no effect yet",
     )
+
+
+@pytest.mark.parametrize("below", ["templates", "chart/charts", "hooks"])
+def test_links_that_double_with_each_level_are_a_problem_of_their_module(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    monkeypatch.setattr(plain_files, "MAX_LINKED", 1000)
+    web = module(tmp_path, "web")
+    module(tmp_path, "db")
+    if below.startswith("chart/"):
+        (web / "chart").mkdir()
+        (web / "chart" / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n")
+        (web / "module.yaml").touch()
+    for level in range(24):
+        directory = web / below / str(level)
+        directory.mkdir(parents=True)
+        for name in "ab":
+            (directory / name).symlink_to(f"../{level + 1}")
+    found = problems(tmp_path)
+    assert "more than 1000 files lie behind links" in found["web"]
+    assert found["db"] == ""
+
+
+def test_values_that_defaults_make_endless_are_a_problem_of_their_module(tmp_path: pathlib.Path) -> None:
+    web = module(tmp_path, "web", "web: {trees: [{}]}")
+    module(tmp_path, "db")
+    (web / "openapi").mkdir()
+    levels = [
+        f"  d{level}: {{type: object, default: {{}}, properties: "
+        f"{{a: {{$ref: '#/definitions/d{level + 1}'}}, b: {{$ref: '#/definitions/d{level + 1}'}}}}}}"
+        for level in range(30)
+    ]
+    (web / "openapi" / "values.yaml").write_text(
+        "type: object\nproperties: {trees: {type: array, items: {$ref: '#/definitions/d0'}}}\ndefinitions:\n"
+        + "\n".join([*levels, "  d30: {type: string}", ""])
+    )
+    found = problems(tmp_path)
+    assert "its defaults fill in more than 100000 keys" in found["web"]
+    assert found["db"] == ""

@@ -1,6 +1,7 @@
 """Schema files: what is wrong with one is told when it is loaded, with its position."""
 # ruff: noqa: E501 - rows of tables
 
+import json
 import re
 
 import pytest
@@ -395,3 +396,22 @@ def test_what_is_wrong_with_a_referred_file_is_reported_with_its_place(reference
     with pytest.raises(schema_loading.SchemaError) as caught:
         schema_loading.load(f"$ref: '{reference}'", "openapi/values.yaml", read=beside)
     assert caught.value.problems[0].startswith(problem)
+
+
+def test_defaults_that_double_with_each_level_are_refused() -> None:
+    def level(number: int) -> dict[str, object]:
+        below = {"$ref": f"#/definitions/d{number + 1}"}
+        return {"type": "object", "default": {}, "properties": {"a": below, "b": below}}
+
+    definitions = {f"d{number}": level(number) for number in range(30)} | {"d30": {"type": "string"}}
+    schema = {"type": "object", "properties": {"tree": level(-1)}, "definitions": definitions}
+    with pytest.raises(schema_loading.SchemaError, match="its defaults fill in more than 100000 keys"):
+        schema_loading.load(json.dumps(schema), "values.yaml")
+
+
+def test_a_large_default_in_many_places_is_refused() -> None:
+    properties = {f"p{number}": {"$ref": "#/definitions/large"} for number in range(300)}
+    large = {"type": "object", "default": {"text": "x" * 100_000}}
+    schema = {"type": "object", "properties": properties, "definitions": {"large": large}}
+    with pytest.raises(schema_loading.SchemaError, match="or 16 MiB"):
+        schema_loading.load(json.dumps(schema), "values.yaml")

@@ -27,6 +27,8 @@ _ZONE: Final = re.compile(r"(?:CRON_)?TZ=(?P<zone>\S*)\s+(?P<rest>.*)", re.DOTAL
 # Any date will do: what never comes within decades of one date never comes.
 _PROBE: Final = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 _SHORTEST: Final = 1.0
+_LONGEST_ZONE: Final = 100
+"""Characters; the library recurses over the parts of a name."""
 
 
 class CrontabError(errors.ConfigurationError):
@@ -85,7 +87,7 @@ def check_timezone(name: str) -> str:
     Raises :class:`CrontabError` otherwise.
     """
     try:
-        zoneinfo.ZoneInfo(name)
+        zoneinfo.ZoneInfo(name[:_LONGEST_ZONE])
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         raise CrontabError(f"{name!r} is not a time zone; write an IANA name such as Europe/Berlin") from None
     return name

@@ -6,13 +6,23 @@ the expected shape is ignored here.
 
 import collections
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import bindings, config_schemas, crontab
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
+MAX_BINDINGS: Final = 500
+"""Of each kind. All may be of one group: then each of them has the snapshots of all of them."""
 _Item: TypeAlias = tuple[str, JsonObject]
+
+
+def too_many(document: JsonObject) -> Iterator[str]:
+    """Yield which kinds of bindings are too many to look at each of them."""
+    for key in ("schedule", "kubernetes", "onKubernetesEvent"):
+        listed = document.get(key)
+        if isinstance(listed, list) and len(listed) > MAX_BINDINGS:
+            yield f"{key}: it has {len(listed)} bindings, and may have {MAX_BINDINGS}; use several hooks"
 
 
 def violations_of(document: JsonObject) -> Iterator[str]:

@@ -48,6 +48,9 @@ _DEPRECATION: Final = "the configuration has no configVersion and is read as v0;
 _OF_A_DOCUMENT: Final = re.compile(r"""[\s{}\[\]"',#%?&*|>-]|[\w./-]+[ \t]*:(?:\s|$)""")
 """How a line of JSON or YAML begins that is not indented."""
 _SHOWN: Final = 80
+_MOST: Final = 50
+_MOST_CHARS: Final = 1000
+"""How many mistakes are in one message, and how long each of them is."""
 _EQUAL: Final = frozenset({"=", "==", "Equals"})
 _LEGACY_EVENTS: Final = {
     "add": WatchEvent.ADDED,
@@ -63,7 +66,9 @@ class HookConfigError(errors.ConfigurationError):
     """A hook's configuration cannot be read or is wrong; ``violations`` has each mistake on its own."""
 
     def __init__(self, source: str, *found: str) -> None:
-        super().__init__(f"{source}: invalid configuration: {'; '.join(found)}")
+        shown = [text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…" for text in found[:_MOST]]
+        more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
+        super().__init__(f"{source}: invalid configuration: {'; '.join(shown)}{more}")
         self.source = source
         """Whose configuration it is."""
         self.violations = found
@@ -111,7 +116,8 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
     document = _document(text, source)
     is_legacy = "configVersion" not in document
     checker = (_LEGACY if is_legacy else _CURRENT)[kind]
-    found = [*checker.find(document), *crosschecks.violations_of(document)]
+    found = [*crosschecks.too_many(document)]
+    found = found or [*checker.find(document), *crosschecks.violations_of(document)]
     if found:
         raise HookConfigError(source, *dict.fromkeys(found))
     warnings = tuple(f"{source}: {warning}" for warning in _warnings(document, is_legacy=is_legacy))

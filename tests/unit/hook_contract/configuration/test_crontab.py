@@ -121,3 +121,8 @@ def test_what_is_not_a_crontab_is_refused_with_the_reason() -> None:
 def test_two_different_time_zones_are_refused() -> None:
     with pytest.raises(crontab.CrontabError, match="another time zone"):
         crontab.parse("TZ=UTC @hourly", "Europe/Berlin")
+
+
+def test_a_time_zone_of_many_parts_is_refused() -> None:
+    with pytest.raises(crontab.CrontabError, match="is not a time zone"):
+        crontab.parse(f"TZ={'a/' * 3000}b * * * * *")

@@ -495,3 +495,18 @@ def test_any_namespace_is_the_whole_cluster_in_a_legacy_binding() -> None:
 )
 def test_a_wrong_legacy_configuration_is_refused(document: JsonObject, message: str) -> None:
     assert mistakes(document)[0].startswith(message)
+
+
+@pytest.mark.parametrize("key", ["kubernetes", "schedule", "onKubernetesEvent"])
+def test_more_bindings_than_anybody_needs_are_refused(key: str) -> None:
+    binding = {"kind": "Pod", "crontab": "@hourly", "group": "all"}
+    with pytest.raises(hook_config.HookConfigError, match=f"{key}: it has 501 bindings, and may have 500"):
+        hook_config.parse(json.dumps({key: [binding] * 501}), hook_config.HookKind.MODULE, "hook")
+
+
+def test_a_message_names_the_first_mistakes_and_cuts_them() -> None:
+    text = json.dumps({"configVersion": "v1", **{"k" * 5000 + str(number): 1 for number in range(200)}})
+    with pytest.raises(hook_config.HookConfigError, match="; and 150 more") as caught:
+        hook_config.parse(text, hook_config.HookKind.MODULE, "hook")
+    assert len(str(caught.value)) < 60_000
+    assert len(caught.value.violations) == 200

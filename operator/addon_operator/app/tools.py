@@ -133,6 +133,7 @@ class Tools:
             log=hook_runner.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
             keep_tmp_files=settings.debug_keep_tmp_files,
             programs=self._programs,
+            checking_jq=self.outputs.checking_jq,
         )
 
     def hook_outputs(
@@ -145,7 +146,8 @@ class Tools:
         """Make what applies the outputs of hooks."""
         made = hook_metrics.HookMetrics(meters.registry)
         patcher = seen.object_patcher(self.jq)
-        return hook_outputs.HookOutputs(patcher, config, values, made, self.outputs.load_stream)
+        worker = self.outputs
+        return hook_outputs.HookOutputs(patcher, config, values, made, worker.load_stream, worker.checking_jq)
 
     def crd_sources(self, values: store.ValuesStore) -> crd_sources.CrdSources:
         """Make what finds the definitions of modules with these values."""

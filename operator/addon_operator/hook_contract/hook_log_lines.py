@@ -28,7 +28,10 @@ _LEVEL_KEY: Final = "level"
 _TIME_KEYS: Final = frozenset({"time", "ts", "timestamp"})
 # What the logging of Python and structlog keep for themselves.
 _RESERVED: Final = frozenset(
-    {"event", "level", "logger", "timestamp", "self", "exc_info", "stack_info", "stacklevel", "extra"}
+    {
+        *("event", "level", "logger", "timestamp", "exc_info", "stack_info", "stacklevel", "extra"),
+        *("self", "method_name"),
+    }
 )
 _DEFAULT_MESSAGE: Final = "hook output"
 

@@ -1,13 +1,13 @@
-"""Expressions in jq, checked once and run on JSON values."""
+"""Expressions in jq: what is none, and what fails."""
 
-import functools
-import json
-from typing import Any, cast
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 import jq  # type: ignore[import-not-found]  # an extension module without stubs
 
 from addon_operator.kernel import errors
-from addon_operator.kernel.json_types import JsonValue
 
 
 class JqError(errors.AddonOperatorError):
@@ -28,49 +28,38 @@ class JqFailure(JqError):  # noqa: N818 - next to JqError, of which it is one ca
         return "the program fails; what jq says is not shown, since it may quote the Secret"
 
 
-class JqProgram:
-    """A compiled expression."""
-
-    def __init__(self, text: str) -> None:
-        """Compile ``text``; raises :class:`JqError` with the place of the mistake."""
-        self.text = text
-        self._program = _compiled(text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, JqProgram) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def results(self, value: JsonValue) -> list[JsonValue]:
-        """Return all results of the expression on ``value``; integers beyond 2^53 that it leaves stay exact.
-
-        libjq holds the interpreter's lock while it works. Raises :class:`JqError` when the expression fails.
-        """
-        try:
-            written = self._program.input_text(json.dumps(value)).all()
-        except ValueError as error:
-            raise error_of(str(error)) from error
-        return [cast("JsonValue", json.loads(text)) for text in written]
-
-
-@functools.lru_cache(maxsize=32)
-def _compiled(text: str) -> Any:  # noqa: ANN401 - an extension module without types
-    # Hooks write the same expressions in each run, and libjq needs milliseconds for each.
-    check(text)
-    try:
-        # The library hands numbers over as doubles; as JSON text they keep all their digits.
-        return jq.compile(f"(\n{text}\n) | tojson")
-    except ValueError as error:
-        raise error_of(str(error)) from error
+Check: TypeAlias = Callable[[str], None]
+"""Raises :class:`JqError` for a text that is not an expression."""
 
 
 def check(text: str) -> None:
     """Raise :class:`JqError` with the place of the mistake if ``text`` is not an expression."""
+    _CHECK.get()(text)
+
+
+@contextlib.contextmanager
+def checking_with(compiles: Check) -> Iterator[None]:
+    """Have :func:`check` ask another one, such as one in another process, within the block."""
+    token = _CHECK.set(compiles)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
+
+
+def check_here(text: str) -> None:
+    """Do as :func:`check` in this process.
+
+    libjq keeps the interpreter's lock meanwhile. It takes time in proportion to the square of the text, and
+    works out constants: a few characters can ask for gigabytes.
+    """
     try:
         jq.compile(text)
     except ValueError as error:
         raise error_of(str(error)) from error
+
+
+_CHECK: Final = contextvars.ContextVar[Check]("check of jq expressions", default=check_here)
 
 
 def error_of(text: str) -> JqFailure:

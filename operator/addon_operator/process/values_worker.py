@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 import orjson
 
 from addon_operator.documents import document_stream
+from addon_operator.hook_contract import jq_programs
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.process import start_errors, values_worker_main
 from addon_operator.process.children import spawning
@@ -25,6 +26,8 @@ SECONDS: Final = 20.0
 """For one section when nobody waits."""
 OUTPUT_SECONDS: Final = 60.0
 """For one output of a hook."""
+JQ_SECONDS: Final = 20.0
+"""For all jq expressions of one configuration, or of one output."""
 MEMORY_BYTES: Final = 512 << 20
 """How much data the worker may have."""
 _START_SECONDS: Final = 30.0
@@ -137,6 +140,20 @@ class ValuesWorker(inspection.Inspector):
         found: list[json_types.JsonValue] = answer["documents"]
         return found
 
+    @contextlib.contextmanager
+    def checking_jq(self) -> Iterator[None]:
+        """Have the block's jq expressions compiled by the worker, all of them in :data:`JQ_SECONDS`."""
+        with self.within(JQ_SECONDS), jq_programs.checking_with(self._check_jq):
+            yield
+
+    def _check_jq(self, text: str) -> None:
+        try:
+            answer = self._ask({"ask": "jq", "text": text}, ())
+        except _LostError:
+            raise jq_programs.JqError(_JQ_TOO_LARGE) from None
+        if "error" in answer:
+            raise jq_programs.JqError(answer["error"])
+
     def read_index(self, path: pathlib.Path, name: str, version: str) -> json_types.JsonObject:
         """Return what the ``index.yaml`` in a file says of a version, see :func:`.chart_index.find`.
 
@@ -240,6 +257,9 @@ class _Budget:
 
 
 _BUDGET: Final = contextvars.ContextVar[_Budget | None]("values budget", default=None)
+_JQ_TOO_LARGE: Final = (
+    "to compile it takes too much time or memory; make it shorter, or its constants smaller"
+)
 _BUSY: Final = "others are being checked for as long as this may take; try again in a minute"
 _TOO_DEEP: Final = "mappings, lists or references of the schema nest too deep"
 

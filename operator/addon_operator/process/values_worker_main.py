@@ -85,6 +85,15 @@ class Worker:
             "violations": list(map(_written, inspection.HERE.chart_violations(question["values"], chart)))
         }
 
+    def _jq(self, question: dict[str, Any]) -> dict[str, Any]:
+        from addon_operator.hook_contract import jq_programs
+
+        try:
+            jq_programs.check_here(question["text"])
+        except jq_programs.JqError as error:
+            return {"error": str(error)}
+        return {}
+
     def _index(self, question: dict[str, Any]) -> dict[str, Any]:
         from addon_operator.kernel import errors
         from addon_operator.modules import chart_index

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-import json
 from collections.abc import AsyncIterator, Sequence
+
+import jq as libjq  # type: ignore[import-not-found]  # an extension module without stubs
 
 from addon_operator.hook_contract import jq_programs
 from addon_operator.kube.client import client
@@ -28,13 +29,15 @@ class JqHere:
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        compiled = jq_programs.JqProgram(program)
+        compiled = libjq.compile(f"(\n{program}\n) | tojson")
         answers: list[bytes | jq_programs.JqError] = []
         for document in documents:
             try:
-                answers.append(json.dumps(compiled.results(json.loads(document))).encode())
-            except jq_programs.JqError as error:
-                answers.append(error)
+                results = compiled.input_text(document.decode()).all()
+            except ValueError as error:
+                answers.append(jq_programs.error_of(str(error)))
+            else:
+                answers.append(f"[{','.join(results)}]".encode())
         return answers
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from addon_operator.documents import document_stream
+from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
@@ -380,3 +381,26 @@ def test_an_index_that_takes_too_long_is_ended_in_one_sentence(
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(errors.ConfigurationError, match=r"index\.yaml cannot be read: it took more than"):
         hurried.read_index(tmp_path / "pipe", "web", "1.0.0")
+
+
+@pytest.mark.parametrize("text", [".a[", "nothing_of_that_name", ".a | .b"])
+def test_an_expression_of_jq_is_compiled_as_it_would_be_here(
+    worker: values_worker.ValuesWorker, text: str
+) -> None:
+    def said() -> str:
+        try:
+            jq_programs.check(text)
+        except jq_programs.JqError as error:
+            return str(error)
+        return ""
+
+    here = said()
+    with worker.checking_jq():
+        assert said() == here
+
+
+def test_constants_of_jq_that_take_gigabytes_take_them_from_nobody(
+    worker: values_worker.ValuesWorker,
+) -> None:
+    with worker.checking_jq(), pytest.raises(jq_programs.JqError, match="too much time or memory"):
+        jq_programs.check('"x" * 1000000000')

@@ -1,6 +1,7 @@
 """What a hook gives back: all of it read and checked before the first part is applied."""
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
@@ -60,8 +61,13 @@ class HookOutputs:
         values: store.ValuesStore,
         metrics: hook_metrics.HookMetrics,
         load_large: object_operations.LoadDocuments = document_stream.load_stream,
+        checking_jq: hook_runner.CheckingJq = contextlib.nullcontext,
     ) -> None:
-        """``load_large`` reads the documents of an output of more than :data:`LARGE_CHARS`."""
+        """``load_large`` reads the documents of an output of more than :data:`LARGE_CHARS`.
+
+        ``checking_jq`` is entered while operations on objects are read.
+        """
+        self._checking_jq = checking_jq
         self._objects = objects
         self._config = config
         self._values = values
@@ -135,7 +141,8 @@ class HookOutputs:
         load = self._load_large if len(text) > LARGE_CHARS else document_stream.load_stream
         # Large documents take their time.
         source = _source(hook, hook_runner.KUBERNETES_PATCH)
-        return await asyncio.to_thread(object_operations.parse, text, source, load)
+        with self._checking_jq():
+            return await asyncio.to_thread(object_operations.parse, text, source, load)
 
     async def _change_objects(
         self, hook: state.Hook, operations: Sequence[object_operations.Operation]

@@ -4,6 +4,7 @@ What the files mean is not the business of this module.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import pathlib
@@ -46,6 +47,8 @@ OUTPUT_FIELD: Final = "output"
 
 _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
+CheckingJq: TypeAlias = Callable[[], contextlib.AbstractContextManager[None]]
+"""Has jq expressions checked where they hold nobody, see :meth:`.ValuesWorker.checking_jq`."""
 _Inputs: TypeAlias = Mapping[str, JsonObject]
 
 
@@ -143,12 +146,15 @@ class HookRunner:
         log: HookLog,
         keep_tmp_files: bool = False,
         programs: children.Children,
+        checking_jq: CheckingJq = contextlib.nullcontext,
     ) -> None:
+        """``checking_jq`` is entered while configurations are read."""
         self._directory = functools.partial(hook_directory.HookDirectory.below, tmp_dir, keep=keep_tmp_files)
         self._environment = dict(environment)
         self._default_timeout = default_timeout
         self._log = log
         self._programs = programs
+        self._checking_jq = checking_jq
         # Relative paths are meant from here, and the directory itself may be removed later.
         self._started_in = pathlib.Path.cwd()
 
@@ -189,8 +195,9 @@ class HookRunner:
         text = _config_text(result, hook_path)
         said = hook_failures.said_of(result, hook_path)
         try:
-            # Schemas and jqFilters take their time.
-            read = await asyncio.to_thread(hook_config.parse, text, kind, source)
+            with self._checking_jq():
+                # Schemas and jqFilters take their time.
+                read = await asyncio.to_thread(hook_config.parse, text, kind, source)
         except hook_config.HookConfigError as error:
             if not said:
                 raise

@@ -124,7 +124,7 @@ class JqPatch:
 
     origin: Origin
     target: ObjectTarget
-    program: jq_programs.JqProgram
+    program: str
     ignore_missing: bool = False
     ignore_hook_error: bool = False
 
@@ -294,8 +294,9 @@ def _known_members(item: JsonObject) -> JsonValue:
 
 
 def _jq_patch(origin: Origin, document: JsonObject) -> Operation:
+    program = str(document["jqFilter"])
     try:
-        program = jq_programs.JqProgram(str(document["jqFilter"]))
+        jq_programs.check(program)
     except jq_programs.JqError as error:
         raise _FieldError(f"jqFilter: {error}") from error
     return JqPatch(origin, _target(document), program, *_ignored(document))

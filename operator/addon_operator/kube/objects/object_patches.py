@@ -5,6 +5,7 @@ runs, so that a mistake in the last document changes nothing. Meaning of the ope
 objects" of the shell-operator documentation; ``Apply`` is server-side apply.
 """
 
+import asyncio
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,6 +28,8 @@ CRD_SECONDS: Final = 10.0
 """How long an operation waits for a kind whose CustomResourceDefinition the same hook has just written."""
 JQ_SECONDS: Final = 10.0
 """How long the expression of a ``JQPatch`` may take."""
+MAX_RESULT_BYTES: Final = 3 << 20
+"""What such an expression may give: the API server takes no request that is larger."""
 _ATTEMPTS: Final = 10
 _PAUSE_SECONDS: Final = 0.05
 _POLLS: Final = waiting.Backoff(0.05, 1.0)
@@ -233,15 +236,17 @@ class ObjectPatcher:
         if _canonical(results[0]) != _canonical(current):
             await self._replace(place, results[0], current)
 
-    async def _results(
-        self, program: jq_programs.JqProgram, current: Mapping[str, Any]
-    ) -> list[json_types.JsonValue]:
-        (answer,) = await self._jq.run(program.text, [orjson.dumps(current)], JQ_SECONDS)
+    async def _results(self, program: str, current: Mapping[str, Any]) -> list[json_types.JsonValue]:
+        (answer,) = await self._jq.run(program, [orjson.dumps(current)], JQ_SECONDS)
         if isinstance(answer, jq_programs.JqError):
             is_secret = current.get("kind") == _CONFIDENTIAL
             raise jq_programs.JqError(f"jqFilter: {answer.discreet if is_secret else answer}")
+        if len(answer) > MAX_RESULT_BYTES:
+            raise jq_programs.JqError(
+                f"jqFilter gives more than {MAX_RESULT_BYTES >> 20} MiB, which no object may have"
+            )
         # orjson would round integers that are to be refused.
-        results: list[json_types.JsonValue] = json.loads(answer)
+        results: list[json_types.JsonValue] = await asyncio.to_thread(json.loads, answer)
         return results
 
     async def _delete(

@@ -7,6 +7,8 @@ from addon_operator.hook_contract import jq_programs, plain_filters
 from addon_operator.process.jq import jq_workers
 
 _KEPT_PROGRAMS: Final = 1024
+_PLAIN_CHARS: Final = 2000
+"""A longer program is left to the workers: to read it takes long."""
 
 
 class JqFilters:
@@ -36,5 +38,6 @@ class JqFilters:
         if program not in self._plain:
             if len(self._plain) >= _KEPT_PROGRAMS:
                 del self._plain[next(iter(self._plain))]
-            self._plain[program] = plain_filters.PlainFilter.read(program)
+            is_short = len(program) <= _PLAIN_CHARS
+            self._plain[program] = plain_filters.PlainFilter.read(program) if is_short else None
         return self._plain[program]

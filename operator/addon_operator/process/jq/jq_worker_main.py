@@ -21,6 +21,8 @@ from typing import IO, Any, Final, NamedTuple
 LENGTH: Final = struct.Struct("!I")
 FAILURE: Final = b"!"
 RESULTS: Final = b"="
+MAX_RESULT_BYTES: Final = 8 << 20
+"""What a program may make of one document: whoever asked keeps it."""
 _KEPT_PROGRAMS: Final = 64
 _BUFFER_BYTES: Final = 1 << 18
 
@@ -85,7 +87,10 @@ def _results(program: Any, document: bytes) -> bytes:  # noqa: ANN401 - see abov
         results = program.input_text(document.decode()).all()
     except ValueError as error:
         return _failure(error)
-    return RESULTS + f"[{','.join(results)}]".encode()
+    answer = RESULTS + f"[{','.join(results)}]".encode()
+    if len(answer) > MAX_RESULT_BYTES:
+        return FAILURE + f"it gives more than {MAX_RESULT_BYTES >> 20} MiB".encode()
+    return answer
 
 
 def _failure(error: ValueError) -> bytes:

@@ -18,6 +18,8 @@ WORKERS: Final = 2
 MEMORY_BYTES: Final = 1 << 30
 _BATCH_DOCUMENTS: Final = 50
 _BATCH_BYTES: Final = 1 << 19
+_ANSWER_BYTES: Final = 2 * jq_worker_main.MAX_RESULT_BYTES
+"""A larger answer to a batch is not read: its documents are asked for one by one."""
 _READ_BUFFER: Final = 1 << 20
 _START_SECONDS: Final = 30.0
 _ALARM_MARGIN: Final = 5.0
@@ -75,7 +77,10 @@ class _Worker:
             async with asyncio.timeout(timeout):
                 self._writer.write(jq_worker_main.pack_request(request))
                 head = await self._reader.readexactly(jq_worker_main.LENGTH.size)
-                body = await self._reader.readexactly(jq_worker_main.LENGTH.unpack(head)[0])
+                size = jq_worker_main.LENGTH.unpack(head)[0]
+                if size > _ANSWER_BYTES:
+                    raise _WorkerLostError(late=False)
+                body = await self._reader.readexactly(size)
         except TimeoutError as error:
             raise _WorkerLostError(late=True) from error
         except (asyncio.IncompleteReadError, OSError) as error:

@@ -15,6 +15,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
 from addon_operator.engine.queues import tasks
 from addon_operator.engine.sources import config_sync
+from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
@@ -92,6 +93,7 @@ class Bench:
         self.order: list[str] = []
         self.is_current = True
         self.large = 0
+        self.compiled: list[str] = []
         self.config_map = ConfigMap(self.order)
         self.objects = Objects(self.order)
         self.registry = series.Registry()
@@ -111,6 +113,7 @@ class Bench:
             self.values,
             hook_metrics.HookMetrics(self.registry),
             self._load_large,
+            lambda: jq_programs.checking_with(self.compiled.append),
         )
         self.states = state.ModuleStates([model.Module(WEB, 1, root)], fakes.ignore)
         self.states.enabled = (WEB,)
@@ -324,3 +327,11 @@ async def test_a_hook_that_runs_long_is_reported_at_intervals_that_double(
     await bench.executor.run(hook, [], labels)
     assert bench.heard.held[:3] == [0.02, 0.04, 0.08]
     assert len(bench.heard.held) < 6
+
+
+async def test_expressions_of_jq_in_operations_are_compiled_where_they_hold_nobody(
+    bench: Bench,
+) -> None:
+    patch = {"operation": "JQPatch", "kind": "Pod", "namespace": "a", "name": "b", "jqFilter": ".a"}
+    await bench.run({"KUBERNETES_PATCH_PATH": patch})
+    assert bench.compiled == [".a"]

@@ -14,7 +14,7 @@ import structlog
 
 from addon_operator.engine import state
 from addon_operator.engine.hooks import hook_directory, hook_runner
-from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract import binding_contexts, jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
@@ -484,3 +484,26 @@ def test_what_a_failing_hook_wrote_is_left_out_where_values_may_not_be_shown(
     error = hook_runner.HookRunError("a.sh", result, "gave back: s3cret", module=module)
     assert "s3cret" in str(error)
     assert error.without_values == f"{text}the end of what it wrote, and the operator's log all of it"
+
+
+async def test_expressions_of_jq_in_a_configuration_are_compiled_where_they_hold_nobody(
+    make_runner: MakeRunner, hook: WriteHook
+) -> None:
+    compiled: list[str] = []
+    runner = make_runner(checking_jq=lambda: jq_programs.checking_with(compiled.append))
+    binding = {"kind": "Pod", "jqFilter": ".a"}
+    path = hook(f"echo '{json.dumps({'configVersion': 'v1', 'kubernetes': [binding]})}'")
+    await runner.config(path, hook_config.HookKind.MODULE)
+    assert set(compiled) == {".a"}
+
+
+async def test_a_field_of_a_log_line_may_have_any_name(
+    make_runner: MakeRunner, hook: WriteHook, records: Records
+) -> None:
+    names = ["method_name", "self", "event", "logger", "args", "kwargs", "name", "exc_info", "_record"]
+    line = json.dumps({**dict.fromkeys(names, "x"), "msg": "said"})
+    path = hook(f"echo '{line}'; echo afterwards")
+    run = state.Hook("hook.sh", path, hook_config.HookConfig())
+    await make_runner(merge_json=True).run(run, [], {}, {}, {})
+    assert [record["event"] for record in records] == ["said", "afterwards"]
+    assert records[0]["hook_method_name"] == "x"

@@ -94,10 +94,10 @@ def test_items_of_a_json_patch_need_a_value_only_where_the_standard_says_so() ->
     ]
 
 
-def test_a_jq_patch_is_compiled() -> None:
+def test_a_jq_patch_keeps_its_expression() -> None:
     operation = one({"operation": "JQPatch", **POD, "jqFilter": ".spec.replicas += 1"})
     assert isinstance(operation, JqPatch)
-    assert operation.program.results({"spec": {"replicas": 2}}) == [{"spec": {"replicas": 3}}]
+    assert operation.program == ".spec.replicas += 1"
 
 
 def test_apply_has_a_field_manager_and_does_not_force() -> None:

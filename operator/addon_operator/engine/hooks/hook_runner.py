@@ -42,6 +42,8 @@ WROTE: Final = "--config printed a configuration, and wrote to standard error: "
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
 _SHOWN_CHARS: Final = 60
+_REASON_CHARS: Final = 10_000
+"""Of what an ``enabled`` script gives as its reason, which may be as long as any output."""
 OUTPUT_FIELD: Final = "output"
 """Field of log records that says to which stream a hook wrote."""
 
@@ -295,7 +297,7 @@ class HookRunner:
                 module, hook_failures.describe(result, script, self._default_timeout), reported
             )
         is_enabled = _verdict(module, written[ENABLED_RESULT])
-        reason = " ".join(written[ENABLED_REASON].split())
+        reason = " ".join(written[ENABLED_REASON][:_REASON_CHARS].split())
         said = "enabled" if is_enabled else "disabled"
         return model.Verdict(module, is_enabled, reason or f"{said} by its enabled script")
 

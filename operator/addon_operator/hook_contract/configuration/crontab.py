@@ -17,6 +17,8 @@ import croniter
 from addon_operator.kernel import clock, errors
 
 DEFAULT_TIMEZONE: Final = "UTC"
+MAX_CHARS: Final = 1000
+"""How long a crontab may be: it is read for each tick."""
 _FIELDS: Final = frozenset({5, 6})
 _DESCRIPTORS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _EVERY: Final = "@every"
@@ -65,6 +67,8 @@ def parse(text: str, timezone: str | None = None) -> Crontab:
     Raises :class:`CrontabError` when the text is not a crontab, names a time that never comes (the 31st of
     February), or names a time zone that does not exist or another one than ``timezone``.
     """
+    if len(text) > MAX_CHARS:
+        raise CrontabError(f"it has {len(text)} characters, and may have {MAX_CHARS}; use several crontabs")
     zone, rest = _split_zone(text)
     if zone and timezone and zone != timezone:
         raise CrontabError(
@@ -89,7 +93,9 @@ def check_timezone(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name[:_LONGEST_ZONE])
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise CrontabError(f"{name!r} is not a time zone; write an IANA name such as Europe/Berlin") from None
+        raise CrontabError(
+            f"{name[:_LONGEST_ZONE]!r} is not a time zone; write an IANA name such as Europe/Berlin"
+        ) from None
     return name
 
 

@@ -30,6 +30,7 @@ JQ_SECONDS: Final = 10.0
 """How long the expression of a ``JQPatch`` may take."""
 MAX_RESULT_BYTES: Final = 3 << 20
 """What such an expression may give: the API server takes no request that is larger."""
+_AT_ONCE: Final = 1000
 _ATTEMPTS: Final = 10
 _PAUSE_SECONDS: Final = 0.05
 _POLLS: Final = waiting.Backoff(0.05, 1.0)
@@ -125,7 +126,10 @@ class ObjectPatcher:
 
     async def _check(self, operations: Sequence[object_operations.Operation], source: str) -> None:
         defines_kinds = False
-        for operation in operations:
+        for number, operation in enumerate(operations, start=1):
+            if number % _AT_ONCE == 0:
+                # Kinds are known, so that nothing waits: others want a turn.
+                await asyncio.sleep(0)
             try:
                 await self._place(operation.target)
             except discovery.NoSuchKind as error:

@@ -507,3 +507,13 @@ async def test_a_field_of_a_log_line_may_have_any_name(
     await make_runner(merge_json=True).run(run, [], {}, {}, {})
     assert [record["event"] for record in records] == ["said", "afterwards"]
     assert records[0]["hook_method_name"] == "x"
+
+
+async def test_of_a_reason_that_is_long_only_the_beginning_counts(
+    runner: hook_runner.HookRunner, hook: WriteHook
+) -> None:
+    path = hook("""
+        echo true > "$MODULE_ENABLED_RESULT"
+        head -c 3000000 /dev/zero | tr '\\0' x > "$MODULE_ENABLED_REASON"
+    """)
+    assert (await runner.enabled(path, MODULE, {}, {})).reason == "x" * 10_000

@@ -1,15 +1,16 @@
 """Carrying out what hooks write about objects, against an API server with the rules that matter here."""
 
+import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jsonpatch
 import pytest
 
 from addon_operator.hook_contract.outputs import object_operations
-from addon_operator.kube.client import client
-from addon_operator.kube.discovery import discovery
+from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.objects import object_patches, own_deletions
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.kube import informing
@@ -506,3 +507,30 @@ async def test_a_kind_that_never_comes_is_reported(bench: Bench) -> None:
 async def test_no_operation_asks_for_nothing(bench: Bench) -> None:
     await bench.run()
     assert bench.server.requests == []
+
+
+async def test_many_operations_are_looked_at_in_turns() -> None:
+    class Catalog:
+        async def find(self, kind: str, api_version: str | None) -> api_resources.Resource:
+            if kind == "Wrong":
+                raise api_errors.KubernetesError("there is no such kind")
+            return api_resources.Resource("v1", kind, "pods", namespaced=True)
+
+    pod = {"operation": "Delete", "kind": "Pod", "namespace": "a", "name": "b"}
+    text = "\n".join(map(json.dumps, [*[pod] * 2500, {**pod, "kind": "Wrong"}]))
+    operations = object_operations.parse(text, "hook")
+    unused = cast("Any", None)
+    patcher = object_patches.ObjectPatcher(unused, cast("Any", Catalog()), unused, unused, unused)
+    turns = 0
+
+    async def look() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    looking = asyncio.ensure_future(look())
+    with pytest.raises(object_patches.ObjectPatchError, match=r"document \[2500\]"):
+        await patcher.apply(operations, own_deletions.Owner(""), "hook")
+    looking.cancel()
+    assert turns == 2

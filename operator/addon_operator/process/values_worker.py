@@ -26,7 +26,7 @@ SECONDS: Final = 20.0
 """For one section when nobody waits."""
 OUTPUT_SECONDS: Final = 60.0
 """For one output of a hook."""
-JQ_SECONDS: Final = 20.0
+JQ_SECONDS: Final = 5.0
 """For all jq expressions of one configuration, or of one output."""
 MEMORY_BYTES: Final = 512 << 20
 """How much data the worker may have."""

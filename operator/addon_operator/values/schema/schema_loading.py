@@ -198,7 +198,8 @@ def load(
         notes.append(main.remark((schema_keywords.EXTEND,), problem))
     extended = _extended(main.schema, _with_parts(linker.parts), parent)
     checked = [main, *linker.parts.values()]
-    _raise_all(found for part in checked for found in _details(part, extended, evaluator))
+    room = patterns.Room()
+    _raise_all(found for part in checked for found in _details(part, extended, evaluator, room))
     _raise_all(_recursion_problems(main, extended))
     return LoadedSchema(extended, tuple(_sentences([*notes, *linker.notes])))
 
@@ -221,24 +222,29 @@ _Problem = tuple[tuple[str | int, ...], str]
 
 
 def _details(
-    part: SchemaPart, whole: Mapping[str, Any], evaluator: schema_rules.RuleEvaluator | None
+    part: SchemaPart,
+    whole: Mapping[str, Any],
+    evaluator: schema_rules.RuleEvaluator | None,
+    room: patterns.Room,
 ) -> Iterator[Remark]:
     definitions = whole.get("definitions", {})
     for path, inner in schema_walk.subschemas(part.schema):
         found = (
-            *_pattern_problems(path, inner),
+            *_pattern_problems(path, inner, room),
             *_reference_problems(path, inner, definitions),
             *_rule_problems(path, inner, evaluator),
         )
         yield from (part.remark(*problem) for problem in found)
 
 
-def _pattern_problems(path: tuple[str | int, ...], schema: Mapping[str, Any]) -> Iterator[_Problem]:
+def _pattern_problems(
+    path: tuple[str | int, ...], schema: Mapping[str, Any], room: patterns.Room
+) -> Iterator[_Problem]:
     keys = [(("patternProperties", pattern), pattern) for pattern in schema.get("patternProperties", {})]
     own = [(("pattern",), schema["pattern"])] if "pattern" in schema else []
     for place, pattern in (*own, *keys):
         try:
-            patterns.check(pattern)
+            room.check(pattern)
         except patterns.PatternError as error:
             yield (*path, *place), str(error)
 

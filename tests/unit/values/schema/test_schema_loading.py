@@ -415,3 +415,10 @@ def test_a_large_default_in_many_places_is_refused() -> None:
     schema = {"type": "object", "properties": properties, "definitions": {"large": large}}
     with pytest.raises(schema_loading.SchemaError, match="or 16 MiB"):
         schema_loading.load(json.dumps(schema), "values.yaml")
+
+
+def test_patterns_that_are_too_large_together_are_refused() -> None:
+    properties = {f"p{number}": {"pattern": f"\\pL{{100}}{number}"} for number in range(50)}
+    with pytest.raises(schema_loading.SchemaError, match="more than 1000000 steps") as caught:
+        schema_loading.load(json.dumps({"properties": properties}), "values.yaml")
+    assert len(caught.value.problems) == 50 - 9

@@ -143,10 +143,11 @@ class ValuesWorker(inspection.Inspector):
     @contextlib.contextmanager
     def checking_jq(self) -> Iterator[None]:
         """Have the block's jq expressions compiled by the worker, all of them in :data:`JQ_SECONDS`."""
-        with self.within(JQ_SECONDS), jq_programs.checking_with(self._check_jq):
+        with self.within(JQ_SECONDS), jq_programs.checking_with(self.check_jq):
             yield
 
-    def _check_jq(self, text: str) -> None:
+    def check_jq(self, text: str) -> None:
+        """See :data:`.jq_programs.Check`."""
         try:
             answer = self._ask({"ask": "jq", "text": text}, ())
         except _LostError:

@@ -106,11 +106,15 @@ def test_other_formats_have_all_that_the_table_has(modules: Directory, output: s
         ("{configVersion: v1, beforeAll: 1}", "only global hooks have this binding"),
         ("{configVersion: v1, schedule: [{crontab: '61 * * * *'}]}", "schedule[0].crontab: '61 * * * *'"),
         ("{configVersion: v1, kubernetes: [{kind: Pod, jqFilter: '.a['}]}", 'jqFilter: ".a[" is not a jq'),
+        (
+            """{configVersion: v1, kubernetes: [{kind: Pod, jqFilter: '"x" * 1000000000'}]}""",
+            "to compile it takes too much time or memory",
+        ),
         ("{configVersion: v1, kubernetes: [{}]}", "kubernetes[0]: the key 'kind' is missing"),
         ("a: [", "line"),
         ("", "--config printed nothing"),
     ],
-    ids=["unknown key", "global binding", "crontab", "jq", "no kind", "no YAML", "nothing"],
+    ids=["unknown key", "global binding", "crontab", "jq", "large jq", "no kind", "no YAML", "nothing"],
 )
 def test_a_configuration_that_the_operator_would_refuse_is_an_error(
     modules: Directory, config: str, sentence: str

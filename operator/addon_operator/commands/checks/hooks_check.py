@@ -15,8 +15,9 @@ import structlog
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
 from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
-from addon_operator.process import start_errors
+from addon_operator.process import start_errors, values_worker
 from addon_operator.process.children import children, launcher
 
 _AT_ONCE_PER_CPU: Final = 2
@@ -63,6 +64,8 @@ def check(
     with (
         tempfile.TemporaryDirectory(prefix="addon-operator-hooks-") as directory,
         launcher.Launcher() as starter,
+        values_worker.ValuesWorker(values_worker.JQ_SECONDS) as worker,
+        jq_programs.checking_with(worker.check_jq),
     ):
         inherited = hook_environment.inherited(environ, hook_env)
         offered = hook_environment.offered(inherited, pathlib.Path(directory))

@@ -8,8 +8,7 @@ from typing import Final
 import structlog
 
 from addon_operator.app import event_log, observers
-from addon_operator.engine import events, state
-from addon_operator.engine.queues import tasks
+from addon_operator.engine import events, state, tasks
 from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, intents, introspection, reactions, state
+from addon_operator.engine import events, intents, introspection, reactions, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge
-from addon_operator.engine.queues import queue_set, task_queue, tasks
+from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from addon_operator.engine import reactions, state
-from addon_operator.engine.queues import tasks
+from addon_operator.engine import reactions, state, tasks
 from addon_operator.helm.releases import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import names

@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, TypedDict
 
 from addon_operator.aio import turns
-from addon_operator.engine import state
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.engine import state, tasks
+from addon_operator.engine.queues import task_queue
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import requirements

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from addon_operator.debug import debug_api, debug_render, runtime_config
-from addon_operator.engine import introspection, state
+from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.modules import release_monitor
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model

@@ -7,10 +7,9 @@ from typing import cast
 
 import pytest
 
-from addon_operator.engine import engine, intents, reactions, state
+from addon_operator.engine import engine, intents, reactions, state, tasks
 from addon_operator.engine.converge import converge, task_factory
 from addon_operator.engine.hooks import hook_outputs
-from addon_operator.engine.queues import tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from addon_operator.engine import introspection, state
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.engine import introspection, state, tasks
+from addon_operator.engine.queues import task_queue
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from tests.unit.engine import fakes

@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 
-from addon_operator.engine import events, intents, introspection, state
+from addon_operator.engine import events, intents, introspection, state, tasks
 from addon_operator.engine.bindings import (
     hook_tasks,
     kubernetes_binding,
@@ -14,7 +14,7 @@ from addon_operator.engine.bindings import (
     triggers,
 )
 from addon_operator.engine.hooks import hook_failures, hook_run
-from addon_operator.engine.queues import queue_set, tasks
+from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import clock as clocks

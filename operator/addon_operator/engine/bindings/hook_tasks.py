@@ -11,10 +11,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, state, tasks
 from addon_operator.engine.bindings import triggers
 from addon_operator.engine.hooks import hook_outputs, hook_run
-from addon_operator.engine.queues import queue_set, tasks
+from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors

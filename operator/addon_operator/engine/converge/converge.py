@@ -13,10 +13,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from addon_operator.engine import events
+from addon_operator.engine import events, tasks
 from addon_operator.engine.converge import module_discovery, task_factory
 from addon_operator.engine.modules import module_crds, module_run
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.engine.queues import task_queue
 from addon_operator.engine.state import ConvergeState, Hook
 from addon_operator.kernel import names
 from addon_operator.modules import plan

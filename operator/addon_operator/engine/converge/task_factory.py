@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_crds, module_run
-from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names

@@ -5,9 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.hooks import hook_outputs, hook_runner
-from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors, names
 from addon_operator.process.children import children

@@ -7,9 +7,8 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 
 from addon_operator.documents import json_pointers
-from addon_operator.engine import events
+from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases
-from addon_operator.engine.queues import tasks
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config

@@ -6,11 +6,10 @@ Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentatio
 import time
 from typing import Final
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_hooks, module_releases
-from addon_operator.engine.queues import tasks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names

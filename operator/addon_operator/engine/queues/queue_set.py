@@ -5,8 +5,8 @@ import collections
 import random
 from collections.abc import Callable
 
-from addon_operator.engine import events
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.engine import events, tasks
+from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import clock as clocks
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
-from addon_operator.engine.queues.tasks import (
+from addon_operator.engine.tasks import (
     GLOBAL_OWNER,
     Outcome,
     PostponedError,

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.hooks import hook_outputs
-from addon_operator.engine.queues import tasks
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from tests.unit.engine import bound_fakes, fakes

@@ -11,9 +11,8 @@ import pytest
 import structlog
 
 from addon_operator.documents import document_stream
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
-from addon_operator.engine.queues import tasks
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import hook_config

@@ -7,10 +7,9 @@ from typing import cast
 
 import pytest
 
-from addon_operator.engine import events
+from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.modules import module_releases
-from addon_operator.engine.queues import tasks
 from addon_operator.helm import places
 from addon_operator.helm.releases import release_types
 from addon_operator.helm.releases import releases as helm_releases

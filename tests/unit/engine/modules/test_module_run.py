@@ -10,10 +10,9 @@ from typing import Any, cast
 import pytest
 import structlog
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
 from addon_operator.engine.modules import module_hooks, module_releases, module_run
-from addon_operator.engine.queues import tasks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName

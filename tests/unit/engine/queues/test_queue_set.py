@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from addon_operator.engine import events
-from addon_operator.engine.queues import queue_set, tasks
+from addon_operator.engine import events, tasks
+from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors
 from tests.unit.engine import fakes
 

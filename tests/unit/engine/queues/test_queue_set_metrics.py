@@ -2,8 +2,8 @@
 
 import asyncio
 
-from addon_operator.engine import events
-from addon_operator.engine.queues import queue_set, tasks
+from addon_operator.engine import events, tasks
+from addon_operator.engine.queues import queue_set
 from tests.unit.engine import fakes
 
 

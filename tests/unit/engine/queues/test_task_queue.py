@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from addon_operator.engine.queues import task_queue, tasks
+from addon_operator.engine import tasks
+from addon_operator.engine.queues import task_queue
 from addon_operator.kernel import errors
 from tests.unit.engine import fakes
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
+from typing_extensions import override
 
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth, credentials
@@ -100,9 +101,11 @@ class _Direct(connection.Connection):
         super().__init__(access, time)
         self._server = server
 
+    @override
     async def _use(self, fresh: credentials.Credentials) -> None:
         """There is no session."""
 
+    @override
     async def send(self, request: connection.Request, using: credentials.Credentials) -> connection.Response:
         await asyncio.sleep(0)
         answer = self._server.answer(

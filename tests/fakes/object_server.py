@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 from aiohttp import web
+from typing_extensions import override
 
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth, credentials
@@ -336,6 +337,7 @@ class Connection(connection.Connection):
         super().__init__(access, time)
         self._server = server
 
+    @override
     async def send(self, request: connection.Request, using: credentials.Credentials) -> connection.Response:
         await asyncio.sleep(0)
         headers = api_server.headers_of(request, using)

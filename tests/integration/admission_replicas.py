@@ -6,6 +6,8 @@ import dataclasses
 import datetime as dt
 from collections.abc import AsyncIterator
 
+from typing_extensions import override
+
 from addon_operator.admission import events, reviews
 from addon_operator.admission.certificates import (
     certificate_rotation,
@@ -29,6 +31,7 @@ class ShiftedClock(waiting.SystemTime):
     def __init__(self) -> None:
         self.ahead = dt.timedelta(days=-70)
 
+    @override
     def time(self) -> float:
         return super().time() + self.ahead.total_seconds()
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cryptography.x509 import oid
+from typing_extensions import override
 
 from addon_operator.devcluster import locations, reporters
 from addon_operator.devcluster.binaries import binaries, components
@@ -209,6 +210,7 @@ class Gate:
 class _Handler(http.server.SimpleHTTPRequestHandler):
     gate: Gate
 
+    @override
     def do_GET(self) -> None:
         self.gate.requests.append(self.path)
         self.gate.opened.wait()
@@ -227,6 +229,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         else:
             super().do_GET()
 
+    @override
     def do_HEAD(self) -> None:
         self.do_GET()
 
@@ -264,6 +267,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
 
+    @override
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
@@ -313,6 +317,7 @@ def proxy(target: int, asked: list[str]) -> Iterator[int]:
                 _splice(self.connection, there)
             self.close_connection = True
 
+        @override
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 

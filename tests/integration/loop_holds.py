@@ -25,6 +25,8 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from typing_extensions import override
+
 import addon_operator
 
 PIECE: Final = 0.02
@@ -64,6 +66,7 @@ class Hold:
         """Whether nothing may take that long; ``slowness`` is that of the machine, see :func:`slowness`."""
         return self.seconds >= LIMITS[self.kind] * slowness
 
+    @override
     def __str__(self) -> str:
         return f"{self.kind} of {1000 * self.seconds:.0f} ms: {self.who}: {' > '.join(self.frames)}"
 

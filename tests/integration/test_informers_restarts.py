@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 import aiohttp
 import orjson
 import pytest
+from typing_extensions import override
 
 from addon_operator.aio import waiting
 from addon_operator.devcluster import (
@@ -95,6 +96,7 @@ class Gate(waiting.SystemTime):
         self.opened.set()
         self.reached = asyncio.Event()
 
+    @override
     async def sleep(self, seconds: float) -> None:
         self.reached.set()
         await self.opened.wait()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from click import testing
+from typing_extensions import override
 
 from addon_operator.cli import main
 
@@ -24,6 +25,7 @@ def port() -> Iterator[int]:
             self.end_headers()
             self.wfile.write(text.encode())
 
+        @override
         def log_message(self, *_: object) -> None:
             pass
 

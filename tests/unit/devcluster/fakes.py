@@ -5,6 +5,8 @@ import pathlib
 from collections.abc import Iterator
 from typing import cast
 
+from typing_extensions import override
+
 from addon_operator.devcluster import reporters
 from addon_operator.devcluster.binaries import components
 
@@ -41,10 +43,12 @@ class Recorder(reporters.Reporter):
         self.counted: list[int] = []
         self.described: list[str] = []
 
+    @override
     def say(self, text: str) -> None:
         self.said.append(text)
 
     @contextlib.contextmanager
+    @override
     def phase(
         self, subject: str, activity: str, unit: str, total: int | None = None
     ) -> Iterator[reporters.Phase]:

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.devcluster import api, api_schemas
 
@@ -19,6 +20,7 @@ class Client(api.ApiClient):
         self.status = status
         self.asked: list[str] = []
 
+    @override
     def request(self, method: str, path: str, body: object = None) -> api.ApiAnswer:
         self.asked.append(path)
         own, foreign = "/openapi/v3/apis/apps/v1?hash=A", "/openapi/v3/apis/example.com/v1?hash=B"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.devcluster import (
     cluster,
@@ -37,6 +38,7 @@ class Source(binaries.BinaryStore):
         self.scripts: dict[str, str] = {}
         self.error: BaseException | None = None
 
+    @override
     def ensure(self, requests: Sequence[binaries.Wanted]) -> dict[str, pathlib.Path]:
         if self.error is not None:
             raise self.error

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.devcluster import errors, handle, layout
 from addon_operator.devcluster.controlplane import certificates
@@ -49,7 +50,8 @@ def handler_of(api_server: ApiServer) -> type[http.server.BaseHTTPRequestHandler
 
         do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - names that the library asks for
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in the overridden one
+        @override
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     return Handler

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from typing_extensions import override
+
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_run
@@ -168,6 +170,7 @@ class Run:
     labels: events.HookLabels
     allow_failure: bool
 
+    @override
     def __str__(self) -> str:
         """``hook: binding Synchronization a b, binding Added c``."""
         return f"{self.hook}: " + ", ".join(map(_brief, self.contexts))

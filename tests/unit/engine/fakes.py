@@ -5,6 +5,8 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from typing_extensions import override
+
 from addon_operator.engine import events, intents
 from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.outputs import object_operations
@@ -74,6 +76,7 @@ class Inbox(asyncio.Queue[intents.Intent]):
         super().__init__()
         self.put_in: list[intents.Intent] = []
 
+    @override
     def put_nowait(self, item: intents.Intent) -> None:
         self.put_in.append(item)
         super().put_nowait(item)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import engine, intents, reactions, state, tasks
 from addon_operator.engine.converge import converge, task_factory
@@ -273,6 +274,7 @@ async def test_what_hooks_in_named_queues_wait_for_is_reported(benches: list[Ben
 async def test_what_the_first_converge_waits_for_is_reported_without_values(benches: list[Bench]) -> None:
     class TellsTooMuchError(errors.AddonOperatorError):
         @property
+        @override
         def without_values(self) -> str:
             return "the values are not valid"
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from addon_operator import expansion
 from addon_operator.expansion import services
@@ -93,6 +94,7 @@ class Counted(frozenset[str]):
 
     asked: int = 0
 
+    @override
     def __contains__(self, key: object) -> bool:
         self.asked += 1
         return super().__contains__(key)

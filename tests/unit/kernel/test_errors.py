@@ -1,10 +1,13 @@
 """What of an error is told where no values may be shown."""
 
+from typing_extensions import override
+
 from addon_operator.kernel import errors
 
 
 class _Quoting(errors.AddonOperatorError):
     @property
+    @override
     def without_values(self) -> str:
         return "the value is odd"
 

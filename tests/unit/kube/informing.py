@@ -7,6 +7,7 @@ import functools
 from collections.abc import AsyncIterator, Sequence
 
 import jq as libjq  # type: ignore[import-not-found]  # an extension module without stubs
+from typing_extensions import override
 
 from addon_operator.hook_contract import jq_programs
 from addon_operator.kube.client import client
@@ -48,6 +49,7 @@ def jq(program: str, *, keep_full: bool = False) -> projections.JqFiltered:
 class Yielding(api_server.Pauses):
     """Lets others have a turn in each pause."""
 
+    @override
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)
         await asyncio.sleep(0)

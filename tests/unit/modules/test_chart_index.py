@@ -5,6 +5,7 @@ import time
 
 import pytest
 import yaml
+from typing_extensions import override
 
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors
@@ -28,6 +29,7 @@ def as_helm(index: object) -> str:
 
 def as_others(index: object) -> str:
     class Indented(yaml.SafeDumper):
+        @override
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             super().increase_indent(flow, indentless=False)
 

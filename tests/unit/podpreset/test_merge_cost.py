@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.podpreset import merge, model
 from addon_operator.podpreset.model import SourceRef
@@ -14,7 +15,8 @@ class Counted(dict[str, Any]):
 
     looks = 0
 
-    def get(self, key: str, default: object = None) -> Any:  # noqa: ANN401 - as the entry has it
+    @override
+    def get(self, key: str, default: object = None) -> Any:
         Counted.looks += 1
         return super().get(key, default)
 

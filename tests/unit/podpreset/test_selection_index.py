@@ -4,6 +4,7 @@ import itertools
 
 import hypothesis
 from hypothesis import strategies
+from typing_extensions import override
 
 from addon_operator.podpreset import label_selectors, model, selection
 from tests.unit.podpreset.builders import env, preset
@@ -73,6 +74,7 @@ def test_a_label_that_few_presets_share_leads_to_them() -> None:
     compared: list[str] = []
 
     class Counting(dict[str, str]):
+        @override
         def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]  # one use
             compared.append(key)
             return super().get(key, default)

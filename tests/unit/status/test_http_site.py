@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from typing_extensions import override
 
 from addon_operator.settings import settings
 from addon_operator.status import health, http_site, status_page
@@ -25,25 +26,31 @@ class Reported(health.OperatorStatus):
     admission_unready: str | None = None
     state: tuple[str, int] = (health.NOT_STARTED, 0)
 
+    @override
     def unhealthy_reason(self) -> str | None:
         return self.unhealthy
 
+    @override
     def unready_reason(self) -> str | None:
         return self.unready
 
+    @override
     def admission_unready_reason(self) -> str | None:
         return self.admission_unready
 
     pages: int = 0
     wrong: tuple[str, ...] = ()
 
+    @override
     def warnings(self) -> list[str]:
         return list(self.wrong)
 
+    @override
     async def page(self) -> status_page.Content:
         self.pages += 1
         return status_page.Content(state="FINE")
 
+    @override
     def converge(self) -> tuple[str, int]:
         return self.state
 
@@ -161,10 +168,12 @@ class Threads(metrics.Metrics):
         super().__init__()
         self.names: list[str] = []
 
+    @override
     def render(self, form: metrics.Form | None = None) -> metrics.Exposition:
         self.names.append(threading.current_thread().name)
         return metrics.Exposition(b"", "text/plain", gzipped=False)
 
+    @override
     def connection_closed(self, site: str, reason: str) -> None:
         raise AssertionError(reason)
 
@@ -188,6 +197,7 @@ class Held(Threads):
         self.begun = threading.Event()
         self.go = threading.Event()
 
+    @override
     def render(self, form: metrics.Form | None = None) -> metrics.Exposition:
         found = super().render(form)
         self.begun.set()

@@ -7,6 +7,7 @@ from html import parser
 from typing import Any, Final, cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.aio import turns
 from addon_operator.engine import introspection, state
@@ -27,6 +28,7 @@ class Cells(parser.HTMLParser):
         self._in_cell = False
         self.feed(page)
 
+    @override
     def handle_starttag(self, tag: str, attrs: object) -> None:
         self.tags.append(tag)
         if tag == "tr":
@@ -35,10 +37,12 @@ class Cells(parser.HTMLParser):
             self._in_cell = True
             self.rows[-1].append("")
 
+    @override
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "th"):
             self._in_cell = False
 
+    @override
     def handle_data(self, data: str) -> None:
         if self._in_cell:
             self.rows[-1][-1] += data
@@ -51,6 +55,7 @@ def made(**shown: Any) -> str:  # noqa: ANN401 - the fields of the content
 
 class KeepsSecretError(errors.AddonOperatorError):
     @property
+    @override
     def without_values(self) -> str:
         return "values are not valid"
 

@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.admission.certificates import (
     certificate_rotation,
@@ -37,6 +38,7 @@ class Clock(api_server.Pauses):
         super().__init__()
         self.left = pauses
 
+    @override
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)
         self.left -= 1
@@ -76,6 +78,7 @@ class Served(tls.LiveTls):
         super().__init__()
         self.pairs: list[certificates.KeyPair] = []
 
+    @override
     def use(self, pair: certificates.KeyPair) -> None:
         super().use(pair)
         self.pairs.append(pair)

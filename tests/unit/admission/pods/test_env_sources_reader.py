@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.admission import events
 from addon_operator.admission.pods import env_sources_reader
@@ -132,6 +133,7 @@ class Crowd(client.KubeClient):
         assert event == events.Dropped("sources")
         self.dropped += 1
 
+    @override
     async def get(
         self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
     ) -> Object:

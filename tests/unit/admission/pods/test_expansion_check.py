@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.admission.pods import env_sources_reader, expansion_check
 from addon_operator.kube.client import api_errors, client
@@ -158,6 +159,7 @@ async def test_services_that_do_not_come_in_time_are_one_sentence(
     monkeypatch: pytest.MonkeyPatch, kube: client.KubeClient, pauses: Pauses
 ) -> None:
     class Silent(env_sources_reader.EnvSources):
+        @override
         async def service_variables(self, namespace: str) -> frozenset[str]:
             await asyncio.Event().wait()
             raise AssertionError("nobody sets it")

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
@@ -120,9 +121,11 @@ class Resting(waiting.SystemTime):
     def __init__(self, clock: api_server.Pauses) -> None:
         self._clock = clock
 
+    @override
     def monotonic(self) -> float:
         return self._clock.monotonic()
 
+    @override
     async def sleep(self, seconds: float) -> None:
         await asyncio.Event().wait()
 

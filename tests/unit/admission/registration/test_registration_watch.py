@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
+from typing_extensions import override
 
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.admission.registration import registration_watch
@@ -65,6 +66,7 @@ class Changes(asyncio.Event):
         super().__init__()
         self._run = run
 
+    @override
     def set(self) -> None:
         self._run.changes += 1
 
@@ -77,6 +79,7 @@ class Pausing(api_server.Pauses):
         self._run = run
         self._server = server
 
+    @override
     async def sleep(self, seconds: float) -> None:
         self._run.pauses.append(seconds)
         await asyncio.sleep(0)

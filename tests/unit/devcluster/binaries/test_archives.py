@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.devcluster import errors
 from addon_operator.devcluster.binaries import archives, components
@@ -22,7 +23,8 @@ PROGRAM = b"#!/bin/sh\necho tool\n"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the overridden one
+    @override
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.devcluster import errors, locations, locks
 from addon_operator.devcluster.binaries import archives, assets, binaries, components, gobuild
@@ -21,6 +22,7 @@ class Builder(gobuild.GoBuilder):
         self.before: threading.Event | None = None
         self.fails_at: str | None = None
 
+    @override
     def build(
         self,
         component: components.Component,
@@ -45,6 +47,7 @@ class Fetcher(archives.ReleaseArchives):
         self._names = names
         self._is_damaged = is_damaged
 
+    @override
     def fetch(
         self,
         component: components.Component,

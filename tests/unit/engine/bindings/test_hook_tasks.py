@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import hook_tasks, triggers
@@ -28,6 +29,7 @@ class Objects(triggers.FollowedObjects):
         self.held: dict[str, list[bytes]] = {}
         self.asked = 0
 
+    @override
     def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         self.asked += 1
         return tuple(self.held.get(binding.name, ()))
@@ -539,6 +541,7 @@ async def test_two_bindings_without_names_keep_their_own_objects(bench: Bench) -
     held = {"Pod": [bound_fakes.entry("p")], "Node": [bound_fakes.entry("x")]}
 
     class ByKind(triggers.FollowedObjects):
+        @override
         def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
             return held[binding.kind]
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import intents
 from addon_operator.engine.converge import api_watch, cluster_requirements
@@ -54,6 +55,7 @@ class Inbox(fakes.Inbox):
         super().__init__()
         self._required = required
 
+    @override
     def put_nowait(self, item: intents.Intent) -> None:
         super().put_nowait(item)
         self._required.seen = self._required.now

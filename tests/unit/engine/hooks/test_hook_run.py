@@ -9,6 +9,7 @@ from typing import Any, cast
 import prometheus_client
 import pytest
 import structlog
+from typing_extensions import override
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import events, state, tasks
@@ -62,7 +63,8 @@ class Objects(fakes.Objects):
         super().__init__()
         self._order = order
 
-    async def apply(self, operations: Any, owner: Any, source: str) -> None:  # noqa: ANN401 - as the fake
+    @override
+    async def apply(self, operations: Any, owner: Any, source: str) -> None:
         await super().apply(operations, owner, source)
         self._order.append("objects")
 

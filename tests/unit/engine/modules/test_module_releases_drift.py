@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import drift, followed_releases
@@ -90,6 +91,7 @@ class Values(store.ValuesStore):
 
     mode = ""
 
+    @override
     def maintenance(self, module: ModuleName) -> str:
         return self.mode
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import tasks
 from addon_operator.engine.queues import task_queue
@@ -275,6 +276,7 @@ async def test_the_first_try_is_reported_even_when_it_failed(working: Start) -> 
 async def test_an_error_is_kept_with_and_without_values(working: Start) -> None:
     class TellsTooMuchError(errors.AddonOperatorError):
         @property
+        @override
         def without_values(self) -> str:
             return "the values are not valid"
 

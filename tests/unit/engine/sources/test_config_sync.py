@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events, intents
 from addon_operator.engine.sources import config_sync
@@ -55,6 +56,7 @@ class FakeConfigMap:
 
 class Heard(fakes.Heard):
     @property
+    @override
     def warnings(self) -> list[str]:
         return [event.text for event in self.of(events.Warned)]
 
@@ -548,6 +550,7 @@ class FakeSecret:
         self.data = data
         self.version = 100
 
+    @override
     def __str__(self) -> str:
         return "Secret"
 

@@ -11,6 +11,7 @@ from typing import cast
 import kopf
 import pytest
 from kopf._cogs.aiokits import aioadapters
+from typing_extensions import override
 
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kube.client import client
@@ -27,6 +28,7 @@ class Watch(kopf_sources.KopfThread):
         super().__init__(NOBODY, log_restart, watch_health.WatchHealth("the watch"))
         self._register = register
 
+    @override
     def register(self, registry: kopf.OperatorRegistry) -> None:
         self._register(registry)
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_cache, chart_pull
@@ -249,6 +250,7 @@ class Told(list[str]):
         super().__init__()
         self._event = event
 
+    @override
     def append(self, text: str) -> None:
         super().append(text)
         self._event.set()

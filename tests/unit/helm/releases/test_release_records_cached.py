@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.helm import messages
 from addon_operator.helm.releases import release_namespaces, release_records
@@ -16,6 +17,7 @@ class SlowApi(fakes.FakeApi):
         super().__init__()
         self.answer = asyncio.Event()
 
+    @override
     async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> fakes.Listed:
         found = await super().list_all(path, label_selector=label_selector, metadata_only=metadata_only)
         if "name=" not in label_selector:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from typing_extensions import override
 
 from addon_operator.aio import waiting
 from addon_operator.kube.access import auth, credentials
@@ -340,6 +341,7 @@ async def test_certificates_of_the_kubeconfig_work_both_ways(tmp_path: pathlib.P
 class Nowhere(waiting.SystemTime):
     """Its pauses take no time."""
 
+    @override
     async def sleep(self, seconds: float) -> None:
         pass
 

@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import fencing
@@ -335,10 +336,12 @@ def test_access_tells_no_secret() -> None:
 class Fence(fencing.Fence):
     left: float = 0.0
 
+    @override
     def check(self) -> None:
         if not self.left:
             raise fencing.FencedError("this replica does not lead")
 
+    @override
     def remaining(self) -> float:
         return self.left
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.kube.client import retries
 from tests.fakes.api_server import Pauses
@@ -61,6 +62,7 @@ def test_the_header_is_read_as_whole_seconds(header: str | None, seconds: float 
 class Standing(Pauses):
     """A clock that stands still while requests wait."""
 
+    @override
     async def sleep(self, seconds: float) -> None:
         self.seconds.append(seconds)
 

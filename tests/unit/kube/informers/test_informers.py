@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import orjson
 import pytest
+from typing_extensions import override
 
 from addon_operator.kube.informers import object_changes, object_selections, projections
 from tests.fakes import listeners
@@ -294,6 +295,7 @@ async def test_a_listener_that_fails_harms_only_itself(
     world: informing.World, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(listeners.Recorder):
+        @override
         def changed(self, changes: Sequence[object_changes.Change]) -> None:
             raise ZeroDivisionError
 

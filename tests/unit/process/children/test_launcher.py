@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.kernel import clock, fencing
 from addon_operator.process.children import children, launcher
@@ -304,9 +305,11 @@ async def test_a_limit_holds_for_a_launcher_that_is_started_later(
 
 
 class Refusing(fencing.Fence):
+    @override
     def check(self) -> None:
         raise fencing.FencedError("not now")
 
+    @override
     def remaining(self) -> float:
         return 0.0
 

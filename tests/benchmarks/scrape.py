@@ -6,6 +6,7 @@ import time
 from typing import Final
 
 import structlog
+from typing_extensions import override
 
 from addon_operator.app import event_log, observers
 from addon_operator.engine import events, state, tasks
@@ -77,7 +78,7 @@ class _Told:
         self._bound(hook)
 
     def _run(self, name: names.ModuleName, activation: str, action: release_types.ReleaseAction) -> None:
-        self._task(tasks.Task(tasks.TaskKind.MODULE_RUN, _nothing, owner=name))
+        self._task(_Task(tasks.TaskKind.MODULE_RUN, owner=name))
         self._hook(name, _STEP, activation)
         seconds = dict.fromkeys(release_types.Operation, 0.3)
         outcome = release_types.ReleaseOutcome(action, "", 1, release.Checksum("0"), seconds=seconds)
@@ -90,9 +91,7 @@ class _Told:
         self._tell(events.ChangesHandled(hook, _BINDING, 1, 0.001))
         self._tell(events.ObjectsFiltered(hook, _BINDING, 1, 0.001))
         owner = hook.module or names.ModuleName("")
-        run = tasks.Task(
-            tasks.TaskKind.MODULE_HOOK_RUN, _nothing, owner=owner, hook=hook.name, binding=_BINDING.name
-        )
+        run = _Task(tasks.TaskKind.MODULE_HOOK_RUN, owner=owner, hook=hook.name, binding=_BINDING.name)
         self._task(run)
         self._hook(owner, _BINDING.name, "Kubernetes")
 
@@ -104,8 +103,16 @@ class _Told:
         self._tell(events.TaskStarted("main", task, 0.1))
 
 
-async def _nothing(_: tasks.Task) -> None:
-    """No task is run here."""
+class _Task(tasks.Task):
+    """A task that is only told of."""
+
+    def __init__(self, kind: tasks.TaskKind, *, owner: str, hook: str = "", binding: str = "") -> None:
+        super().__init__(owner=owner, hook=hook, binding=binding)
+        self.kind = kind
+
+    @override
+    async def run(self) -> None:
+        """Nothing runs here."""
 
 
 def _lines(text: bytes, module: str) -> int:

@@ -9,11 +9,12 @@ from addon_operator.app import observers, tools
 from addon_operator.debug import debug_api
 from addon_operator.engine import engine, events, intents, state
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.converge import converge, module_discovery
+from addon_operator.engine.converge import converge, global_hooks, module_discovery
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
     module_crds,
     module_files,
+    module_hooks,
     module_reload,
     module_run,
     release_monitor,
@@ -128,23 +129,22 @@ class Graph:
             self._inbox,
             ignored=ignored,
         )
-        runner = module_run.module_runner(
-            self._states, self._values, self._executor, self._bindings, monitor.releases, self._tell
+        hooks_of_modules = module_hooks.ModuleHooks(
+            self._states, self._values, self._executor, self._bindings, self._tell
+        )
+        runner = module_run.ModuleRunner(
+            self._states, hooks_of_modules, self._bindings, monitor.releases, definitions, self._tell
         )
         discovery = self._discovery()
-        converger = converge.converger(
+        converger = converge.Converger(
             self._queues.main,
-            self._values,
-            hooks,
+            global_hooks.GlobalHooks(hooks, self._executor, self._bindings, self._values),
             discovery,
             runner,
-            definitions,
             self._tell,
-            on_failure=self._settings.converge_on_failure,
+            on_failure=converge.OnFailure(self._settings.converge_on_failure),
         )
-        running = engine.Engine(
-            self._inbox, self._queues, converger, self._bindings, self._states, self._tell
-        )
+        running = engine.Engine(self._inbox, self._queues, converger, runner, self._bindings, self._tell)
         return Operator(
             running,
             self.config,
@@ -205,7 +205,7 @@ class Graph:
                 self._values,
                 self._states,
                 self.config,
-                runner.module_hooks,
+                runner.hooks,
                 self._tell,
                 end=running.forget,
             )

@@ -8,7 +8,9 @@ from addon_operator.aio import waiting
 from addon_operator.engine import events, intents, introspection, reactions, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge
+from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import queue_set, task_queue
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 
@@ -33,8 +35,8 @@ class Engine:
         inbox: intents.Inbox,
         queues: queue_set.QueueSet,
         converger: converge.Converger,
+        runner: module_run.ModuleRunner,
         bindings: hook_bindings.HookBindings,
-        states: state.ModuleStates,
         tell: events.Listener,
     ) -> None:
         self._inbox = inbox
@@ -42,9 +44,9 @@ class Engine:
         self._queue = queues.main
         self.converger = converger
         """The converger, for status pages, too."""
+        self._runner = runner
+        self._states = runner.states
         self._bindings = bindings
-        self._make = converger.make
-        self._states = states
         self._tell = tell
 
     @property
@@ -131,15 +133,9 @@ class Engine:
 
         It does not wait for a discovery that fails: the change may be what that lacks.
         """
-
-        async def run(_task: tasks.Task) -> None:
-            self._modules_reloaded(await take())
-
-        kind = tasks.TaskKind.RELOAD_MODULES
-        task = tasks.Task(kind, run, activation=ACTIVATION_MODULES, is_distinct=True, allow_failure=True)
         discovery = tasks.TaskKind.DISCOVER_MODULES
         self._queue.drop(lambda queued: queued.kind is discovery and queued.attempts > 0)
-        await self._queue.add(task).done
+        await self._queue.add(ReloadTask(self, take)).done
 
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone, but for a purge of its release."""
@@ -147,7 +143,8 @@ class Engine:
         kept = tasks.TaskKind.MODULE_PURGE
         self._queue.drop(lambda task: task.owner == module and task.kind is not kept)
 
-    def _modules_reloaded(self, reaction: reactions.Reaction) -> None:
+    def reloaded(self, reaction: reactions.Reaction) -> None:
+        """Do what follows from modules that were taken in."""
         now = self.converger.state
         if now is state.ConvergeState.NOT_STARTED or reaction == reactions.Reaction():
             return
@@ -167,7 +164,7 @@ class Engine:
         if at_once:
             self._hasten(module)
         if not self.converger.will_run(module):
-            self._queue.add(self._make.run(module, activation))
+            self._queue.add(module_run.ModuleRunTask(self._runner, module, activation))
 
     def _hasten(self, module: names.ModuleName) -> None:
         self._queue.hasten(lambda task: task.owner == module)
@@ -184,7 +181,7 @@ class Engine:
             yield f"and {more} more"
 
     async def _start(self) -> None:
-        for task in self._make.on_startup():
+        for task in self.converger.hooks.bound(hook_config.LifecycleBinding.ON_STARTUP, "OperatorStartup"):
             await self._queue.add(task).done
         await self._bind_global_hooks()
         self.converger.request(ACTIVATION_STARTUP)
@@ -194,7 +191,7 @@ class Engine:
 
     async def _bind_global_hooks(self) -> None:
         bindings, never = self._bindings, asyncio.Event()
-        batches = await bindings.start(tasks.GLOBAL_OWNER, self._make.global_hooks, never)
+        batches = await bindings.start(tasks.GLOBAL_OWNER, self.converger.hooks.hooks, never)
         for queued in [bindings.queue(batch, ACTIVATION_STARTUP) for batch in batches]:
             await queued.done
         await bindings.wait(tasks.GLOBAL_OWNER, never, patient=True)
@@ -204,6 +201,23 @@ class Engine:
         done = self.converger.first_done
         while not done.is_set() and not self.converger.is_stalled:
             await waiting.wait_within(done, _LOOK_AGAIN)
+
+
+class ReloadTask(tasks.Task):
+    """Takes changed modules in while nothing else runs in ``main``; the next change tries again."""
+
+    kind = tasks.TaskKind.RELOAD_MODULES
+    is_distinct = True
+    allow_failure = True
+
+    def __init__(self, engine: Engine, take: Callable[[], Awaitable[reactions.Reaction]]) -> None:
+        super().__init__(activation=ACTIVATION_MODULES)
+        self._engine = engine
+        self._take = take
+
+    async def run(self) -> None:
+        """Take them in; raises what is wrong with them, and then nothing of them is in force."""
+        self._engine.reloaded(await self._take())
 
 
 def _waiting_phrase(task: tasks.Task) -> str:

@@ -1,10 +1,9 @@
 """Tasks: the units of work that queues run, and that metrics and ``queue list`` show."""
 
+import abc
 import asyncio
-import dataclasses
 import enum
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from addon_operator.kernel import errors
 
@@ -64,58 +63,64 @@ class PostponedError(Exception):
         """Seconds."""
 
 
-def _future() -> "asyncio.Future[Any]":
-    return asyncio.get_running_loop().create_future()
+class Task(abc.ABC):
+    """One entry of a queue; its class says what it does.
 
-
-@dataclasses.dataclass(eq=False, slots=True)
-class Task:
-    """One entry of a queue. Compared by identity; ``key`` says which pending tasks are duplicates."""
+    Compared by identity; :attr:`key` says which pending tasks are duplicates.
+    """
 
     kind: TaskKind
-    run: "Callable[[Task], Awaitable[None]]"
-    """The work. An error leaves the task at its place and it is tried again with a backoff."""
-    owner: str = GLOBAL_OWNER
-    """The module whose order must be kept, or ``GLOBAL_OWNER``."""
-    hook: str = ""
-    binding: str = ""
-    activation: str = ""
-    """The event that made the task, as the ``activation`` label of metrics says it."""
     lane: int | None = None
     """Tasks of the same lane may run side by side; ``None`` runs alone in its queue."""
     after: frozenset[str] = frozenset()
     """Owners whose tasks of this kind, if they stand before it, have to leave the queue first."""
-    converge: int | None = None
-    """Number of the converge that the task belongs to."""
     allow_failure: bool = False
     fixed_delay: float | None = None
     """Seconds between tries instead of the growing backoff."""
     holds_queue: bool = False
     """While this task waits for its next try nothing behind it runs."""
-
     is_distinct: bool = False
     """It is not a duplicate of any other task, whatever its key is."""
 
-    attempts: int = 0
-    """Failed tries so far."""
-    wanted_again: bool = False
-    """Whether it was asked for once more since its last try: what that try did may be out of date."""
-    queued_at: float = 0.0
-    not_before: float = 0.0
-    """Monotonic seconds before which it is not tried again."""
-    last_error: str = ""
-    last_error_without_values: str = ""
-    """:attr:`last_error` for places where no values may be shown."""
-    postponed: bool = False
-    """It waits for ``not_before`` although it has not failed; only tasks of the same hook wait for it."""
-    stopping: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
-    """Set by :meth:`supersede`, for steps that wait for something."""
-    done: "asyncio.Future[Outcome]" = dataclasses.field(default_factory=_future)
-    """Set when the task leaves its queue."""
-    tried: "asyncio.Future[None]" = dataclasses.field(default_factory=_future)
-    """Set when the task ended its first try, whether or not that succeeded, or left its queue."""
-    aside: "asyncio.Event" = dataclasses.field(default_factory=asyncio.Event)
-    """Set when what follows in its converge need not wait for it, or when it left its queue."""
+    def __init__(
+        self, *, owner: str = GLOBAL_OWNER, hook: str = "", binding: str = "", activation: str = ""
+    ) -> None:
+        self.owner: Final = owner
+        """The module whose order must be kept, or ``GLOBAL_OWNER``."""
+        self.hook: Final = hook
+        self.binding: Final = binding
+        self.activation: Final = activation
+        """The event that made the task, as the ``activation`` label of metrics says it."""
+        self.converge: int | None = None
+        """Number of the converge that the task belongs to."""
+        self.attempts = 0
+        """Failed tries so far."""
+        self.wanted_again = False
+        """Whether it was asked for once more since its last try: what that try did may be out of date."""
+        self.queued_at = 0.0
+        self.not_before = 0.0
+        """Monotonic seconds before which it is not tried again."""
+        self.last_error = ""
+        self.last_error_without_values = ""
+        """:attr:`last_error` for places where no values may be shown."""
+        self.postponed = False
+        """It waits for ``not_before`` although it has not failed; only tasks of the same hook wait for it."""
+        self.stopping: Final = asyncio.Event()
+        """Set by :meth:`supersede`, for steps that wait for something."""
+        self.done: Final[asyncio.Future[Outcome]] = asyncio.get_running_loop().create_future()
+        """Set when the task leaves its queue."""
+        self.tried: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        """Set when the task ended its first try, whether or not that succeeded, or left its queue."""
+        self.aside: Final = asyncio.Event()
+        """Set when what follows in its converge need not wait for it, or when it left its queue."""
+
+    @abc.abstractmethod
+    async def run(self) -> None:
+        """Do the work; called once for each try.
+
+        An error leaves the task at its place, and it is tried again with a backoff. A
+        :class:`SupersededError` drops it, and a :class:`PostponedError` puts it off.
+        """
 
     @property
     def key(self) -> tuple[str, str, str, str]:

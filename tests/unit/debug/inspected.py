@@ -179,7 +179,7 @@ async def fail_a_task(world: World) -> None:
     async def run(_: tasks.Task) -> None:
         raise errors.AddonOperatorError("the chart is broken")
 
-    world.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner="web", fixed_delay=5.0))
+    world.queue.add(fakes.CallTask(tasks.TaskKind.MODULE_RUN, run, owner="web", fixed_delay=5.0))
     worker = asyncio.create_task(world.queue.work())
     await fakes.settle()
     worker.cancel()

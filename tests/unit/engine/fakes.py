@@ -2,16 +2,44 @@
 
 import asyncio
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from addon_operator.engine import events, intents
+from addon_operator.engine import events, intents, tasks
 from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube.objects import own_deletions
+
+
+class CallTask(tasks.Task):
+    """A task that calls something, with attributes as a test wants them."""
+
+    def __init__(
+        self,
+        kind: tasks.TaskKind,
+        call: Callable[[tasks.Task], Awaitable[None]],
+        *,
+        owner: str = tasks.GLOBAL_OWNER,
+        hook: str = "",
+        binding: str = "",
+        activation: str = "",
+        **attributes: object,
+    ) -> None:
+        super().__init__(owner=owner, hook=hook, binding=binding, activation=activation)
+        self.kind = kind
+        self._call = call
+        for name, value in attributes.items():
+            if not hasattr(self, name):
+                raise TypeError(f"a task has no attribute {name}")
+            setattr(self, name, value)
+
+    @override
+    async def run(self) -> None:
+        await self._call(self)
+
 
 NOWHERE = pathlib.Path("/nowhere")
 

@@ -2,14 +2,13 @@
 
 import asyncio
 import pathlib
-from collections.abc import AsyncIterator, Sequence
-from typing import cast
+from collections.abc import AsyncIterator
 
 import pytest
 from typing_extensions import override
 
 from addon_operator.engine import engine, intents, reactions, state, tasks
-from addon_operator.engine.converge import converge, task_factory
+from addon_operator.engine.converge import converge
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -19,15 +18,6 @@ from tests.unit.engine import bound_fakes, fakes
 from tests.unit.engine.converge import fake_steps
 
 WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off")
-
-
-class Steps(fake_steps.FakeSteps):
-    def __init__(self, global_hooks: Sequence[state.Hook]) -> None:
-        super().__init__()
-        self.global_hooks = global_hooks
-
-    def on_startup(self) -> Sequence[tasks.Task]:
-        return [self.task("onStartup", tasks.TaskKind.GLOBAL_HOOK_RUN)]
 
 
 def module(name: ModuleName, enabled_script: pathlib.Path | None = None) -> model.Module:
@@ -46,15 +36,17 @@ class Bench:
             self.hooks, self.cluster, self.clock, inbox=self.inbox
         )
         self.queues, self.ticks = queues, ticks
-        self.steps = Steps(hooks)
-        self.steps.plan = fake_steps.make_plan((10, [WEB, SCRIPTED]))
-        self.converger = converge.Converger(
-            queues.main, cast("task_factory.TaskFactory", self.steps), fakes.ignore
-        )
+        self.steps = fake_steps.FakeSteps(hooks)
         modules = [module(WEB), module(SCRIPTED, pathlib.Path("enabled")), module(OFF)]
-        states = state.ModuleStates(modules, fakes.ignore)
+        self.steps.plan = fake_steps.Wanted(modules, frozenset({WEB, SCRIPTED}), {})
+        self.converger = converge.Converger(
+            queues.main, self.steps.hooks, self.steps.discovery, self.steps.runner, fakes.ignore
+        )
+        states = self.steps.runner.states
         states.enabled = (WEB, SCRIPTED)
-        self.engine = engine.Engine(self.inbox, queues, self.converger, bindings, states, fakes.ignore)
+        self.engine = engine.Engine(
+            self.inbox, queues, self.converger, self.steps.runner, bindings, fakes.ignore
+        )
         self.working: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -92,7 +84,7 @@ def pods(**more: object) -> dict[str, object]:
     return {"name": "pods", "kind": "Pod", **more}
 
 
-CONVERGE = ["beforeAll", "discover", "run web", "run scripted", "afterAll"]
+CONVERGE = ["beforeAll", "discover", "run scripted", "run web", "afterAll"]
 
 
 async def started(benches: list[Bench], *hooks: state.Hook) -> Bench:
@@ -282,7 +274,7 @@ async def test_what_the_first_converge_waits_for_is_reported_without_values(benc
         raise TellsTooMuchError("size: 'huge' is not an integer")
 
     bench = await started(benches)
-    await bench.engine.queues[0].add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="web")).tried
+    await bench.engine.queues[0].add(fakes.CallTask(tasks.TaskKind.MODULE_RUN, fail, owner="web")).tried
     assert list(bench.engine.waiting_for()) == ["module web failed once: the values are not valid"]
 
 

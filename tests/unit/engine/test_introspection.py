@@ -43,7 +43,7 @@ class Bench:
                 raise errors.AddonOperatorError("the chart is broken")
             await self.gate.wait()
 
-        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, **more)  # type: ignore[arg-type] # as the dataclass
+        return fakes.CallTask(tasks.TaskKind.MODULE_RUN, run, **more)  # type: ignore[arg-type] # names are those of a task
 
     async def rows(self) -> list[introspection.TaskRow]:
         return (await self.views.main_queue())["tasks"]

@@ -30,14 +30,6 @@ SYNCHRONIZATION: Final = "Synchronization"
 """Activation of Synchronization runs that are not part of a start."""
 
 
-@dataclasses.dataclass(eq=False, slots=True)
-class HookTask(tasks.Task):
-    """A run that waits, and all that triggered it until it begins."""
-
-    subject: state.Hook | None = None
-    run_for: list[triggers.Trigger] = dataclasses.field(default_factory=list)
-
-
 @dataclasses.dataclass(slots=True)
 class _TokenBucket:
     interval: float
@@ -111,17 +103,16 @@ class HookTasks:
         """What runs see of the cluster."""
         self._inbox = inbox
 
-    def add(self, hook: state.Hook, trigger: triggers.Trigger, activation: str = "") -> HookTask:
+    def add(self, hook: state.Hook, trigger: triggers.Trigger, activation: str = "") -> "HookTask":
         """Queue a run, or let the trigger join one that waits; the task that will run for it."""
         queue = self._queues[trigger.binding.queue]
         waiting = [task for task in queue.pending if isinstance(task, HookTask) and task.subject is hook]
         if waiting and self._may_join(waiting[-1], trigger, queue.pending):
-            triggers.joined(waiting[-1].run_for, trigger)
-            waiting[-1].allow_failure &= trigger.binding.allow_failure
+            waiting[-1].join(trigger)
             return waiting[-1]
         if isinstance(trigger, triggers.Tick) and (known := _waiting_with(waiting, trigger)):
             return known
-        task = self._task(hook, trigger, activation)
+        task = HookTask(self, hook, trigger, activation)
         queue.add(task)
         return task
 
@@ -140,6 +131,18 @@ class HookTasks:
     def drop(self, owner: str) -> None:
         """Forget all runs of a module's hooks that wait."""
         self._queues.drop(lambda task: isinstance(task, HookTask) and task.owner == owner)
+
+    async def run_task(self, task: "HookTask") -> None:
+        """Run a hook for its turn in a queue; values that it changes make the engine react."""
+        hook, run_for = task.subject, tuple(task.run_for)
+        if not isinstance(run_for[0], triggers.Synchronization) and (wait := self._rates.wait(hook)):
+            raise tasks.PostponedError(wait)
+        queue = run_for[0].binding.queue
+        effects = await self.run(
+            hook, run_for, task.activation, queue=queue, allow_failure=task.allow_failure
+        )
+        if _reacts(run_for) and effects != hook_outputs.HookEffects():
+            self._inbox.put_nowait(intents.ValuesChanged(hook))
 
     async def run(
         self,
@@ -170,36 +173,41 @@ class HookTasks:
             one.synchronization_ended()
         return effects
 
-    def _may_join(self, task: HookTask, trigger: triggers.Trigger, pending: Sequence[tasks.Task]) -> bool:
+    def _may_join(self, task: "HookTask", trigger: triggers.Trigger, pending: Sequence[tasks.Task]) -> bool:
         is_near = task is pending[-1] or len(pending) > CROWDED
         return is_near and triggers.may_join(task.run_for, trigger)
 
-    def _task(self, hook: state.Hook, trigger: triggers.Trigger, activation: str) -> HookTask:
-        kind = tasks.TaskKind.GLOBAL_HOOK_RUN if hook.module is None else tasks.TaskKind.MODULE_HOOK_RUN
-        return HookTask(
-            kind,
-            self._run_task,
+
+class HookTask(tasks.Task):
+    """A run that waits, and all that triggered it until it begins."""
+
+    is_distinct = True
+
+    def __init__(
+        self, hook_tasks: HookTasks, hook: state.Hook, trigger: triggers.Trigger, activation: str = ""
+    ) -> None:
+        super().__init__(
             owner=hook.module or tasks.GLOBAL_OWNER,
             hook=hook.name,
             binding=trigger.binding.name,
             activation=activation or _ACTIVATIONS.get(type(trigger), SYNCHRONIZATION),
-            allow_failure=trigger.binding.allow_failure,
-            is_distinct=True,
-            subject=hook,
-            run_for=[trigger],
         )
+        is_global = hook.module is None
+        self.kind = tasks.TaskKind.GLOBAL_HOOK_RUN if is_global else tasks.TaskKind.MODULE_HOOK_RUN
+        self.allow_failure = trigger.binding.allow_failure
+        self.subject: Final = hook
+        self.run_for = [trigger]
+        """The triggers, in their order."""
+        self._hook_tasks = hook_tasks
 
-    async def _run_task(self, task: tasks.Task) -> None:
-        assert isinstance(task, HookTask) and task.subject is not None  # noqa: PT018, S101 - made above
-        hook, run_for = task.subject, tuple(task.run_for)
-        if not isinstance(run_for[0], triggers.Synchronization) and (wait := self._rates.wait(hook)):
-            raise tasks.PostponedError(wait)
-        queue = run_for[0].binding.queue
-        effects = await self.run(
-            hook, run_for, task.activation, queue=queue, allow_failure=task.allow_failure
-        )
-        if _reacts(run_for) and effects != hook_outputs.HookEffects():
-            self._inbox.put_nowait(intents.ValuesChanged(hook))
+    def join(self, trigger: triggers.Trigger) -> None:
+        """Run for this trigger, too."""
+        triggers.joined(self.run_for, trigger)
+        self.allow_failure &= trigger.binding.allow_failure
+
+    async def run(self) -> None:
+        """Run the hook once; raises :class:`.PostponedError` while the hook has no token for an event."""
+        await self._hook_tasks.run_task(self)
 
 
 def _waiting_with(waiting: Sequence[HookTask], tick: triggers.Tick) -> HookTask | None:

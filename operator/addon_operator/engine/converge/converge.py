@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from addon_operator.engine import events, tasks
-from addon_operator.engine.converge import module_discovery, task_factory
-from addon_operator.engine.modules import module_crds, module_run
+from addon_operator.engine.converge import global_hooks, module_discovery
+from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import task_queue
-from addon_operator.engine.state import ConvergeState, Hook
+from addon_operator.engine.state import ConvergeState
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.modules import plan
-from addon_operator.values import store
 
 ACTIVATION_AFTER_ALL: Final = "AfterAllHooksChangeGlobalValues"
 AT_ONCE: Final = 5
@@ -99,15 +99,19 @@ class Converger:
     def __init__(
         self,
         queue: task_queue.TaskQueue,
-        make: task_factory.TaskFactory,
+        hooks: global_hooks.GlobalHooks,
+        discovery: module_discovery.Discovery,
+        runner: module_run.ModuleRunner,
         tell: events.Listener,
         *,
         on_failure: OnFailure = OnFailure.WAIT,
         timers: Timers | None = None,
     ) -> None:
         self._queue = queue
-        self.make = make
-        """Makes the tasks."""
+        self.hooks = hooks
+        """The global hooks."""
+        self._discovery = discovery
+        self._runner = runner
         self._tell = tell
         self._on_failure = on_failure
         self._timers = timers
@@ -159,7 +163,8 @@ class Converger:
         self._postponed = None
         self._wanted = activation
         self._queue.drop(lambda task: task.converge is not None or task.kind is tasks.TaskKind.MODULE_RUN)
-        self.make.end_unwanted()
+        for module in self._discovery.switched_off():
+            self._runner.stop(module)
         self._wake.set()
 
     def request_by_hook(self, activation: str) -> None:
@@ -222,16 +227,17 @@ class Converger:
             self.request(self._postponed or activation)
 
     async def _converge(self, progress: _Progress) -> None:
-        await self._each(progress, self.make.before_all(progress.activation))
-        made = await self._discover(progress)
-        crds = await self.make.ensure_crds(made.enabled, progress.activation)
-        await self._together(progress, crds, wait=_first_try)
-        deletes = [self.make.delete(module, progress.activation) for module in made.deletes]
+        runner, activation = self._runner, progress.activation
+        await self._each(progress, self.hooks.bound(hook_config.LifecycleBinding.BEFORE_ALL, activation))
+        decided = await self._discover(progress)
+        definitions = await runner.definitions_due(decided.enabled, activation)
+        await self._together(progress, definitions, wait=_first_try)
+        deletes = [module_run.ModuleDeleteTask(runner, name, activation) for name in decided.deletes]
         await self._together(progress, deletes, wait=_first_try)
-        held = frozenset(task.owner for task in crds if not task.done.done())
-        for stage in made.stages:
+        held = frozenset(task.owner for task in definitions if not task.done.done())
+        for stage in decided.stages:
             await self._stage(progress, stage, held)
-        purges = [self.make.purge(release, progress.activation) for release in made.purges]
+        purges = [module_run.ReleasePurgeTask(runner, release, activation) for release in decided.purges]
         await self._together(progress, purges, wait=_first_try)
         changing = await self._after_all(progress)
         if not changing:
@@ -241,13 +247,14 @@ class Converger:
 
     async def _after_all(self, progress: _Progress) -> Sequence[str]:
         """Run the hooks; those that changed global values if these differ in the end."""
-        before, changing = await self.make.global_values(), []
-        for task in self.make.after_all(progress.activation):
-            earlier = await self.make.global_values()
+        hooks = self.hooks
+        before, changing = await hooks.global_values(), []
+        for task in hooks.bound(hook_config.LifecycleBinding.AFTER_ALL, progress.activation):
+            earlier = await hooks.global_values()
             await self._together(progress, [task], wait=_success)
-            if await self.make.global_values() != earlier:
+            if await hooks.global_values() != earlier:
                 changing.append(task.hook)
-        return changing if await self.make.global_values() != before else ()
+        return changing if await hooks.global_values() != before else ()
 
     def _once_more(self, changing: Sequence[str]) -> bool:
         """Say whether the next converge follows at once."""
@@ -266,17 +273,19 @@ class Converger:
             raise _SupersededError
 
     async def _discover(self, progress: _Progress) -> plan.ConvergePlan:
-        found: list[plan.ConvergePlan] = []
-        await self._each(progress, [self.make.discover(progress.activation, found.append)])
-        made = found[-1]
-        progress.planned = {module for stage in made.stages for module in stage.modules}
-        return made
+        task = module_discovery.DiscoverTask(self._discovery, self._runner, progress.activation)
+        await self._each(progress, [task])
+        if task.plan is None:
+            raise AssertionError("a discovery that is done has a plan")
+        progress.planned = {module for stage in task.plan.stages for module in stage.modules}
+        return task.plan
 
     async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:
         """Run the modules; nothing waits for those that are ``held`` up by their definitions."""
-        runs = [self.make.run(module, progress.activation) for module in stage.modules]
+        runs = [
+            module_run.ModuleRunTask(self._runner, module, progress.activation) for module in stage.modules
+        ]
         for run in runs:
-            run.lane = stage.order
             if run.owner in held:
                 run.step_aside()
         progress.planned -= set(stage.modules)
@@ -313,23 +322,6 @@ class Converger:
     def _give_way(self) -> None:
         if self._wanted is not None:
             raise _SupersededError
-
-
-def converger(
-    queue: task_queue.TaskQueue,
-    values: store.ValuesStore,
-    global_hooks: Sequence[Hook],
-    discovery: module_discovery.Discovery,
-    runner: module_run.ModuleRunner,
-    definitions: module_crds.ModuleCrds,
-    tell: events.Listener,
-    *,
-    on_failure: str,
-) -> Converger:
-    """Make it, with the tasks that it needs; ``on_failure`` is the setting ``CONVERGE_ON_FAILURE``."""
-    hooks = task_factory.GlobalHooks(global_hooks, runner.executor, runner.bindings.snapshots)
-    made = task_factory.TaskFactory(values, hooks, discovery, runner, definitions, tell)
-    return Converger(queue, made, tell, on_failure=OnFailure(on_failure))
 
 
 async def _success(task: tasks.Task) -> bool:

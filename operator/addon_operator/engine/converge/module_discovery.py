@@ -1,14 +1,14 @@
-"""Discovery of modules: observe flags, ``enabled`` scripts and releases; the plan is decided elsewhere."""
+"""Discovery of modules: observe flags, ``enabled`` scripts and releases, and plan a converge of them."""
 
 import asyncio
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, state, tasks
 from addon_operator.engine.converge import api_watch, cluster_requirements
 from addon_operator.engine.hooks import hook_runner
-from addon_operator.engine.modules import crd_sources
+from addon_operator.engine.modules import crd_sources, module_run
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.informers import informers
@@ -17,6 +17,8 @@ from addon_operator.process import start_errors
 from addon_operator.values import sources, store
 
 _SHOWN: Final = 5
+RETRY: Final = 5.0
+"""Seconds between tries of a failing discovery."""
 
 
 class NoModulesError(errors.AddonOperatorError):
@@ -63,6 +65,7 @@ class Discovery:
         self._removals = removals
         self._cluster = cluster
         self._tell = tell
+        self._removals_told: frozenset[events.Event] = frozenset()
 
     def watch(self, watches: informers.Informers, inbox: intents.Inbox) -> api_watch.ApiWatch:
         """Make what notices when the next discovery would find other APIs."""
@@ -91,6 +94,38 @@ class Discovery:
             # No script of a module that is not meant runs.
             raise NoModulesError(spared[::-1], observed.modules)
         return dataclasses.replace(observed, verdicts=await self._verdicts(releases.keys()))
+
+    def take(self, observed: plan.Observed, decided: plan.ConvergePlan) -> None:
+        """Make what was decided the state of the modules, and report what it removes."""
+        self._states.discovered(decided.verdicts, decided.enabled)
+        self._values.enabled = decided.enabled
+        self._tell(events.ModulesDiscovered(len(decided.enabled), len(observed.modules)))
+        self._tell_of_removals(observed, decided)
+
+    def failed(self, error: Exception) -> None:
+        """Report a failed discovery, and show it at the module that is the reason, if one is."""
+        self._tell(events.DiscoveryFailed())
+        if isinstance(error, errors.ModuleError):
+            self._states.undecided(names.ModuleName(error.module), error)
+
+    def switched_off(self) -> Iterator[names.ModuleName]:
+        """Yield the modules at work that are to be no longer, although no discovery has said so yet."""
+        for module in self._states:
+            is_at_work = module.started or module.status is state.ModuleStatus.RUNNING
+            if is_at_work and not self._values.flag(module.module.name).enabled:
+                yield module.module.name
+
+    def _tell_of_removals(self, observed: plan.Observed, decided: plan.ConvergePlan) -> None:
+        """Report each removal, and each that is put off, once as long as it is due."""
+        deletes = (f"module {name} is deleted: {decided.verdicts[name].reason}" for name in decided.deletes)
+        purges = (f"release {name} is purged: {plan.purge_reason(observed, name)}" for name in decided.purges)
+        due: list[events.Event] = [events.RemovalDue(text) for text in (*deletes, *purges)]
+        stays = [events.Warned(text) for text in plan.stays(observed)]
+        for event in (*due, *stays):
+            if event not in self._removals_told:
+                self._tell(event)
+        self._removals_told = frozenset((*due, *stays))
+        self._states.withholds = bool(stays)
 
     async def _verdicts(self, releases: Collection[str]) -> dict[names.ModuleName, model.Verdict]:
         facts = await self._cluster.look(
@@ -138,6 +173,37 @@ class Discovery:
             raise
         except errors.AddonOperatorError as error:
             raise errors.ModuleError(module.name, str(error)) from error
+
+
+class DiscoverTask(tasks.Task):
+    """Finds out which modules are enabled, and plans the converge; nothing behind it may run before."""
+
+    kind = tasks.TaskKind.DISCOVER_MODULES
+    fixed_delay = RETRY
+    holds_queue = True
+
+    def __init__(self, discovery: Discovery, runner: module_run.ModuleRunner, activation: str) -> None:
+        super().__init__(activation=activation)
+        self._discovery = discovery
+        self._runner = runner
+        self.plan: plan.ConvergePlan | None = None
+        """What the converge is to do, once this is done."""
+
+    async def run(self) -> None:
+        """Try it once; raises what :meth:`Discovery.observe` raises, and when releases cannot be listed."""
+        releases = self._runner.releases
+        try:
+            # Before any script runs: without the releases nobody knows what there is to lose.
+            there = await releases.observe_all(self._runner.states.modules)
+            observed = await self._discovery.observe(there, releases.ignored, releases.moved(there))
+            decided = plan.plan_converge(observed)
+        except Exception as error:
+            self._discovery.failed(error)
+            raise
+        self.checkpoint()
+        self._discovery.take(observed, decided)
+        self._runner.keep_only(decided.enabled)
+        self.plan = decided
 
 
 def verdict_on_wrong(module: model.Module, flag: sources.Flag, *, is_there: bool) -> model.Verdict:

@@ -1,27 +1,32 @@
-"""The hooks of modules: found in their directories, and asked for their configuration."""
+"""The hooks of modules: found in their directories, asked for their configuration, and run at each step."""
 
 import asyncio
 
-from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.engine import events, state, tasks
+from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine.hooks import hook_files, hook_run
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.values import store
 
 
 class ModuleHooks:
-    """Asks the hooks of modules for their configuration, and forgets what they set."""
+    """Asks the hooks of modules for their configuration, runs them, and forgets what they set."""
 
     def __init__(
         self,
         states: state.ModuleStates,
         values: store.ValuesStore,
-        runner: hook_runner.HookRunner,
+        executor: hook_run.HookExecutor,
+        bound: hook_bindings.HookBindings,
         tell: events.Listener,
     ) -> None:
         self._states = states
         self._values = values
-        self._runner = runner
+        self._executor = executor
+        self._bindings = bound
         self._tell = tell
 
     async def load(self, module: state.ModuleState) -> None:
@@ -34,6 +39,27 @@ class ModuleHooks:
             self._tell(events.DiscoveryFailed())
             raise
         self._tell(events.HooksRegistered(module.module.name, module.hooks))
+
+    async def run(
+        self, task: tasks.Task, module: state.ModuleState, binding: hook_config.LifecycleBinding
+    ) -> None:
+        """Run the module's hooks with that binding, but for those that ran in an earlier try of the task.
+
+        Raises what :meth:`.HookExecutor.run` raises, or :class:`.SupersededError` between two hooks.
+        """
+        progress = module.progress
+        for hook in state.bound(module.hooks or (), binding):
+            if (binding, hook.name) in progress.hooks:
+                continue
+            task.checkpoint()
+            labels = events.HookLabels(
+                hook.name, binding, bindings.MAIN_QUEUE, task.activation, module.module.name
+            )
+            context = binding_contexts.lifecycle(binding, self._bindings.snapshots(hook))
+            effects = await self._executor.run(hook, [context], labels)
+            progress.hooks.add((binding, hook.name))
+            if binding is hook_config.LifecycleBinding.AFTER_HELM:
+                progress.values_changed |= effects.values_changed
 
     async def check_values(self, name: names.ModuleName) -> None:
         """Raise :class:`.InvalidValuesError` for values that are set and wrong: no hook begins with them."""
@@ -60,4 +86,4 @@ class ModuleHooks:
     async def _ask(self, module: model.Module) -> tuple[state.Hook, ...]:
         files = hook_files.discover(module.path / "hooks")
         self._states[module.name].go_hooks = files.go_hooks
-        return await self._runner.load(files, self._tell, module.name)
+        return await self._executor.runner.load(files, self._tell, module.name)

@@ -4,18 +4,18 @@ Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentatio
 """
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_hooks, module_releases
-from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.engine.modules import module_crds, module_hooks, module_releases
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model
-from addon_operator.values import store
+from addon_operator.modules import model, requirements
 
+_DEFINITIONS_LANE: Final = -1
+"""Modules' definitions are applied side by side, whatever the modules' orders."""
 MAX_RERUNS: Final = 10
 """Runs in a row because ``afterHelm`` changed values, after which it counts as a failure."""
 
@@ -27,22 +27,54 @@ class ModuleRunner:
         self,
         states: state.ModuleStates,
         hooks: module_hooks.ModuleHooks,
-        executor: hook_run.HookExecutor,
         bound: hook_bindings.HookBindings,
         releases: module_releases.ModuleReleases,
+        definitions: module_crds.ModuleCrds,
         tell: events.Listener,
     ) -> None:
         self.states = states
         """The states of the modules."""
-        self.module_hooks = hooks
-        """Reads which hooks the modules have."""
-        self.executor = executor
-        """Runs the modules' hooks, and the global ones."""
-        self.bindings = bound
-        """The bindings of the modules' hooks."""
+        self.hooks = hooks
+        """The hooks of the modules."""
         self.releases = releases
         """The releases of the modules."""
+        self._bindings = bound
+        self._definitions = definitions
         self._tell = tell
+
+    async def definitions_due(
+        self, enabled: Sequence[names.ModuleName], activation: str
+    ) -> Sequence[tasks.Task]:
+        """Make one task per enabled module whose CustomResourceDefinitions are to be applied."""
+        due = await self._definitions.due([self.states[name].module for name in enabled])
+        return [DefinitionsTask(self, name, activation) for name in due]
+
+    async def define(self, name: names.ModuleName) -> None:
+        """Pull the module's chart and apply its definitions, as far as that is due.
+
+        Raises what :meth:`.ModuleCrds.ensure` raises; that is the module's failure.
+        """
+        try:
+            await self._definitions.ensure(self.states[name].module)
+        except Exception as error:
+            told = errors.told(error, f"applying the definitions of module {name}")
+            self.states.mark(name, state.ModuleStatus.FAILED, told)
+            self._tell(events.ModuleFailed(name))
+            raise
+
+    def keep_only(self, enabled: Sequence[names.ModuleName]) -> None:
+        """Run hooks for events of no other module than these, and watch over the releases of these."""
+        for name in set(self.states.started) - set(enabled):
+            self._bindings.mute(name)
+        self.releases.follow(enabled)
+
+    def stop(self, name: names.ModuleName) -> None:
+        """End runs for events, and Helm, of a module that is switched off meanwhile."""
+        module = self.states[name]
+        if module.started:
+            self._bindings.mute(name)
+        if module.status is state.ModuleStatus.RUNNING:
+            self.releases.stop(name)
 
     async def run(self, task: tasks.Task) -> None:
         """Try a module run once. What succeeded in an earlier try is not repeated.
@@ -52,6 +84,12 @@ class ModuleRunner:
         Raises the error of the step that failed, or :class:`tasks.SupersededError` between two steps.
         """
         name = names.ModuleName(task.owner)
+        try:
+            await self.define(name)
+        except Exception:
+            task.step_aside()
+            raise
+        task.checkpoint()
         _begin_try(task, self.states[name])
         self.states.mark(name, state.ModuleStatus.RUNNING)
         began = time.monotonic()
@@ -88,16 +126,31 @@ class ModuleRunner:
             self.states.mark(name, state.ModuleStatus.DELETING, told)
             self._tell(events.ModuleFailed(name, deleting=True))
             raise
-        self.bindings.end(name)
-        self.module_hooks.forget(name)
+        self._bindings.end(name)
+        self.hooks.forget(name)
         module.reset()
         self.states.mark(name, state.ModuleStatus.DISABLED, "")
+
+    async def purge(self, release: str) -> None:
+        """Remove a release without a module; one that a module was of stays until its new one is there."""
+        module = self.releases.successor(release)
+        if module is not None and module in self.states.enabled:
+            self._check_moved(self.states[module], release)
+        await self.releases.remove(release)
+
+    def _check_moved(self, module: state.ModuleState, release: str) -> None:
+        name, is_failed = module.module.name, module.status is state.ModuleStatus.FAILED
+        if module.module.has_chart and (is_failed or self.releases.revision(name) is None):
+            title = module.module.release_title
+            raise errors.ModuleError(
+                name, f"its release was {release} and stays until the new one, {title}, is there"
+            )
 
     async def _steps(self, task: tasks.Task, module: state.ModuleState) -> None:
         _check(task, module.module)
         await self._start(task, module)
         for _ in range(MAX_RERUNS):
-            await self._run_hooks(task, module, hook_config.LifecycleBinding.BEFORE_HELM)
+            await self.hooks.run(task, module, hook_config.LifecycleBinding.BEFORE_HELM)
             task.checkpoint()
             await self._release(task, module)
             task.checkpoint()
@@ -115,26 +168,26 @@ class ModuleRunner:
     async def _start(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
             if not module.started:
-                await self.module_hooks.check_values(module.module.name)
-            await self.module_hooks.load(module)
+                await self.hooks.check_values(module.module.name)
+            await self.hooks.load(module)
         except errors.AddonOperatorError:
             task.step_aside()
             raise
         if not module.started:
-            await self._run_hooks(task, module, hook_config.LifecycleBinding.ON_STARTUP)
+            await self.hooks.run(task, module, hook_config.LifecycleBinding.ON_STARTUP)
             module.started = True
         await self._bind(task, module)
 
     async def _bind(self, task: tasks.Task, module: state.ModuleState) -> None:
         """Begin the bindings, with the Synchronization runs that have not succeeded yet."""
         name = module.module.name
-        for batch in await self.bindings.start(name, module.hooks or (), task.stopping):
+        for batch in await self._bindings.start(name, module.hooks or (), task.stopping):
             task.checkpoint()
-            await self.bindings.run(batch, task.activation)
+            await self._bindings.run(batch, task.activation)
         task.checkpoint()
-        await self.bindings.wait(name, task.stopping)
+        await self._bindings.wait(name, task.stopping)
         task.checkpoint()
-        self.bindings.tick(name)
+        self._bindings.tick(name)
 
     async def _release(self, task: tasks.Task, module: state.ModuleState) -> None:
         if not module.module.has_chart:
@@ -149,7 +202,7 @@ class ModuleRunner:
 
     async def _after_helm(self, task: tasks.Task, module: state.ModuleState) -> None:
         try:
-            await self._run_hooks(task, module, hook_config.LifecycleBinding.AFTER_HELM)
+            await self.hooks.run(task, module, hook_config.LifecycleBinding.AFTER_HELM)
         except tasks.SupersededError:
             raise
         except errors.AddonOperatorError:
@@ -157,50 +210,82 @@ class ModuleRunner:
                 # The documents: a first run that fails in afterHelm is repeated from onStartup.
                 module.started = False
                 module.progress = state.RunProgress()
-                self.bindings.begin_again(module.module.name)
+                self._bindings.begin_again(module.module.name)
             raise
         module.settled = True
 
     async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
         _check(task, module.module)
-        await self.module_hooks.load(module)
+        await self.hooks.load(module)
         name = module.module.name
         if self.releases.exists(name):
-            await self._run_hooks(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
+            await self.hooks.run(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
             is_more = bool(state.bound(module.hooks or (), hook_config.LifecycleBinding.AFTER_DELETE_HELM))
             await self.releases.remove(name, keep_record=is_more)
-        await self._run_hooks(task, module, hook_config.LifecycleBinding.AFTER_DELETE_HELM)
+        await self.hooks.run(task, module, hook_config.LifecycleBinding.AFTER_DELETE_HELM)
         await self.releases.forget(name)
 
-    async def _run_hooks(
-        self, task: tasks.Task, module: state.ModuleState, binding: hook_config.LifecycleBinding
-    ) -> None:
-        progress = module.progress
-        for hook in state.bound(module.hooks or (), binding):
-            if (binding, hook.name) in progress.hooks:
-                continue
-            task.checkpoint()
-            labels = events.HookLabels(
-                hook.name, binding, bindings.MAIN_QUEUE, task.activation, module.module.name
-            )
-            context = binding_contexts.lifecycle(binding, self.bindings.snapshots(hook))
-            effects = await self.executor.run(hook, [context], labels)
-            progress.hooks.add((binding, hook.name))
-            if binding is hook_config.LifecycleBinding.AFTER_HELM:
-                progress.values_changed |= effects.values_changed
+
+class DefinitionsTask(tasks.Task):
+    """Applies the CustomResourceDefinitions of a module, before any module of the converge runs."""
+
+    kind = tasks.TaskKind.MODULE_ENSURE_CRDS
+    lane = _DEFINITIONS_LANE
+
+    def __init__(self, runner: ModuleRunner, module: names.ModuleName, activation: str) -> None:
+        super().__init__(owner=module, activation=activation)
+        self._runner = runner
+        self._module = module
+
+    async def run(self) -> None:
+        """Try it once; see :meth:`ModuleRunner.define`."""
+        await self._runner.define(self._module)
 
 
-def module_runner(
-    states: state.ModuleStates,
-    values: store.ValuesStore,
-    executor: hook_run.HookExecutor,
-    bound: hook_bindings.HookBindings,
-    releases: module_releases.ModuleReleases,
-    tell: events.Listener,
-) -> ModuleRunner:
-    """Make it, and what reads the hooks that it runs."""
-    hooks = module_hooks.ModuleHooks(states, values, executor.runner, tell)
-    return ModuleRunner(states, hooks, executor, bound, releases, tell)
+class ModuleRunTask(tasks.Task):
+    """Runs a module, after those of its order that it requires."""
+
+    kind = tasks.TaskKind.MODULE_RUN
+
+    def __init__(self, runner: ModuleRunner, module: names.ModuleName, activation: str) -> None:
+        super().__init__(owner=module, activation=activation)
+        self._runner = runner
+        found = runner.states[module].module
+        self.lane = found.order
+        self.after = frozenset(requirements.required(found))
+
+    async def run(self) -> None:
+        """Try it once; see :meth:`ModuleRunner.run`."""
+        await self._runner.run(self)
+
+
+class ModuleDeleteTask(tasks.Task):
+    """Removes a disabled module, after those that require it."""
+
+    kind = tasks.TaskKind.MODULE_DELETE
+
+    def __init__(self, runner: ModuleRunner, module: names.ModuleName, activation: str) -> None:
+        super().__init__(owner=module, activation=activation)
+        self._runner = runner
+        self.after = frozenset(requirements.dependants(runner.states.modules).get(module, ()))
+
+    async def run(self) -> None:
+        """Try it once; see :meth:`ModuleRunner.delete`."""
+        await self._runner.delete(self)
+
+
+class ReleasePurgeTask(tasks.Task):
+    """Removes a release without a module."""
+
+    kind = tasks.TaskKind.MODULE_PURGE
+
+    def __init__(self, runner: ModuleRunner, release: str, activation: str) -> None:
+        super().__init__(owner=release, activation=activation)
+        self._runner = runner
+
+    async def run(self) -> None:
+        """Try it once; see :meth:`ModuleRunner.purge`."""
+        await self._runner.purge(self.owner)
 
 
 def _check(task: tasks.Task, module: model.Module) -> None:

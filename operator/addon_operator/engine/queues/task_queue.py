@@ -210,7 +210,7 @@ class TaskQueue:
 
     async def _try(self, task: Task) -> None:
         try:
-            await task.run(task)
+            await task.run()
         except SupersededError:
             self._finish(task, Outcome.DROPPED)
         except PostponedError as error:

@@ -1,94 +1,198 @@
-"""A converge without modules: its steps are written down, and ended by the test."""
+"""A converge without hooks, Helm and a cluster: its steps are written down, and ended by the test."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from addon_operator.engine import tasks
+from typing_extensions import override
+
+from addon_operator.engine import state, tasks
+from addon_operator.engine.converge import global_hooks, module_discovery
+from addon_operator.engine.modules import module_releases, module_run
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import plan
+from addon_operator.modules import model, module_config, plan
+from addon_operator.values import store
+from tests.unit.engine import fakes
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What a discovery is to find."""
+
+    modules: Sequence[model.Module]
+    enabled: frozenset[str]
+    releases: Mapping[str, bool]
+
+    @property
+    def observed(self) -> plan.Observed:
+        verdicts = {
+            module.name: model.Verdict(module.name, enabled=module.name in self.enabled, reason="")
+            for module in self.modules
+        }
+        return plan.Observed(self.modules, verdicts, self.releases)
+
+
+def make_plan(
+    *stages: tuple[int, Sequence[str]],
+    deletes: Sequence[str] = (),
+    purges: Sequence[str] = (),
+    requires: Mapping[str, Sequence[str]] | None = None,
+) -> Wanted:
+    """Enabled modules by order, disabled ones with a release, and releases of no module."""
+
+    def module(name: str, order: int) -> model.Module:
+        others = tuple(map(ModuleName, (requires or {}).get(name, ())))
+        config = module_config.ModuleConfig(requires=module_config.Requirements(modules=others))
+        return model.Module(ModuleName(name), order, pathlib.Path(name), config=config)
+
+    modules = [module(name, order) for order, names in stages for name in names]
+    enabled = frozenset(str(each.name) for each in modules)
+    modules += [module(name, 1) for name in deletes]
+    return Wanted(modules, enabled, dict.fromkeys((*deletes, *purges), True))
 
 
 class FakeSteps:
     """Steps that write down what ran; a name in ``broken`` fails, one in ``gates`` waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, hooks: Sequence[state.Hook] = ()) -> None:
         self.ran: list[str] = []
         self.broken: set[str] = set()
         self.misconfigured: set[str] = set()
         self.gates: dict[str, asyncio.Event] = {}
-        self.plan = make_plan()
         self.values: list[object] = [0]
         self.with_crds: tuple[str, ...] = ()
         self.after_all_changes: list[object] = []
-        self.ends = 0
-        self.after: dict[str, set[str]] = {}
-        """By the name of a step, the modules whose steps of the same kind come before it."""
+        self.switched_off: list[ModuleName] = []
+        self.stopped: list[ModuleName] = []
+        self.hooks = Hooks(self, hooks)
+        self.runner = Runner(self)
+        self.discovery = Discovery(self)
+        self.plan = make_plan()
 
-    def task(self, name: str, kind: tasks.TaskKind, owner: str = "", **more: object) -> tasks.Task:
-        async def run(task: tasks.Task) -> None:
-            self.ran.append(name)
-            if name in self.gates:
-                await self.gates[name].wait()
+    @property
+    def plan(self) -> Wanted:
+        return self._plan
+
+    @plan.setter
+    def plan(self, wanted: Wanted) -> None:
+        self._plan = wanted
+        self.runner.states.replace(wanted.modules)
+
+    async def step(self, name: str, task: tasks.Task | None = None) -> None:
+        self.ran.append(name)
+        if name in self.gates:
+            await self.gates[name].wait()
+            if task is not None:
                 task.checkpoint()
-            if name in self.misconfigured:
-                task.step_aside()
-            if name in self.broken | self.misconfigured:
-                raise errors.AddonOperatorError(f"{name} is broken")
-            if name == "afterAll" and self.after_all_changes:
-                self.values.append(self.after_all_changes.pop())
+        if name in self.misconfigured and task is not None:
+            task.step_aside()
+        if name in self.broken | self.misconfigured:
+            raise errors.AddonOperatorError(f"{name} is broken")
+        if name == "afterAll" and self.after_all_changes:
+            self.values.append(self.after_all_changes.pop())
 
-        after = frozenset(self.after.get(name, ()))
-        return tasks.Task(kind, run, owner=owner, hook=name, after=after, **more)  # type: ignore[arg-type] # the dataclass's
 
-    def before_all(self, activation: str) -> Sequence[tasks.Task]:
-        return [self.task("beforeAll", tasks.TaskKind.GLOBAL_HOOK_RUN)]
+class Hooks(global_hooks.GlobalHooks):
+    """One global hook for each step; those given are for bindings only."""
 
-    def after_all(self, activation: str) -> Sequence[tasks.Task]:
-        return [self.task("afterAll", tasks.TaskKind.GLOBAL_HOOK_RUN)]
+    def __init__(self, steps: FakeSteps, hooks: Sequence[state.Hook]) -> None:
+        self.hooks = tuple(hooks)
+        self._steps = steps
 
-    def discover(self, activation: str, found: Callable[[plan.ConvergePlan], None]) -> tasks.Task:
-        task = self.task("discover", tasks.TaskKind.DISCOVER_MODULES, holds_queue=True, fixed_delay=5.0)
-        run = task.run
+    @override
+    def bound(self, binding: hook_config.LifecycleBinding, activation: str) -> Sequence[tasks.Task]:
+        async def run(task: tasks.Task) -> None:
+            await self._steps.step(binding.value, task)
 
-        async def discover(task: tasks.Task) -> None:
-            await run(task)
-            found(self.plan)
+        return [fakes.CallTask(tasks.TaskKind.GLOBAL_HOOK_RUN, run, hook=binding.value)]
 
-        task.run = discover
-        return task
+    @override
+    async def global_values(self) -> object:
+        return self._steps.values[-1]
 
-    async def ensure_crds(self, enabled: Sequence[ModuleName], activation: str) -> Sequence[tasks.Task]:
-        kind = tasks.TaskKind.MODULE_ENSURE_CRDS
+
+class Releases(module_releases.ModuleReleases):
+    """Releases that nothing is done to."""
+
+    def __init__(self) -> None:
+        self._left_alone: frozenset[str] = frozenset()
+
+    @property
+    @override
+    def ignored(self) -> frozenset[str]:
+        return self._left_alone
+
+    @override
+    async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
+        return {}
+
+    @override
+    def moved(self, releases: Iterable[str]) -> frozenset[str]:
+        return frozenset()
+
+
+class Runner(module_run.ModuleRunner):
+    """Writes down what is done to which module."""
+
+    def __init__(self, steps: FakeSteps) -> None:
+        self.states = state.ModuleStates([], fakes.ignore)
+        self.releases = Releases()
+        self._fake = steps
+
+    @override
+    async def definitions_due(self, enabled: Sequence[ModuleName], activation: str) -> Sequence[tasks.Task]:
         return [
-            self.task(f"crds {module}", kind, module, lane=-1)
-            for module in enabled
-            if module in self.with_crds
+            module_run.DefinitionsTask(self, name, activation)
+            for name in enabled
+            if name in self._fake.with_crds
         ]
 
-    def run(self, module: ModuleName, activation: str) -> tasks.Task:
-        return self.task(f"run {module}", tasks.TaskKind.MODULE_RUN, module)
+    @override
+    async def define(self, name: ModuleName) -> None:
+        await self._fake.step(f"crds {name}")
 
-    def delete(self, module: ModuleName, activation: str) -> tasks.Task:
-        return self.task(f"delete {module}", tasks.TaskKind.MODULE_DELETE, module)
+    @override
+    def keep_only(self, enabled: Sequence[ModuleName]) -> None:
+        """Nothing is bound or watched."""
 
-    def purge(self, release: str, activation: str) -> tasks.Task:
-        return self.task(f"purge {release}", tasks.TaskKind.MODULE_PURGE, release)
+    @override
+    def stop(self, name: ModuleName) -> None:
+        self._fake.stopped.append(name)
 
-    def end_unwanted(self) -> None:
-        self.ends += 1
+    @override
+    async def run(self, task: tasks.Task) -> None:
+        await self._fake.step(f"run {task.owner}", task)
 
-    async def global_values(self) -> object:
-        return self.values[-1]
+    @override
+    async def delete(self, task: tasks.Task) -> None:
+        await self._fake.step(f"delete {task.owner}", task)
+
+    @override
+    async def purge(self, release: str) -> None:
+        await self._fake.step(f"purge {release}")
 
 
-def make_plan(
-    *stages: tuple[int, Sequence[str]], deletes: Sequence[str] = (), purges: Sequence[str] = ()
-) -> plan.ConvergePlan:
-    return plan.ConvergePlan(
-        enabled=tuple(ModuleName(name) for _, modules in stages for name in modules),
-        deletes=tuple(map(ModuleName, deletes)),
-        stages=tuple(plan.Stage(order, tuple(map(ModuleName, modules))) for order, modules in stages),
-        purges=tuple(purges),
-        verdicts={},
-    )
+class Discovery(module_discovery.Discovery):
+    """Finds what the test wants."""
+
+    def __init__(self, steps: FakeSteps) -> None:
+        self._fake = steps
+        self._states = steps.runner.states
+        self._values = store.ValuesStore(())
+        self._tell = fakes.ignore
+        self._removals_told = frozenset()
+
+    @override
+    async def observe(
+        self, releases: Mapping[str, bool], ignored: frozenset[str], moved: frozenset[str] = frozenset()
+    ) -> plan.Observed:
+        wanted = self._fake.plan
+        await self._fake.step("discover")
+        return wanted.observed
+
+    @override
+    def switched_off(self) -> Iterator[ModuleName]:
+        return iter(self._fake.switched_off)

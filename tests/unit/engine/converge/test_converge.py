@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import cast
 
 import pytest
 
 from addon_operator.engine import events, state
-from addon_operator.engine.converge import converge, task_factory
+from addon_operator.engine.converge import converge
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel.names import ModuleName
 from tests.unit.engine import fakes
@@ -55,7 +54,9 @@ class Bench:
         self.timers = Timers()
         self.converger = converge.Converger(
             self.queue,
-            cast("task_factory.TaskFactory", self.steps),
+            self.steps.hooks,
+            self.steps.discovery,
+            self.steps.runner,
             self.told.append,
             on_failure=on_failure,
             timers=self.timers,
@@ -186,8 +187,9 @@ async def test_a_newer_intent_gives_up_a_module_that_the_converge_still_waits_fo
 async def test_each_newer_intent_ends_the_helm_calls_of_modules_that_are_disabled(working: Start) -> None:
     bench = working()
     bench.converger.request("onStartup")
+    bench.steps.switched_off = [WEB]
     bench.converger.request("ConfigMapChanged")
-    assert bench.steps.ends == 2
+    assert bench.steps.stopped == [WEB]
 
 
 async def test_deletes_come_in_the_order_of_the_plan_one_after_another(working: Start) -> None:
@@ -461,8 +463,7 @@ async def test_a_module_begins_after_those_of_its_order_that_it_requires_and_oth
     working: Start,
 ) -> None:
     bench = working()
-    bench.steps.plan = make_plan((10, ["b", "z", "a"]), (20, ["c"]))
-    bench.steps.after = {"run a": {"z"}}
+    bench.steps.plan = make_plan((10, ["b", "z", "a"]), (20, ["c"]), requires={"a": ["z"]})
     for name in ("run b", "run z"):
         bench.steps.gates[name] = asyncio.Event()
     bench.converger.request("onStartup")
@@ -481,8 +482,7 @@ async def test_what_requires_a_failing_module_waits_and_the_converge_counts_as_s
     working: Start, on_failure: converge.OnFailure
 ) -> None:
     bench = working(on_failure)
-    bench.steps.plan = make_plan((10, ["z", "a", "b"]), (20, ["c", "d"]))
-    bench.steps.after = {"run a": {"z"}, "run c": {"a"}}
+    bench.steps.plan = make_plan((10, ["z", "a", "b"]), (20, ["c", "d"]), requires={"a": ["z"], "c": ["a"]})
     bench.steps.broken.add("run z")
     bench.converger.request("onStartup")
     await fakes.settle()
@@ -501,8 +501,7 @@ async def test_what_requires_a_failing_module_waits_and_the_converge_counts_as_s
 
 async def test_what_requires_a_module_that_stepped_aside_holds_up_no_other(working: Start) -> None:
     bench = working()
-    bench.steps.plan = make_plan((10, ["z", "a"]), (20, ["c"]))
-    bench.steps.after = {"run a": {"z"}}
+    bench.steps.plan = make_plan((10, ["z", "a"]), (20, ["c"]), requires={"a": ["z"]})
     bench.steps.misconfigured.add("run z")
     bench.converger.request("onStartup")
     await fakes.settle()
@@ -519,8 +518,7 @@ async def test_a_delete_that_fails_holds_those_of_what_the_module_requires_and_n
     working: Start,
 ) -> None:
     bench = working()
-    bench.steps.plan = make_plan((10, ["b"]), deletes=["a", "z"])
-    bench.steps.after = {"delete z": {"a"}}
+    bench.steps.plan = make_plan((10, ["b"]), deletes=["a", "z"], requires={"a": ["z"]})
     bench.steps.broken.add("delete a")
     bench.converger.request("onStartup")
     await fakes.settle()

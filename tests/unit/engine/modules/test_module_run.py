@@ -9,10 +9,11 @@ from typing import Any, cast
 
 import pytest
 import structlog
+from typing_extensions import override
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
-from addon_operator.engine.modules import module_hooks, module_releases, module_run
+from addon_operator.engine.modules import module_crds, module_hooks, module_releases, module_run
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
@@ -94,6 +95,17 @@ class Releases:
         raise AssertionError("the discovery does that")
 
 
+class Definitions(module_crds.ModuleCrds):
+    """A module without definitions."""
+
+    def __init__(self) -> None:
+        """Nothing is asked for."""
+
+    @override
+    async def ensure(self, module: model.Module) -> None:
+        """There is nothing to do."""
+
+
 class NoConfigMap:
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         return True
@@ -132,13 +144,15 @@ class Bench:
         self.queues, self.bindings, self.ticks = bound_fakes.bound(
             executor, self.cluster, clock.SystemClock(), self.observer.tell
         )
-        self.hooks = module_hooks.ModuleHooks(self.states, self.values, runner, self.observer.tell)
+        self.hooks = module_hooks.ModuleHooks(
+            self.states, self.values, executor, self.bindings, self.observer.tell
+        )
         self.runner = module_run.ModuleRunner(
             self.states,
             self.hooks,
-            executor,
             self.bindings,
             cast("module_releases.ModuleReleases", self.releases),
+            Definitions(),
             self.observer.tell,
         )
 
@@ -163,14 +177,19 @@ class Bench:
         """The hooks that ran with that binding, in their order."""
         return [line.split(" ", 1)[0] for line in self.log if f'"{binding}"' in line]
 
-    def task(self, run: Callable[[tasks.Task], object], **more: object) -> tasks.Task:
-        return tasks.Task(tasks.TaskKind.MODULE_RUN, run, owner=WEB, **more)  # type: ignore[arg-type] # as given
+    def run_task(self) -> tasks.Task:
+        return module_run.ModuleRunTask(self.runner, WEB, "test")
 
-    async def run(self, **more: object) -> None:
-        await self.runner.run(self.task(self.runner.run, **more))
+    def delete_task(self) -> tasks.Task:
+        return module_run.ModuleDeleteTask(self.runner, WEB, "test")
+
+    async def run(self, *, converge: int | None = None, attempts: int = 0) -> None:
+        task = self.run_task()
+        task.converge, task.attempts = converge, attempts
+        await task.run()
 
     async def delete(self) -> None:
-        await self.runner.delete(self.task(self.runner.delete))
+        await self.delete_task().run()
 
 
 @pytest.fixture
@@ -250,11 +269,11 @@ FAILS_ONCE_AFTER = f'grep -q before "$BINDING_CONTEXT_PATH" || {FAILS_ONCE}'
 async def test_a_retry_repeats_only_the_hooks_that_had_not_succeeded(bench: Bench) -> None:
     bench.hook("a", config(onStartup=1, beforeHelm=1))
     bench.hook("b", config(onStartup=2, beforeHelm=2), FAILS_ONCE)
-    task = bench.task(bench.runner.run)
+    task = bench.run_task()
     with pytest.raises(hook_runner.HookRunError):
-        await bench.runner.run(task)
+        await task.run()
     task.attempts = 1
-    await bench.runner.run(task)
+    await task.run()
     assert bench.runs("onStartup") == ["a", "b", "b"]
     assert bench.runs("beforeHelm") == ["a", "b"]
 
@@ -263,14 +282,14 @@ async def test_a_retry_after_the_release_failed_runs_all_before_helm_hooks_again
     """What the check before Helm misses may come with the second or third run of a hook."""
     bench.hook("a", config(onStartup=1, beforeHelm=1))
     bench.hook("b", config(beforeHelm=2, afterHelm=1), FAILS_ONCE)
-    task = bench.task(bench.runner.run)
+    task = bench.run_task()
     bench.releases.error = errors.ModuleError("web", "the values are not ready for Helm")
     for attempt, failure in enumerate([hook_runner.HookRunError, errors.ModuleError, errors.ModuleError]):
         task.attempts = attempt
         with pytest.raises(failure):
-            await bench.runner.run(task)
+            await task.run()
     bench.releases.error, task.attempts = None, 3
-    await bench.runner.run(task)
+    await task.run()
     assert bench.runs("onStartup") == ["a"]
     assert bench.runs("beforeHelm") == ["a", "b", "b", *("a", "b"), *("a", "b")]
     assert bench.runs("afterHelm") == ["b"]
@@ -279,11 +298,11 @@ async def test_a_retry_after_the_release_failed_runs_all_before_helm_hooks_again
 async def test_a_retry_that_was_asked_for_again_meanwhile_repeats_every_hook(bench: Bench) -> None:
     bench.hook("a", config(onStartup=1, beforeHelm=1))
     bench.hook("b", config(beforeHelm=2), FAILS_ONCE)
-    task = bench.task(bench.runner.run)
+    task = bench.run_task()
     with pytest.raises(hook_runner.HookRunError):
-        await bench.runner.run(task)
+        await task.run()
     task.attempts, task.wanted_again = 1, True
-    await bench.runner.run(task)
+    await task.run()
     assert bench.runs("onStartup") == ["a"]
     assert bench.runs("beforeHelm") == ["a", "b", "a", "b"], "they have not seen what changed meanwhile"
 
@@ -296,12 +315,12 @@ async def test_values_changed_by_after_helm_before_another_hook_failed_are_not_f
     bench.hook("a", config(afterHelm=1), PATCH % ("x", "6"))
     bench.hook("b", config(afterHelm=2), FAILS_ONCE)
     bench.states[WEB].hooks = None
-    task = bench.task(bench.runner.run)
+    task = bench.run_task()
     with pytest.raises(hook_runner.HookRunError):
-        await bench.runner.run(task)
+        await task.run()
     task.attempts = 1
     before = len(bench.helm)
-    await bench.runner.run(task)
+    await task.run()
     assert len(bench.helm) - before == 2, "the release is looked at again, and again with the new values"
 
 
@@ -309,11 +328,11 @@ async def test_a_retried_delete_repeats_only_what_had_not_succeeded(bench: Bench
     bench.hook("a", config(beforeDeleteHelm=1, afterDeleteHelm=1))
     bench.releases.there.add("web")
     bench.releases.error = errors.ModuleError("web", "helm says no")
-    task = bench.task(bench.runner.delete)
+    task = bench.delete_task()
     with pytest.raises(errors.ModuleError):
-        await bench.runner.delete(task)
+        await task.run()
     bench.releases.error, task.attempts = None, 1
-    await bench.runner.delete(task)
+    await task.run()
     assert bench.runs("beforeDeleteHelm") == ["a"]
     assert bench.runs("afterDeleteHelm") == ["a"]
 
@@ -323,10 +342,10 @@ async def test_a_delete_that_gives_way_is_not_a_failure_and_the_module_starts_up
 ) -> None:
     bench.hook("a", config(onStartup=1, beforeDeleteHelm=1, afterDeleteHelm=1))
     await bench.run()
-    task = bench.task(bench.runner.delete)
+    task = bench.delete_task()
     bench.observer.then = task.supersede
     with pytest.raises(tasks.SupersededError):
-        await bench.runner.delete(task)
+        await task.run()
     bench.observer.then = lambda: None
     assert bench.observer.failed == []
     await bench.run()
@@ -335,17 +354,17 @@ async def test_a_delete_that_gives_way_is_not_a_failure_and_the_module_starts_up
 
 async def test_a_module_whose_hooks_cannot_be_registered_lets_others_go_before_it(bench: Bench) -> None:
     bench.hook("a", "configVersion: v1\nbeforeHlem: 1")
-    task = bench.task(bench.runner.run)
+    task = bench.run_task()
     with pytest.raises(errors.ConfigurationError):
-        await bench.runner.run(task)
+        await task.run()
     assert task.aside.is_set()
 
 
 async def test_a_module_that_fails_in_a_hook_does_not_let_others_go(bench: Bench) -> None:
     bench.hook("a", config(beforeHelm=1), "exit 1")
-    task = bench.task(bench.runner.run)
+    task = bench.run_task()
     with pytest.raises(hook_runner.HookRunError):
-        await bench.runner.run(task)
+        await task.run()
     assert not task.aside.is_set()
 
 
@@ -394,10 +413,10 @@ async def test_nothing_of_a_hook_is_applied_when_one_of_its_outputs_is_wrong(ben
 async def test_a_run_stops_between_two_steps_when_a_newer_intent_came(bench: Bench) -> None:
     bench.hook("a", config(beforeHelm=1))
     bench.hook("b", config(beforeHelm=2))
-    task = bench.task(bench.runner.run)
+    task = bench.run_task()
     bench.observer.then = task.supersede
     with pytest.raises(tasks.SupersededError):
-        await bench.runner.run(task)
+        await task.run()
     assert (len(bench.log), bench.helm) == (1, [])
 
 
@@ -528,8 +547,8 @@ async def test_a_first_run_that_fails_in_after_helm_repeats_synchronizations(ben
 async def test_a_run_that_is_stopped_while_objects_are_listed_ends(bench: Bench) -> None:
     bench.hook("a", bound("pods"))
     bench.cluster.slow.add("Pod")
-    task = bench.task(bench.runner.run)
-    running = asyncio.create_task(bench.runner.run(task))
+    task = bench.run_task()
+    running = asyncio.create_task(task.run())
     await asyncio.wait_for(bench.cluster.followed.wait(), 5)
     task.supersede()
     with pytest.raises(tasks.SupersededError):
@@ -541,7 +560,7 @@ async def test_snapshots_are_there_for_the_hooks_of_a_delete_and_end_with_it(ben
     kubernetes = [{"name": "pods", "kind": "Pod"}]
     bench.hook("a", json.dumps({"configVersion": "v1", "beforeDeleteHelm": 1, "kubernetes": kubernetes}))
     await bench.run()
-    bench.runner.bindings.mute(WEB)
+    bench.bindings.mute(WEB)
     bench.cluster.put("Pod", "x")
     await bench.delete()
     assert '"binding":"beforeDeleteHelm","snapshots":{"pods":[{"object":' in bench.log[-1]

@@ -27,7 +27,7 @@ class Bench:
             if fails:
                 raise errors.AddonOperatorError(f"{name} failed")
 
-        task = tasks.Task(tasks.TaskKind.MODULE_HOOK_RUN, run, owner=name, hook=name)
+        task = fakes.CallTask(tasks.TaskKind.MODULE_HOOK_RUN, run, owner=name, hook=name)
         return self.queues[queue].add(task)
 
     @property

@@ -20,7 +20,7 @@ async def test_each_operation_is_reported_with_its_queue() -> None:
     queues = queue_set.QueueSet(heard.append, clock=clock)
     queues.use("own")
     working = asyncio.create_task(queues.work())
-    queues["own"].add(tasks.Task(tasks.TaskKind.MODULE_HOOK_RUN, run))
+    queues["own"].add(fakes.CallTask(tasks.TaskKind.MODULE_HOOK_RUN, run))
     await fakes.settle()
     await clock.advance(60, queues["own"])
     working.cancel()

@@ -41,14 +41,7 @@ class Bench:
                 self.fail[name] -= 1
                 raise errors.AddonOperatorError(f"{name} failed")
 
-        return tasks.Task(
-            kind=tasks.TaskKind.MODULE_RUN,
-            run=run,
-            owner=owner,
-            hook=name,
-            lane=lane,
-            **more,  # type: ignore[arg-type] # the names are those of the dataclass
-        )
+        return fakes.CallTask(tasks.TaskKind.MODULE_RUN, run, owner=owner, hook=name, lane=lane, **more)  # type: ignore[arg-type] # names are those of a task
 
     def add(self, name: str, owner: str = "", **more: object) -> tasks.Task:
         return self.queue.add(self.task(name, owner, **more))  # type: ignore[arg-type] # as above
@@ -287,13 +280,15 @@ async def test_an_error_is_kept_with_and_without_values(working: Start) -> None:
         raise KeyError("huge")
 
     bench = await working()
-    told = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, fail, owner="a"))
+    told = bench.queue.add(fakes.CallTask(tasks.TaskKind.MODULE_RUN, fail, owner="a"))
     await told.tried
     assert (told.last_error, told.last_error_without_values) == (
         "size: 'huge' is not an integer",
         "the values are not valid",
     )
-    defect = bench.queue.add(tasks.Task(tasks.TaskKind.MODULE_RUN, break_down, owner="b", allow_failure=True))
+    defect = bench.queue.add(
+        fakes.CallTask(tasks.TaskKind.MODULE_RUN, break_down, owner="b", allow_failure=True)
+    )
     await defect.tried
     assert defect.last_error_without_values == "KeyError; the operator's log says more"
 

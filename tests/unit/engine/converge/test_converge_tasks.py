@@ -2,82 +2,84 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Iterable, Mapping
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.converge import module_discovery, task_factory
-from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_crds, module_hooks, module_releases, module_run
+from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.modules import module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config, plan
 from addon_operator.values import store
 from tests.unit.engine import fakes
+from tests.unit.engine.converge import fake_steps
 
 WEB = names.ModuleName("web")
 
 
-class Discovery:
-    def __init__(self, error: Exception) -> None:
-        self._error = error
+class Discovery(module_discovery.Discovery):
+    """Finds what a test says, or fails."""
+
+    def __init__(
+        self, states: state.ModuleStates, found: plan.Observed | Exception, heard: fakes.Heard
+    ) -> None:
+        self._states = states
+        self._values = store.ValuesStore(())
+        self._tell = heard.append
+        self._removals_told = frozenset()
+        self.found = found
         self.asked = 0
 
-    async def observe(self, releases: Mapping[str, bool], *_: frozenset[str]) -> plan.Observed:
+    @override
+    async def observe(
+        self, releases: Mapping[str, bool], ignored: frozenset[str], moved: frozenset[str] = frozenset()
+    ) -> plan.Observed:
         self.asked += 1
-        raise self._error
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
 
 
-class Releases:
+class Releases(fake_steps.Releases):
+    """A module's release that moved to another namespace."""
+
     def __init__(self, error: errors.AddonOperatorError | None = None) -> None:
+        super().__init__()
         self._error = error
         self.known: int | None = None
         self.removed: list[str] = []
 
+    @override
     def successor(self, release: str) -> names.ModuleName | None:
         return WEB if release == "addons/web" else None
 
-    def moved(self, _releases: object) -> frozenset[str]:
-        return frozenset()
-
-    def revision(self, _release: str) -> int | None:
+    @override
+    def revision(self, release: str) -> int | None:
         return self.known
 
-    async def remove(self, release: str) -> None:
+    @override
+    async def remove(self, release: str, *, keep_record: bool = False) -> None:
         self.removed.append(release)
 
-    def follow(self, modules: object) -> None:
+    @override
+    def follow(self, modules: Iterable[names.ModuleName]) -> None:
         """Nothing is watched."""
 
-    ignored: frozenset[str] = frozenset()
-
-    async def observe_all(self, _modules: object) -> Mapping[str, bool]:
+    @override
+    async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         if self._error is not None:
             raise self._error
         return {}
 
 
-def factory(
-    states: state.ModuleStates, discovery: Discovery, releases: Releases, heard: fakes.Heard
-) -> task_factory.TaskFactory:
-    runner = module_run.ModuleRunner(
-        states,
-        cast("module_hooks.ModuleHooks", None),
-        cast("hook_run.HookExecutor", None),
-        cast("hook_bindings.HookBindings", None),
-        cast("module_releases.ModuleReleases", releases),
-        heard.append,
-    )
-    return task_factory.TaskFactory(
-        store.ValuesStore(()),
-        cast("task_factory.GlobalHooks", None),
-        cast("module_discovery.Discovery", discovery),
-        runner,
-        cast("module_crds.ModuleCrds", None),
-        heard.append,
-    )
+class Runner(module_run.ModuleRunner):
+    """Nothing of the modules is at work but their releases."""
+
+    def __init__(self, states: state.ModuleStates, releases: Releases) -> None:
+        self.states = states
+        self.releases = releases
 
 
 @pytest.mark.parametrize(
@@ -93,35 +95,24 @@ async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
 ) -> None:
     states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
     heard = fakes.Heard()
-    made = factory(states, Discovery(error), Releases(), heard)
-    task = made.discover("onStartup", lambda _plan: None)
+    discovery = Discovery(states, error, heard)
+    task = module_discovery.DiscoverTask(discovery, Runner(states, Releases()), "onStartup")
     with pytest.raises(type(error)):
-        await task.run(task)
+        await task.run()
     assert (len(heard.of(events.DiscoveryFailed)), states[WEB].last_error) == (1, shown)
-
-
-class Found:
-    """A discovery that finds what a test says."""
-
-    def __init__(self, observed: plan.Observed) -> None:
-        self.observed = observed
-
-    async def observe(self, *_: object) -> plan.Observed:
-        return self.observed
 
 
 async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
     module = model.Module(WEB, 10, pathlib.Path("010-web"))
     states = state.ModuleStates([module], fakes.ignore)
     verdict = model.Verdict(WEB, enabled=False, reason="no one wants it")
-    found = Found(plan.Observed([module], {WEB: verdict}, {"web": True, "old": True}))
     heard = fakes.Heard()
-    made = factory(states, cast("Discovery", found), Releases(), heard)
+    observed = plan.Observed([module], {WEB: verdict}, {"web": True, "old": True})
+    discovery, runner = Discovery(states, observed, heard), Runner(states, Releases())
 
     async def told() -> list[str]:
         before = len(heard)
-        task = made.discover("onStartup", lambda _plan: None)
-        await task.run(task)
+        await module_discovery.DiscoverTask(discovery, runner, "onStartup").run()
         of_removals = (events.RemovalDue, events.Warned)
         return [event.text for event in heard[before:] if isinstance(event, of_removals)]
 
@@ -130,7 +121,7 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
         "release old is purged: no module directory explains it, and an addon-operator made it",
     ]
     assert (await told(), states.withholds) == ([], False)
-    found.observed = dataclasses.replace(found.observed, hidden_by="values.yaml, line 2: no")
+    discovery.found = dataclasses.replace(observed, hidden_by="values.yaml, line 2: no")
     [line] = await told()
     assert line.startswith(
         "release old stays for now: no module directory explains it, but something on disk"
@@ -141,10 +132,11 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
 
 async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs() -> None:
     states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
-    discovery, away = Discovery(AssertionError()), errors.AddonOperatorError("the API server is away")
-    task = factory(states, discovery, Releases(away), fakes.Heard()).discover("onStartup", lambda _plan: None)
+    away = errors.AddonOperatorError("the API server is away")
+    discovery = Discovery(states, AssertionError(), fakes.Heard())
+    task = module_discovery.DiscoverTask(discovery, Runner(states, Releases(away)), "onStartup")
     with pytest.raises(errors.AddonOperatorError, match="away"):
-        await task.run(task)
+        await task.run()
     assert discovery.asked == 0
 
 
@@ -167,17 +159,15 @@ async def test_a_release_that_moves_goes_when_the_new_one_is_there(
     states.enabled = (WEB,) if is_enabled else ()
     states.mark(WEB, status)
     releases.known = known
-    made = factory(states, Discovery(AssertionError()), releases, fakes.Heard())
+    task = module_run.ReleasePurgeTask(Runner(states, releases), "addons/web", "x")
     if goes:
-        task = made.purge("addons/web", "x")
-        await task.run(task)
+        await task.run()
         assert releases.removed == ["addons/web"]
     else:
-        task = made.purge("addons/web", "x")
         with pytest.raises(
             errors.ModuleError, match=r"its release was addons/web and stays until .* edge/web"
         ):
-            await task.run(task)
+            await task.run()
         assert releases.removed == []
 
 
@@ -188,6 +178,8 @@ async def test_runs_come_after_those_of_required_modules_and_deletes_after_those
     requires = module_config.Requirements(modules=(db,))
     web = model.Module(WEB, 10, pathlib.Path("010-web"), config=module_config.ModuleConfig(requires=requires))
     states = state.ModuleStates([web, model.Module(db, 10, pathlib.Path("010-db"))], fakes.ignore)
-    made = factory(states, Discovery(errors.AddonOperatorError("")), Releases(), fakes.Heard())
-    assert [made.run(name, "").after for name in (WEB, db)] == [{"db"}, frozenset()]
-    assert [made.delete(name, "").after for name in (WEB, db)] == [frozenset(), {"web"}]
+    runner = Runner(states, Releases())
+    runs = [module_run.ModuleRunTask(runner, name, "") for name in (WEB, db)]
+    assert [task.after for task in runs] == [{"db"}, frozenset()]
+    deletes = [module_run.ModuleDeleteTask(runner, name, "") for name in (WEB, db)]
+    assert [task.after for task in deletes] == [frozenset(), {"web"}]

@@ -1,20 +1,21 @@
 """What is said of a proposed ConfigMap: by the files and schemas, and by the engine once it runs."""
 
+import base64
 import pathlib
 import textwrap
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Mapping
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.admission import config_check
 from addon_operator.app import admission_part
 from addon_operator.engine.modules import module_files
-from addon_operator.engine.sources import config_sync
-from addon_operator.kernel import errors
-from addon_operator.kube.client import config_maps, values_secret
+from addon_operator.engine.sources import config_sync, configured_object
+from addon_operator.kube.client import client, values_secret
 from addon_operator.process import values_worker
 from addon_operator.settings import settings
+from tests.fakes import api_server
 
 SCHEMA = """
     type: object
@@ -29,12 +30,17 @@ SCHEMA = """
 Check = Callable[..., config_check.Findings]
 
 
-class Engine:
-    def __init__(self, *violations: str) -> None:
-        self._violations = violations
+class Sync(config_sync.ConfigSync):
+    """Knows beforehand what is wrong with every edit."""
 
-    def violations(self, data: config_check.Data) -> tuple[str, ...]:
-        return self._violations
+    def __init__(self, *violations: str) -> None:
+        self._known = violations
+
+    @override
+    def violations(
+        self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP
+    ) -> tuple[str, ...]:
+        return self._known
 
 
 @pytest.fixture(scope="module")
@@ -91,36 +97,33 @@ async def test_an_unknown_key_is_a_warning_when_it_is_new(checks: admission_part
 
 
 async def test_the_running_engine_knows_better(checks: admission_part.ConfigChecks) -> None:
-    checks.serve(cast("config_sync.ConfigSync", Engine("web.port: a hook wants another one")))
+    checks.serve(Sync("web.port: a hook wants another one"))
     assert (await checks.findings({"web": "port: 1"}, {})).violations == (
         "web.port: a hook wants another one",
     )
 
 
-class Secret:
-    """A values Secret that says ``data``, or cannot be read."""
-
-    def __init__(self, data: dict[str, str] | None = None, error: Exception | None = None) -> None:
-        self._found = None if data is None else config_maps.Snapshot(data, "1")
-        self._error = error
-
-    async def read(self) -> config_maps.Snapshot | None:
-        if self._error is not None:
-            raise self._error
-        return self._found
+def holding(**data: str) -> api_server.Answer:
+    """A Secret, as the API server answers."""
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
+    return api_server.Answer({"metadata": {"resourceVersion": "1"}, "data": encoded})
 
 
 @pytest.mark.parametrize(
-    ("secret", "places"),
+    ("answer", "places"),
     [
-        pytest.param(Secret(), ["must"], id="there is none"),
-        pytest.param(Secret({"must": "token: abc"}), [], id="it has what is missing"),
-        pytest.param(Secret({"must": "["}), [], id="it is unreadable"),
-        pytest.param(Secret(error=errors.AddonOperatorError("forbidden")), [], id="nobody may read it"),
+        pytest.param(api_server.status(404, "NotFound"), ["must"], id="there is none"),
+        pytest.param(holding(must="token: abc"), [], id="it has what is missing"),
+        pytest.param(holding(must="["), [], id="it is unreadable"),
+        pytest.param(api_server.status(403, "Forbidden"), [], id="nobody may read it"),
     ],
 )
 async def test_before_the_engine_is_there_an_edit_is_checked_with_the_values_secret(
-    tmp_path: pathlib.Path, secret: Secret, places: list[str]
+    tmp_path: pathlib.Path,
+    server: api_server.ApiServer,
+    kube: client.KubeClient,
+    answer: api_server.Answer,
+    places: list[str],
 ) -> None:
     (tmp_path / "must" / "openapi").mkdir(parents=True)
     (tmp_path / "must" / "openapi" / "config-values.yaml").write_text(
@@ -129,7 +132,8 @@ async def test_before_the_engine_is_there_an_edit_is_checked_with_the_values_sec
     (tmp_path / "must" / "values.yaml").write_text("mustEnabled: true")
     loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
     checks = admission_part.ConfigChecks(module_files.load([tmp_path], 1), loaded)
-    checks.read(cast("values_secret.ValuesSecret", secret))
+    server.on("GET", "/api/v1/namespaces/addons/secrets/values", answer)
+    checks.read(values_secret.ValuesSecret(kube, "addons", "values"))
     found = (await checks.findings({"must": "{}"}, {})).violations
     assert [violation.partition(":")[0] for violation in found] == places
 

@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
+from typing_extensions import override
 
 from addon_operator.app import leadership
 from addon_operator.kernel import errors, fencing
@@ -25,10 +26,13 @@ COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
 PATH = f"{COLLECTION}/addon-operator-leader-election"
 
 
-class Limits:
+class Limits(launcher.Launcher):
+    """Starts nothing, and takes down when children would be ended."""
+
     def __init__(self) -> None:
         self.set: list[tuple[float, float]] = []
 
+    @override
     def limit(self, term_at: float, kill_at: float) -> None:
         self.set.append((term_at, kill_at))
 
@@ -60,7 +64,7 @@ class World:
         return leadership.standing(
             loaded(**environ),
             api_server.access_to(self.server.url),
-            cast("launcher.Launcher", self.limits),
+            self.limits,
             self.status,
             self.meters,
             structlog.get_logger(),
@@ -216,7 +220,7 @@ async def test_children_end_between_the_leaders_deadline_and_the_next_leader(wor
 
 def observed(timing: lease.Timing) -> tuple[leadership.LeaseLog, Limits]:
     limits = Limits()
-    return leadership.LeaseLog(timing, cast("launcher.Launcher", limits), structlog.get_logger()), limits
+    return leadership.LeaseLog(timing, limits, structlog.get_logger()), limits
 
 
 def test_the_limit_of_children_moves_with_each_renewal() -> None:

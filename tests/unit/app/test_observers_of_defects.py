@@ -2,12 +2,11 @@
 
 import asyncio
 import gc
-from typing import cast
 
 import pytest
 
 from addon_operator.aio import background
-from addon_operator.app import event_log, observers
+from addon_operator.app import observers
 from addon_operator.telemetry import metrics
 from tests.fakes import logs
 
@@ -22,8 +21,9 @@ def errors_of(meters: metrics.Metrics, part: str) -> float | None:
 
 
 async def test_a_part_that_fails_is_logged_counted_and_begins_again(
-    meters: metrics.Metrics, log: logs.Lines, monkeypatch: pytest.MonkeyPatch
+    meters: metrics.Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    log = logs.Records()
     monkeypatch.setattr(background, "RESTART_SECONDS", 0.0)
     begun, is_over = [], asyncio.Event()
 
@@ -34,7 +34,7 @@ async def test_a_part_that_fails_is_logged_counted_and_begins_again(
         is_over.set()
         await asyncio.Event().wait()
 
-    part = observers.kept("drift", work, observers.shown(meters, cast("event_log.Logger", log)))
+    part = observers.kept("drift", work, observers.shown(meters, log.logger))
     await asyncio.wait({part, over := asyncio.create_task(is_over.wait())}, return_when="FIRST_COMPLETED")
     assert (over.done(), part.done()) == (True, False)
     part.cancel()
@@ -45,10 +45,10 @@ async def test_a_part_that_fails_is_logged_counted_and_begins_again(
 
 
 async def test_what_ends_by_a_defect_and_nobody_waits_for_is_logged_and_counted(
-    meters: metrics.Metrics, log: logs.Lines
+    meters: metrics.Metrics,
 ) -> None:
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(observers.stray_defects(meters, cast("event_log.Logger", log)))
+    log, loop = logs.Records(), asyncio.get_running_loop()
+    loop.set_exception_handler(observers.stray_defects(meters, log.logger))
 
     async def work() -> None:
         raise TypeError("a bug")

@@ -1,11 +1,11 @@
 """What healing and maintenance tell: metrics, log records, the state of the module."""
 
 import pathlib
-from typing import cast
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
+from typing_extensions import override
 
 from addon_operator.app import observers
 from addon_operator.engine import events, state
@@ -14,34 +14,42 @@ from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model
 from addon_operator.status import module_status_writer
 from addon_operator.telemetry import metrics
+from tests.fakes import unused
 from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")
 MODE = "NoResourceReconciliation"
 
 
+class Writer(module_status_writer.ModuleStatusWriter):
+    """Takes down which Events it is told to write about modules."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    @override
+    def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
+        self.told.append((module, reason, text))
+
+
 class Bench:
     def __init__(self) -> None:
         self.meters = metrics.Metrics()
         self.changes: list[str] = []
-        self.told: list[tuple[str, ...]] = []
+        self.writer = Writer()
         self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self._changed)
         self.tell_of = observers.all_of(
             observers.module_states(self.states, fakes.Clock()),
             observers.shown(self.meters, structlog.get_logger()),
             observers.ModuleObjects(
-                cast("module_status_writer.ModuleStatusWriter", self),
-                cast("kube_events.EventWriter", None),
+                self.writer,
+                unused.unused(kube_events.EventWriter),
                 fakes.ignore,
             ).show,
         )
 
     def _changed(self, event: state.ModuleChanged) -> None:
         self.changes.append(event.state.maintenance)
-
-    def tell(self, *told: str) -> None:
-        """What the writer of Module objects is told."""
-        self.told.append(told)
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.meters.registry.get_sample_value(f"addon_operator_{name}", {"module": WEB, **labels})
@@ -99,7 +107,7 @@ def test_an_object_of_two_modules_is_a_warning_and_an_event_on_both(bench: Bench
     with capture_logs() as logs:
         bench.tell_of(events.ResourcesShared([WEB, names.ModuleName("db")], ["ConfigMap x/a"]))
     assert "modules web and db both have ConfigMap x/a" in logs[0]["event"]
-    assert [(module, reason) for module, reason, _ in bench.told] == [
+    assert [(module, reason) for module, reason, _ in bench.writer.told] == [
         ("web", "SharedObject"),
         ("db", "SharedObject"),
     ]

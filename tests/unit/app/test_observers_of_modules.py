@@ -3,10 +3,10 @@
 import dataclasses
 import json
 import pathlib
-from typing import cast
 
 import pytest
 import structlog
+from typing_extensions import override
 
 from addon_operator.app import event_log, observers
 from addon_operator.engine import events, state
@@ -17,6 +17,7 @@ from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model, release
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
+from tests.fakes import logs
 
 WEB = names.ModuleName("web")
 Status = state.ModuleStatus
@@ -125,32 +126,29 @@ def test_the_time_of_converges_is_there_from_the_first_one_on(
     assert value(meters, "convergence_total", activation="onStartup") == 1
 
 
-class Log:
-    """Takes lines down as they are seen at ``info``."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def info(self, text: str, **fields: object) -> None:
-        self.lines.append(" ".join([text, *(f"{key}={value}" for key, value in fields.items())]))
-
-    def warning(self, text: str, **fields: object) -> None:
-        self.info(f"! {text}", **fields)
-
-    def debug(self, text: str, **fields: object) -> None:
-        """Not seen."""
+def brief(records: logs.Records) -> list[str]:
+    """A line of each record, with ``!`` before a warning."""
+    return [
+        " ".join(
+            [
+                "! " * (record["level"] == "warning") + record["event"],
+                *(f"{key}={value}" for key, value in record.items() if key not in ("level", "event")),
+            ]
+        )
+        for record in records
+    ]
 
 
 def test_numbers_of_modules_and_runs_are_seen_at_info() -> None:
-    log = Log()
-    tell = event_log.EventLog(cast("event_log.Logger", log))
+    log = logs.Records()
+    tell = event_log.EventLog(log.logger)
     tell(events.HooksRegistered(None, (hook("a.sh", None), hook("b.sh", None))))
     tell(events.HooksRegistered(WEB, (hook("c.sh"),)))
     for enabled in (3, 3, 2):
         tell(events.ModulesDiscovered(enabled, 5))
     tell(events.ModuleRan(WEB, "onStartup", 1.23456))
     tell(events.Noted("release uninstalled", "old"))
-    assert log.lines == [
+    assert brief(log) == [
         "found 2 global hooks, 5 modules, 3 of them enabled",
         "found 2 global hooks, 5 modules, 2 of them enabled",
         "module run ended module=web activation=onStartup seconds=1.235",
@@ -159,11 +157,11 @@ def test_numbers_of_modules_and_runs_are_seen_at_info() -> None:
 
 
 def test_removals_and_directories_that_are_gone_are_warnings() -> None:
-    log = Log()
-    tell = event_log.EventLog(cast("event_log.Logger", log))
+    log = logs.Records()
+    tell = event_log.EventLog(log.logger)
     tell(events.RemovalDue("release old is purged: no module directory explains it"))
     tell(events.ModuleGone(WEB, pathlib.Path("modules/010-web")))
-    assert log.lines == [
+    assert brief(log) == [
         "! release old is purged: no module directory explains it",
         "! module web: modules/010-web is gone module=web",
     ]
@@ -172,13 +170,24 @@ def test_removals_and_directories_that_are_gone_are_warnings() -> None:
 def test_each_removal_is_an_event_on_the_config_map() -> None:
     told: list[tuple[object, ...]] = []
 
-    class Recorder:
-        def record(self, *args: object) -> None:
-            told.append(args)
+    class Recorder(kube_events.EventWriter):
+        def __init__(self) -> None:
+            """It writes nothing."""
+
+        @override
+        def record(
+            self,
+            about: kube_events.ObjectReference,
+            type_: kube_events.EventType,
+            reason: str,
+            message: str,
+            *,
+            component: str = kube_events.COMPONENT,
+        ) -> None:
+            told.append((about, type_, reason, message))
 
     config_map = kube_events.ObjectReference("v1", "ConfigMap", "addon-operator", "addons")
-    recorder = cast("kube_events.EventWriter", Recorder())
-    tell = observers.config_events(recorder, {"ConfigMap": config_map}, lambda: "uid-1")
+    tell = observers.config_events(Recorder(), {"ConfigMap": config_map}, lambda: "uid-1")
     tell(events.RemovalDue("release old is purged: no module directory explains it"))
     tell(events.Noted("release uninstalled", "old"))
     about = dataclasses.replace(config_map, uid="uid-1")
@@ -187,13 +196,13 @@ def test_each_removal_is_an_event_on_the_config_map() -> None:
 
 
 def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info() -> None:
-    log = Log()
-    tell = event_log.EventLog(cast("event_log.Logger", log))
+    log = logs.Records()
+    tell = event_log.EventLog(log.logger)
     labels = events.HookLabels("c.sh", "schedule", "slow", "schedule", WEB)
     tell(events.HookHolds(labels, 30.0))
     tell(events.HookSucceeded(labels, children.ChildResult(0, 0.0, 0.0, 45.67891, 1, False, None, False, "")))
     fields = "hook=c.sh module=web binding=schedule queue=slow activation=schedule"
-    assert log.lines == [
+    assert brief(log) == [
         f"queue slow waits: the hook has been running for 30 s {fields}",
         f"hook run done seconds=45.679 {fields}",
     ]

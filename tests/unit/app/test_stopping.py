@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import cast
 
 import pytest
 
 from addon_operator.app import stopping
 from addon_operator.kernel import errors
+from tests.fakes import logs
 
 
 class Clock:
@@ -21,22 +21,9 @@ class Clock:
         return self.now
 
 
-class Log:
-    def __init__(self) -> None:
-        self.errors: list[tuple[str, object]] = []
-
-    def error(self, event: str, *, exc_info: object) -> None:
-        self.errors.append((event, exc_info))
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture
-def log() -> Log:
-    return Log()
 
 
 async def test_the_first_signal_asks_to_stop(clock: Clock) -> None:
@@ -144,25 +131,25 @@ async def idle() -> None:
 
 @pytest.mark.parametrize("work", [crash, grouped], ids=lambda work: work.__name__)
 async def test_a_crash_is_one_sentence_and_the_log_gets_the_cause(
-    work: Callable[[], Coroutine[None, None, None]], log: Log
+    work: Callable[[], Coroutine[None, None, None]],
 ) -> None:
-    task = await ended(asyncio.create_task(work(), name="engine"))
-    error = stopping.defect_of(task, cast("stopping.Logger", log))
+    log, task = logs.Records(), await ended(asyncio.create_task(work(), name="engine"))
+    error = stopping.defect_of(task, log.logger)
     assert str(error) == (
         "the operator stops because of a bug in its part engine (ValueError: no such thing); "
         "report it with the log"
     )
-    ((event, cause),) = log.errors
-    assert event == "a part of the operator failed: engine"
-    assert isinstance(cause, ValueError)
+    (record,) = log
+    assert (record["level"], record["event"]) == ("error", "a part of the operator failed: engine")
+    assert isinstance(record["exc_info"], ValueError)
 
 
-async def test_an_error_for_people_is_passed_on(log: Log) -> None:
-    task = await ended(asyncio.create_task(fail(), name="lease"))
-    assert str(stopping.defect_of(task, cast("stopping.Logger", log))) == "the Lease was lost"
-    assert log.errors == []
+async def test_an_error_for_people_is_passed_on() -> None:
+    log, task = logs.Records(), await ended(asyncio.create_task(fail(), name="lease"))
+    assert str(stopping.defect_of(task, log.logger)) == "the Lease was lost"
+    assert log == []
 
 
-async def test_a_part_that_just_ends_is_a_defect_too(log: Log) -> None:
+async def test_a_part_that_just_ends_is_a_defect_too() -> None:
     task = await ended(asyncio.create_task(idle(), name="ticks"))
-    assert "its part ticks (it ended)" in str(stopping.defect_of(task, cast("stopping.Logger", log)))
+    assert "its part ticks (it ended)" in str(stopping.defect_of(task, logs.Records().logger))

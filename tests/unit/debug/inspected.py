@@ -6,12 +6,15 @@ import functools
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
+
+from typing_extensions import override
 
 from addon_operator.debug import debug_api, debug_render, runtime_config
 from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.modules import release_monitor
+from addon_operator.engine.drift import drift, followed_releases, watched_resources
+from addon_operator.engine.modules import crd_guard, module_releases, release_monitor
 from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
@@ -19,6 +22,7 @@ from addon_operator.modules import model
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
+from tests.fakes import timers, unused
 from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")
@@ -36,30 +40,35 @@ def _waiting(owner: str) -> list[introspection.WaitingBinding]:
     return [{"hook": "pods.sh", "binding": "pods", "kind": "Pod", "reason": "the operator may not list pods"}]
 
 
-class _Timer:
-    def cancel(self) -> None:
-        pass
-
-
 HOME = ("addons", "https://cluster")
 """Its namespace and API server."""
 
 
-class Renderer:
+class Renderer(debug_render.Renderer):
     def __init__(self) -> None:
-        self.home = {"namespace": HOME[0], "server": HOME[1]}
         self.error: errors.AddonOperatorError | None = None
 
+    @property
+    @override
+    def home(self) -> dict[str, str]:
+        return {"namespace": HOME[0], "server": HOME[1]}
+
+    @override
     async def render(self, module: model.Module, *, show_sensitive: bool) -> str:
         if self.error is not None:
             raise self.error
         return f"manifest of {module.name}, sensitive: {show_sensitive}\n"
 
+    @override
     async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
         return f"diff of {module.name}, sensitive: {show_sensitive}\n"
 
 
-class Snapshots:
+class Snapshots(hook_bindings.HookBindings):
+    def __init__(self) -> None:
+        """Nothing is followed."""
+
+    @override
     def snapshots(self, hook: state.Hook) -> Mapping[str, Sequence[bytes]]:
         secret: json_types.JsonObject = {"kind": "Secret", "data": {"key": SECRET}}
         pod: json_types.JsonObject = {"kind": "Pod", "metadata": {"name": "one"}}
@@ -69,12 +78,19 @@ class Snapshots:
         }
 
 
-class Monitor:
-    def __init__(self) -> None:
-        self.resources = self.drift = self.releases = self
-        self.shared = {(KUBE_DNS, WEB): tuple(f"ConfigMap addons/{name}" for name in SHARED)}
+class Resources(watched_resources.WatchedResources):
+    """Those of web, one of which is gone, and those that both modules have."""
 
-    def view(self, module: names.ModuleName) -> Sequence[Mapping[str, json_types.JsonValue]] | None:
+    def __init__(self) -> None:
+        """Nothing is followed."""
+
+    @property
+    @override
+    def shared(self) -> dict[tuple[names.ModuleName, ...], tuple[str, ...]]:
+        return {(KUBE_DNS, WEB): tuple(f"ConfigMap addons/{name}" for name in SHARED)}
+
+    @override
+    def view(self, module: names.ModuleName) -> list[watched_resources.Row] | None:
         if module != WEB:
             return None
         return [
@@ -82,17 +98,46 @@ class Monitor:
             {"resource": "v1/ConfigMap addons/gone", "state": "absent"},
         ]
 
-    def shared_of(self, module: names.ModuleName) -> Mapping[str, Sequence[names.ModuleName]]:
+    @override
+    def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
         return {f"ConfigMap addons/{name}": [KUBE_DNS] for name in SHARED} if module == WEB else {}
 
-    def namespace_of(self, _: names.ModuleName) -> str:
+    @override
+    def namespace_of(self, module: names.ModuleName) -> str:
         return "addons"
 
-    def recent(self, module: names.ModuleName) -> Mapping[str, int]:
+
+class Drift(drift.Drift):
+    """One object of web has been restored again and again."""
+
+    def __init__(self) -> None:
+        """Nothing is restored."""
+
+    @override
+    def recent(self, module: names.ModuleName) -> dict[str, int]:
         return {"ConfigMap addons/web": 3} if module == WEB else {}
 
-    def revision(self, module: names.ModuleName) -> int | None:
-        return 7 if module == WEB else None
+
+class Releases(module_releases.ModuleReleases):
+    """That of web is there."""
+
+    def __init__(self) -> None:
+        """Nothing is released."""
+
+    @override
+    def revision(self, release: str) -> int | None:
+        return 7 if release == WEB else None
+
+
+def monitor() -> release_monitor.ReleaseMonitor:
+    """What web consists of, and that one of its objects comes and goes."""
+    return release_monitor.ReleaseMonitor(
+        Drift(),
+        Resources(),
+        unused.unused(followed_releases.FollowedReleases),
+        Releases(),
+        unused.unused(crd_guard.CrdGuard),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,12 +172,12 @@ def make() -> World:
         introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),
         values,
         states,
-        cast("debug_render.Renderer", renderer),
-        cast("hook_bindings.HookBindings", Snapshots()),
-        cast("release_monitor.ReleaseMonitor", Monitor()),
+        renderer,
+        Snapshots(),
+        monitor(),
     )
     runtime = runtime_config.RuntimeConfig(
-        "info", lambda *_: cast("asyncio.TimerHandle", _Timer()), clock=clock, set_level=levels.append
+        "info", timers.Timers().call_later, clock=clock, set_level=levels.append
     )
     api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
     return World(api, engine, renderer, levels, queue, states, values)

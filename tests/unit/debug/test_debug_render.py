@@ -3,9 +3,10 @@
 import copy
 import pathlib
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.debug import debug_render
 from addon_operator.helm import helm_errors, places
@@ -13,10 +14,10 @@ from addon_operator.helm.charts import chart_cache
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import model
 from addon_operator.values import sources, store
 from addon_operator.values.schema import schemas
+from tests.fakes import kinds
 
 WEB = names.ModuleName("web")
 SECRET = "hunter2-and-more"
@@ -43,17 +44,19 @@ metadata: {{name: test, annotations: {{helm.sh/hook: test}}}}
 """
 
 
-class Releases:
+class Releases(releases.ReleaseManager):
     def __init__(self) -> None:
-        self.manifest = MANIFEST
+        self.rendered = MANIFEST
         self.places = places.ReleasePlaces("addons")
         self.requests: list[release_types.ReleaseRequest] = []
         self.is_broken = False
 
+    @override
     async def render(self, request: release_types.ReleaseRequest) -> str:
         self.requests.append(request)
-        return self.manifest
+        return self.rendered
 
+    @override
     async def given(self, module: names.ModuleName) -> release_types.Given | None:
         if self.is_broken:
             raise helm_errors.ReleaseRecordError("the record sh.helm.release.v1.web.v1 cannot be decoded")
@@ -61,38 +64,48 @@ class Releases:
         return release_types.Given(1, False, before, None, 0)
 
 
-class Kinds:
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        return api_resources.Resource(str(api_version), kind, kind.lower() + "s", kind != "Namespace")
+class Charts(chart_cache.ChartCache):
+    """Takes down which modules want their charts."""
+
+    def __init__(self) -> None:
+        self.pulled: list[str] = []
+
+    @override
+    async def ensure(self, module: model.Module, patience: float | None = chart_cache.PATIENCE) -> None:
+        self.pulled.append(module.name)
 
 
-class Cluster:
+class Cluster(client.KubeClient):
     """Keeps objects by path, and answers a dry run with what would become of one."""
 
     def __init__(self, objects: Mapping[str, Any]) -> None:
         self.objects = dict(objects)
         self.queries: list[Mapping[str, str]] = []
 
-    async def get(self, path: str) -> dict[str, Any]:
+    @override
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
+    ) -> client.Object:
         if path not in self.objects:
             raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
         return copy.deepcopy(self.objects[path])
 
+    @override
     async def patch(
         self,
         path: str,
         patch: Mapping[str, Any] | list[Any],
-        type_: client.PatchType,
+        type_: client.PatchType = client.PatchType.MERGE,
         *,
-        query: Mapping[str, str],
-    ) -> dict[str, Any]:
+        query: Mapping[str, str] | None = None,
+    ) -> client.Object:
         assert isinstance(patch, Mapping)
         assert type_ is client.PatchType.APPLY
-        self.queries.append(query)
-        live = copy.deepcopy(self.objects.get(path, {}))
+        self.queries.append(query or {})
+        live: client.Object = copy.deepcopy(self.objects.get(path, {}))
         live.update(patch)
         live["metadata"] = {**patch["metadata"], "uid": "new", "managedFields": [1]}
-        return live  # type: ignore[no-any-return] # JSON
+        return live
 
 
 OWNED = {
@@ -133,17 +146,14 @@ class World:
     def __init__(self) -> None:
         self.releases = Releases()
         self.cluster = Cluster(LIVE)
-        self.pulled: list[str] = []
+        self.charts = Charts()
         self.renderer = debug_render.Renderer(
-            cast("releases.ReleaseManager", self.releases),
+            self.releases,
             values(),
-            cast("client.KubeClient", self.cluster),
-            cast("discovery.Catalog", Kinds()),
-            cast("chart_cache.ChartCache", self),
+            self.cluster,
+            kinds.Kinds(),
+            self.charts,
         )
-
-    async def ensure(self, module: model.Module) -> None:
-        self.pulled.append(module.name)
 
 
 @pytest.fixture
@@ -227,7 +237,7 @@ async def test_an_object_that_is_not_there_is_all_new(world: World) -> None:
 
 
 async def test_objects_in_other_namespaces_and_in_lists_are_compared_there(world: World) -> None:
-    world.releases.manifest = (
+    world.releases.rendered = (
         "kind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: other}}\n"
     )
     shown = await world.renderer.diff(MODULE, show_sensitive=False)
@@ -235,5 +245,5 @@ async def test_objects_in_other_namespaces_and_in_lists_are_compared_there(world
 
 
 async def test_without_changes_there_is_no_difference(world: World) -> None:
-    world.releases.manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
+    world.releases.rendered = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n"
     assert await world.renderer.diff(MODULE, show_sensitive=False) == "No differences.\n"

@@ -1,31 +1,18 @@
 """The level of the log is changed while the operator runs, and changed back."""
 
-import asyncio
-from collections.abc import Callable
-from typing import cast
-
 import pytest
 
 from addon_operator.debug import runtime_config
-
-
-class Timer:
-    def __init__(self, seconds: float, call: Callable[[], None]) -> None:
-        self.seconds = seconds
-        self.call = call
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
+from tests.fakes import timers
 
 
 class Bench:
     def __init__(self, level: str = "info") -> None:
         self.now = 0.0
-        self.timers: list[Timer] = []
+        self.timers = timers.Timers()
         self.levels: list[str] = []
         self.config = runtime_config.RuntimeConfig(
-            level, self.schedule, clock=self, set_level=self.levels.append
+            level, self.timers.call_later, clock=self, set_level=self.levels.append
         )
 
     def monotonic(self) -> float:
@@ -33,10 +20,6 @@ class Bench:
 
     def time(self) -> float:
         return self.now
-
-    def schedule(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-        self.timers.append(Timer(seconds, call))
-        return cast("asyncio.TimerHandle", self.timers[-1])
 
 
 def test_a_level_is_set_for_good() -> None:
@@ -75,7 +58,7 @@ def test_a_new_level_makes_the_end_of_the_one_before_void() -> None:
     bench = Bench()
     bench.config.set("log.level", "debug", 10.0)
     bench.config.set("log.level", "warn")
-    assert bench.timers[0].cancelled
+    assert bench.timers[0].is_cancelled
     assert bench.config.rows()[0]["expiresIn"] is None
 
 

@@ -1,43 +1,51 @@
 """When the operator is ready."""
 
-import dataclasses
-from typing import cast
+import asyncio
+from collections.abc import Iterator
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import engine
 from addon_operator.engine import state as engine_state
+from addon_operator.engine.converge import converge
 from addon_operator.status import health, status_page
 from tests.unit.debug import inspected
 
 
-@dataclasses.dataclass
-class Done:
-    is_done: bool
+class Converger(converge.Converger):
+    """Converges for the first time, or has done so."""
 
-    def is_set(self) -> bool:
-        return self.is_done
+    def __init__(self, *, done: bool) -> None:
+        self.first_done = asyncio.Event()
+        if done:
+            self.first_done.set()
+
+    @property
+    @override
+    def state(self) -> engine_state.ConvergeState:
+        return engine_state.ConvergeState.RUNNING
+
+    @property
+    @override
+    def remaining(self) -> int:
+        return 2
 
 
-@dataclasses.dataclass
-class Converger:
-    first_done: Done
-    state: engine_state.ConvergeState = engine_state.ConvergeState.RUNNING
-    remaining: int = 2
+class Engine(engine.Engine):
+    """The status asks nothing else of an engine."""
 
+    def __init__(self, *, done: bool) -> None:
+        self.converger = Converger(done=done)
 
-@dataclasses.dataclass
-class Engine:
-    converger: Converger
-
-    def waiting_for(self) -> list[str]:
-        return ["module web"]
+    @override
+    def waiting_for(self) -> Iterator[str]:
+        yield "module web"
 
 
 def serving(*, done: bool) -> health.OperatorStatus:
     found = health.OperatorStatus()
-    # The status asks nothing else of an engine.
-    found.serve(cast("engine.Engine", Engine(Converger(Done(done)))), lambda: True)
+    found.serve(Engine(done=done), lambda: True)
     return found
 
 
@@ -124,7 +132,7 @@ def test_each_part_that_has_to_live_can_be_the_reason_of_a_restart() -> None:
 
 def test_a_dead_watch_of_the_config_map_is_a_reason_of_a_restart() -> None:
     found = health.OperatorStatus()
-    found.serve(cast("engine.Engine", Engine(Converger(Done(True)))), lambda: False)
+    found.serve(Engine(done=True), lambda: False)
     assert found.unhealthy_reason() == "the watch of the values ConfigMap has ended"
 
 

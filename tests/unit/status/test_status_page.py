@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import pathlib
 from html import parser
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 from typing_extensions import override
@@ -138,11 +138,11 @@ def test_what_looks_like_html_is_text() -> None:
 
 
 def test_what_a_module_is_for_and_what_it_requires_stand_there_if_a_module_says_it() -> None:
-    found = {**ROW, "description": "Ingress <controller>"}
-    shown = Cells(made(modules=[cast("introspection.ModuleRow", found)]))
+    described: introspection.ModuleRow = {**ROW, "description": "Ingress <controller>"}
+    shown = Cells(made(modules=[described]))
     assert "Ingress <controller>" in shown.rows[1]
-    needing = {**ROW, "requires": ["Kubernetes >= 1.30", "module db"]}
-    needs = Cells(made(modules=[cast("introspection.ModuleRow", needing)]))
+    needing: introspection.ModuleRow = {**ROW, "requires": ["Kubernetes >= 1.30", "module db"]}
+    needs = Cells(made(modules=[needing]))
     assert "Kubernetes >= 1.30, module db" in needs.rows[1]
     plain = Cells(made(modules=[ROW]))
     assert len(plain.rows[1]) == len(shown.rows[1]) - 1

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from typing import cast
+
+from typing_extensions import override
 
 from addon_operator.hook_contract import jq_programs
 from addon_operator.process.jq import jq_filters, jq_workers
 
 
-class Workers:
+class Workers(jq_workers.JqWorkers):
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[bytes], float]] = []
 
+    @override
     async def run(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
@@ -20,7 +22,7 @@ class Workers:
 
 
 def filters_of(workers: Workers) -> jq_filters.JqFilters:
-    return jq_filters.JqFilters(cast("jq_workers.JqWorkers", workers))
+    return jq_filters.JqFilters(workers)
 
 
 async def test_fields_are_picked_without_a_worker() -> None:

@@ -7,8 +7,10 @@ import datetime as dt
 import json
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from typing_extensions import override
 
 from addon_operator.admission import events, reviews
 from addon_operator.admission.certificates import certificates
@@ -68,12 +70,16 @@ class _Observer:
         self._last = (path, now)
 
 
-class _NoSources:
+class _NoSources(env_sources_reader.EnvSources):
     """The presets of the benchmark name no ConfigMap or Secret with envFrom."""
 
+    def __init__(self) -> None:
+        """There is no API server."""
+
+    @override
     async def read(
-        self, namespace: str, wanted: Collection[model.SourceRef], budget: float
-    ) -> Mapping[model.SourceRef, env_sources_reader.EnvSource]:
+        self, namespace: str, wanted: Iterable[model.SourceRef], budget: float
+    ) -> dict[model.SourceRef, env_sources_reader.EnvSource]:
         raise AssertionError("a source was read")
 
 
@@ -97,9 +103,7 @@ def _server() -> _Server:
     nowhere = "http://127.0.0.1:9"
     kube = client.KubeClient(auth.ClusterAccess("none", nowhere, credentials.AnonymousSource(nowhere, {})))
     notices = preset_notices.PresetNotices(cache, preset_notices.FreshLists(kube, cache))
-    handler = pod_handler.PodHandler(
-        pod_handler.Merger(notices, cast("Any", _NoSources())), observer, clock.SystemClock()
-    )
+    handler = pod_handler.PodHandler(pod_handler.Merger(notices, _NoSources()), observer, clock.SystemClock())
     now = dt.datetime.now(dt.UTC)
     authority = certificates.make_authority(now, _DAY)
     live = tls.LiveTls()

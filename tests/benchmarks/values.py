@@ -8,7 +8,9 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
+
+from typing_extensions import override
 
 from addon_operator.documents import json_documents, json_schemas, yaml_writing
 from addon_operator.engine import intents
@@ -103,15 +105,17 @@ def _verdict() -> measures.Row:
     return measures.Row("values", case, "µs of CPU", quick, "jsonschema", thorough, aim, is_met)
 
 
-class _Kept:
+class _Kept(config_maps.ConfigMap):
     """A ConfigMap that nobody writes."""
 
     def __init__(self, data: dict[str, str]) -> None:
         self._data = data
 
+    @override
     async def read(self) -> config_maps.Snapshot:
         return config_maps.Snapshot(self._data, "1")
 
+    @override
     async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
         raise NotImplementedError(change)
 
@@ -129,9 +133,7 @@ async def _edit() -> measures.Row:
 async def _edited(data: dict[str, str], inspector: inspection.Inspector) -> float:
     """The median of edits in ms; they wait for another process, so CPU time says little."""
     inbox = intents.Inbox()
-    state = config_sync.ConfigSync(
-        _store(inspector), cast("config_maps.ConfigMap", _Kept(data)), inbox, _ignore, source="ConfigMap"
-    )
+    state = config_sync.ConfigSync(_store(inspector), _Kept(data), inbox, _ignore, source="ConfigMap")
     await state.load()
     edits = []
     for number in range(_ROUNDS):

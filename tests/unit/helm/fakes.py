@@ -9,7 +9,9 @@ import itertools
 import json
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
+
+from typing_extensions import override
 
 from addon_operator.helm import binary, command, places
 from addon_operator.helm.charts import inputs, rendering
@@ -23,8 +25,8 @@ from addon_operator.helm.releases import (
 )
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.process.children import children
+from tests.fakes import kinds
 
 NAMESPACE = "addons"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
@@ -46,12 +48,7 @@ def storage_text(
     return base64.b64encode(inner).decode()
 
 
-@dataclasses.dataclass
-class Listed:
-    items: list[Any]
-
-
-class FakeApi:
+class FakeApi(client.KubeClient):
     """Secrets of one namespace, with resource versions, preconditions and metadata-only lists."""
 
     def __init__(self) -> None:
@@ -95,21 +92,45 @@ class FakeApi:
         for key in gone:
             del self.objects[key]
 
-    async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> Listed:
+    @override
+    async def list_all(
+        self,
+        path: str,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = client.PAGE_SIZE,
+    ) -> client.ObjectList:
         assert path == SECRETS
         assert metadata_only
+        assert label_selector is not None
         self.lists.append(label_selector)
         selector = label_selector.replace(release_namespaces.SELECTOR, "owner=helm")
         wanted = dict(part.split("=", 1) for part in selector.split(","))
         metadata = [{"metadata": copy.deepcopy(stored["metadata"])} for stored in self.objects.values()]
-        return Listed([each for each in metadata if wanted.items() <= each["metadata"]["labels"].items()])
+        return client.ObjectList(
+            [each for each in metadata if wanted.items() <= each["metadata"]["labels"].items()], "1"
+        )
 
-    async def get(self, path: str) -> dict[str, Any]:
+    @override
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
+    ) -> client.Object:
         return self._stored(path, "GET")
 
-    async def patch(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]:
+    @override
+    async def patch(
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: client.PatchType = client.PatchType.MERGE,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> client.Object:
         if self.patch_error is not None:
             raise self.patch_error
+        assert isinstance(patch, Mapping)
         self.patches.append(path.rpartition("/")[2])
         stored = self._stored(path, "PATCH", patch["metadata"]["resourceVersion"])
         labels = stored["metadata"]["labels"] | patch["metadata"].get("labels", {})
@@ -119,7 +140,15 @@ class FakeApi:
         stored["metadata"]["resourceVersion"] = self._version()
         return copy.deepcopy(stored)
 
-    async def delete(self, path: str, *, resource_version: str) -> object:
+    @override
+    async def delete(
+        self,
+        path: str,
+        *,
+        propagation: str = "Background",
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> client.Object:
         self._stored(path, "DELETE", resource_version)
         return self.objects.pop(path.rpartition("/")[2])
 
@@ -140,7 +169,7 @@ class FakeApi:
 
 
 def records(api: FakeApi) -> release_records.ReleaseRecords:
-    return release_records.ReleaseRecords(cast("client.KubeClient", api), places.ReleasePlaces(NAMESPACE))
+    return release_records.ReleaseRecords(api, places.ReleasePlaces(NAMESPACE))
 
 
 def result(
@@ -151,7 +180,7 @@ def result(
     )
 
 
-class FakeHelm:
+class FakeHelm(children.Children):
     """A helm without a process: it renders ``render(values)`` and keeps its records in the API."""
 
     def __init__(self, api: FakeApi, render: Callable[[Any], str] = json.dumps) -> None:
@@ -169,6 +198,7 @@ class FakeHelm:
     def verbs(self) -> list[str]:
         return [call[0] for call in self.calls]
 
+    @override
     async def run(
         self,
         argv: Sequence[str | pathlib.Path],
@@ -180,7 +210,8 @@ class FakeHelm:
         on_stderr_line: Callable[[str], None] | None = None,
         capture_stdout: int | None = None,
         capture_stderr: int = 0,
-        kill_grace: float = 5.0,
+        kill_grace: float = children.KILL_GRACE,
+        bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         arguments = [str(argument) for argument in argv[1:]]
         verb, name = arguments[0], arguments[1]
@@ -244,7 +275,7 @@ class FakeClock:
         return self.now
 
 
-class LiveCluster:
+class LiveCluster(client.KubeClient):
     """ConfigMaps as they are in the cluster, for looks and dry runs."""
 
     def __init__(self) -> None:
@@ -257,24 +288,33 @@ class LiveCluster:
         metadata = {"name": name, "labels": dict(labels or {}), "annotations": dashed}
         self.objects[f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}"] = {"metadata": metadata}
 
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        return api_resources.Resource(str(api_version), kind, f"{kind.lower()}s", True)
-
-    async def get(self, path: str, *, metadata_only: bool) -> Mapping[str, Any]:
+    @override
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
+    ) -> client.Object:
         return self._found("GET", path)
 
+    @override
     async def patch(
-        self, path: str, patch: Mapping[str, Any], type_: client.PatchType, *, query: Mapping[str, str]
-    ) -> Mapping[str, Any]:
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: client.PatchType = client.PatchType.MERGE,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> client.Object:
+        assert query is not None
         assert query["dryRun"] == "All"
         self.asked.append(f"{type_.name} {path}")
         if type_ is client.PatchType.MERGE:
             self._found("PATCH", path)
         return self._answer(patch)
 
+    @override
     async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
-    ) -> Mapping[str, Any]:
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> client.Object:
+        assert query is not None
         assert query["dryRun"] == "All"
         self.asked.append(f"CREATE {path}")
         return self._answer(body)
@@ -284,10 +324,11 @@ class LiveCluster:
             raise api_errors.NotFound(paths.target(method, path), 404, "NotFound", "gone")
         return self.objects[path]
 
-    def _answer(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _answer(self, body: Mapping[str, Any] | list[Any]) -> client.Object:
+        assert isinstance(body, Mapping)
         if self.refusal is not None:
             raise self.refusal
-        return body
+        return dict(body)
 
 
 @dataclasses.dataclass
@@ -314,9 +355,7 @@ class World:
         major, minor = (int(part) for part in self.version.removeprefix("v").split(".")[:2])
         found = binary.HelmBinary(pathlib.Path("/bin/helm"), self.version, major, minor)
         target = command.HelmTarget(NAMESPACE)
-        helm = command.Helm(
-            found, target, {}, self.workspace, cast("children.Children", self.helm), self._warn
-        )
+        helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn)
         clock = FakeClock()
         capabilities = inputs.CapabilityReader(self._capabilities, clock)
         return release_planning.ReleasePlanner(
@@ -325,8 +364,8 @@ class World:
             renderer=rendering.ChartRenderer(helm, capabilities, 1200.0, clock),
             options=release_types.Options(history_max=10, timeout=1200.0, take_ownership=self.take_ownership),
             live=live_objects.LiveObjects(
-                cast("client.KubeClient", self.live),
-                cast("discovery.Catalog", self.live),
+                self.live,
+                kinds.Kinds(),
                 helm.places,
                 {"heritage": "addon-operator"},
             ),

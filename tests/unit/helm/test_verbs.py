@@ -2,10 +2,10 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.helm import binary, command, helm_errors, verbs
 from addon_operator.helm.charts import inputs
@@ -21,14 +21,28 @@ OPTIONS = release_types.Options(history_max=10, timeout=1200)
 LABELS = {"b": "2", "a": "1"}
 
 
-class Recorder:
+class Recorder(children.Children):
     """Takes down what helm is called with; an answer that is too long can be ordered."""
 
     def __init__(self, *, is_cut: bool = False) -> None:
         self.argv: list[str] = []
         self._is_cut = is_cut
 
-    async def run(self, argv: Sequence[str | pathlib.Path], **_: object) -> children.ChildResult:
+    @override
+    async def run(
+        self,
+        argv: Sequence[str | pathlib.Path],
+        *,
+        env: Mapping[str, str],
+        cwd: pathlib.Path | None = None,
+        timeout: float | None = None,
+        on_stdout_line: Callable[[str], None] | None = None,
+        on_stderr_line: Callable[[str], None] | None = None,
+        capture_stdout: int | None = None,
+        capture_stderr: int = 0,
+        kill_grace: float = children.KILL_GRACE,
+        bounds: children.ChildBounds | None = None,
+    ) -> children.ChildResult:
         self.argv = [str(word) for word in argv[1:]]
         return dataclasses.replace(fakes.result(stdout=b"kind: X\n"), stdout_is_cut=self._is_cut)
 
@@ -40,7 +54,7 @@ def helm(recorder: Recorder, tmp_path: pathlib.Path, major: int = 3) -> command.
         command.HelmTarget("addons"),
         {},
         tmp_path,
-        cast("children.Children", recorder),
+        recorder,
         lambda *_: None,
     )
 

@@ -3,11 +3,12 @@
 import asyncio
 import base64
 import dataclasses
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from typing_extensions import override
 
+from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
@@ -22,13 +23,14 @@ NEWER = dataclasses.replace(WANTED, webhooks=(dataclasses.replace(SPEC, timeout_
 ADDRESS = specs.ServiceAddress("system", "addon-operator")
 
 
-class Bundle:
+class Bundle(certificate_store.CertificateStore):
     """The authorities, as the certificate store gives them."""
 
     def __init__(self, text: bytes | None = b"one") -> None:
         self.text = text
         self.bundle_changed = asyncio.Event()
 
+    @override
     async def refresh(self) -> bytes | None:
         return self.text
 
@@ -140,7 +142,7 @@ class Replicas:
         self, configuration: specs.WebhookConfiguration = WANTED, trust: Bundle | None = None
     ) -> registration.Registrar:
         return registration.Registrar(
-            self.kube, [configuration], ADDRESS, cast("Any", trust or Bundle()), self.log, Resting(self.clock)
+            self.kube, [configuration], ADDRESS, trust or Bundle(), self.log, Resting(self.clock)
         )
 
 
@@ -364,9 +366,7 @@ async def test_one_that_is_missing_does_not_hold_up_the_others(
     kube: client.KubeClient, stored: Stored, log: logs.Lines, clock: api_server.Pauses
 ) -> None:
     missing = dataclasses.replace(CHARTS, name="missing")
-    registrar = registration.Registrar(
-        kube, [missing, WANTED], ADDRESS, cast("Any", Bundle()), log, Resting(clock)
-    )
+    registrar = registration.Registrar(kube, [missing, WANTED], ADDRESS, Bundle(), log, Resting(clock))
     with pytest.raises(registration.ConfigurationMissingError, match="missing"):
         await registrar.ensure()
     assert stored.bundle == b"one"

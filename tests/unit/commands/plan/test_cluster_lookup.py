@@ -1,17 +1,16 @@
 """What a plan asks the cluster: missing resources, and kinds that are not served."""
 
-import asyncio
-import dataclasses
 import pathlib
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Callable, Mapping
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.commands.plan import cluster_lookup
 from addon_operator.documents import manifest_diff
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.kube.discovery import api_resources, discovery
+from tests.fakes import kinds
 
 NAMESPACE = "addons"
 ADDED = manifest_diff.ChangeKind.ADDED
@@ -26,12 +25,7 @@ def config_map(name: str, namespace: str = "") -> str:
     return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}{place}}}\n"
 
 
-@dataclasses.dataclass
-class Listed:
-    items: list[Any]
-
-
-class Cluster:
+class Cluster(client.KubeClient):
     """Objects by their paths; ``denied`` are parts of paths that may not be read."""
 
     def __init__(self, *found: str) -> None:
@@ -39,17 +33,29 @@ class Cluster:
         self.denied: set[str] = set()
         self.asked: list[str] = []
 
-    async def get(self, path: str, *, metadata_only: bool) -> dict[str, Any]:
+    @override
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
+    ) -> client.Object:
         assert metadata_only
         self._ask(path)
         if path not in self.found:
             raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
         return {}
 
-    async def list_all(self, path: str, *, metadata_only: bool) -> Listed:
+    @override
+    async def list_all(
+        self,
+        path: str,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = client.PAGE_SIZE,
+    ) -> client.ObjectList:
         self._ask(path)
         inside = [each for each in self.found if each.startswith(f"{path}/")]
-        return Listed([{"metadata": {"name": each.rpartition("/")[2]}} for each in inside])
+        return client.ObjectList([{"metadata": {"name": each.rpartition("/")[2]}} for each in inside], "1")
 
     def _ask(self, path: str) -> None:
         self.asked.append(path)
@@ -57,24 +63,17 @@ class Cluster:
             raise api_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
 
 
-class Kinds:
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        await asyncio.sleep(0)
-        plural = {"ConfigMap": "configmaps", "Secret": "secrets", "Namespace": "namespaces"}.get(kind)
-        if plural is None:
-            raise discovery.NoSuchKind(kind, api_version)
-        return api_resources.Resource("v1", kind, plural, namespaced=kind != "Namespace", verbs=frozenset())
-
-
-def lookup(cluster: Cluster, kinds: object, note: Callable[[str], None]) -> cluster_lookup.ClusterLookup:
-    return cluster_lookup.ClusterLookup(
-        cast("client.KubeClient", cluster), cast("discovery.Catalog", kinds), note
-    )
+def lookup(
+    cluster: Cluster, catalog: discovery.Catalog, note: Callable[[str], None]
+) -> cluster_lookup.ClusterLookup:
+    return cluster_lookup.ClusterLookup(cluster, catalog, note)
 
 
 async def absent(cluster: Cluster, text: str) -> tuple[tuple[str, ...], list[str]]:
     notes: list[str] = []
-    found = await lookup(cluster, Kinds(), notes.append).absent(text, NAMESPACE)
+    found = await lookup(cluster, kinds.Kinds("ConfigMap", "Secret", "Namespace"), notes.append).absent(
+        text, NAMESPACE
+    )
     return found, notes
 
 
@@ -113,7 +112,11 @@ async def test_a_kind_that_is_gone_is_noted() -> None:
     assert "Thing t" in notes[0]
 
 
-class Catalog:
+class Catalog(discovery.Catalog):
+    def __init__(self) -> None:
+        """It is known what is served."""
+
+    @override
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
         if kind != "DaemonSet" or api_version != "apps/v1":
             raise discovery.NoSuchKind(kind, api_version, ("apps/v1",) if kind == "DaemonSet" else ())

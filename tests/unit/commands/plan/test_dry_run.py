@@ -1,20 +1,20 @@
 """What a plan asks the API server about new and changed objects."""
 
-import asyncio
 import dataclasses
 import pathlib
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.commands.plan import dry_run
 from addon_operator.documents import manifest_diff
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
 from addon_operator.kube.client import api_errors, client, paths
-from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import model
+from tests.fakes import kinds
 
 MODULE = model.Module(names.ModuleName("web"), 1, pathlib.Path("modules/010-web"))
 PATH = "/api/v1/namespaces/addons/configmaps"
@@ -25,7 +25,7 @@ def config_map(name: str, rest: str = "") -> str:
     return f"---\n# Source: web/templates/{name}.yaml\n{text}"
 
 
-class Cluster:
+class Cluster(client.KubeClient):
     """Answers requests with an error by status; ``there`` are objects that exist."""
 
     def __init__(self, status: int = 0, message: str = "is invalid: x") -> None:
@@ -33,28 +33,34 @@ class Cluster:
         self.asked: list[tuple[str, str, Mapping[str, Any]]] = []
         self.there = True
 
-    async def create(self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]) -> None:
-        self._ask("POST", path, body, query)
+    @override
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> client.Object:
+        return self._ask("POST", path, body, query)
 
-    async def patch(self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]) -> None:
+    @override
+    async def patch(
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: client.PatchType = client.PatchType.MERGE,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> client.Object:
         if not self.there:
             raise api_errors.NotFound(paths.target("PATCH", path), 404, "NotFound", "gone")
-        self._ask("PATCH", path, body, query)
+        return self._ask("PATCH", path, patch, query)
 
-    def _ask(self, verb: str, path: str, body: Mapping[str, Any], query: Mapping[str, str]) -> None:
+    def _ask(self, verb: str, path: str, body: object, query: Mapping[str, str] | None) -> client.Object:
+        assert query is not None
+        assert isinstance(body, Mapping)
         assert query["dryRun"] == "All"
         self.asked.append((verb, path, body))
         if self.status:
             error = f'{{"message": "{self.message}"}}'.encode()
             raise api_errors.from_answer(paths.target(verb, path), self.status, error)
-
-
-class Kinds:
-    async def find(self, kind: str, api_version: str) -> api_resources.Resource:
-        await asyncio.sleep(0)
-        if kind != "ConfigMap":
-            raise discovery.NoSuchKind(kind, api_version)
-        return api_resources.Resource("v1", kind, "configmaps", namespaced=True, verbs=frozenset())
+        return {}
 
 
 @dataclasses.dataclass
@@ -65,9 +71,7 @@ class Asked:
 
 async def ask(cluster: Cluster, after: str, before: str = "", left_out: str = "") -> Asked:
     notes: list[str] = []
-    run = dry_run.DryRun(
-        cast("client.KubeClient", cluster), cast("discovery.Catalog", Kinds()), 4, notes.append
-    )
+    run = dry_run.DryRun(cluster, kinds.Kinds("ConfigMap"), 4, notes.append)
     changes = manifest_diff.diff(manifest_diff.parse(before), manifest_diff.parse(after))
     made = release_types.ReleasePreview(
         release_types.PlannedAction.UPGRADE, "", 1, changes=changes, before=before, manifest=after

@@ -5,17 +5,17 @@ import dataclasses
 import pathlib
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import structlog
+from typing_extensions import override
 
 from addon_operator.commands.plan import given_values
 from addon_operator.debug import debug_site
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
-from addon_operator.kube.client import client
 from addon_operator.modules import model
 from addon_operator.settings import settings
 from addon_operator.values import sources, store
@@ -27,26 +27,22 @@ WEB, DB = names.ModuleName("web"), names.ModuleName("db")
 NAMESPACE, SERVER = inspected.HOME
 
 
-@dataclasses.dataclass
-class Manager:
-    """Releases by name; an error is raised."""
-
-    releases: dict[names.ModuleName, release_types.Given | errors.AddonOperatorError]
-
-    async def given(self, name: names.ModuleName) -> release_types.Given | None:
-        found = self.releases.get(name)
-        if isinstance(found, errors.AddonOperatorError):
-            raise found
-        return found
+Records = dict[names.ModuleName, release_types.Given | errors.AddonOperatorError]
+"""What the releases of modules were given; an error is raised."""
 
 
-@dataclasses.dataclass
-class Kube:
-    server: str = SERVER
+class Manager(releases.ReleaseManager):
+    """Knows records by the names of their modules."""
 
-    @property
-    def access(self) -> Any:  # noqa: ANN401  # a part of the client's
-        return api_server.access_to(self.server)
+    def __init__(self, records: Records) -> None:
+        self._by_module = records
+
+    @override
+    async def given(self, module: names.ModuleName) -> release_types.Given | None:
+        record = self._by_module.get(module)
+        if isinstance(record, errors.AddonOperatorError):
+            raise record
+        return record
 
 
 def given(
@@ -72,7 +68,7 @@ class World:
         self.values.set_config(
             sources.ConfigMapReader(self.values.modules).read({"web": "note: mine"}).usable()
         )
-        self.releases: dict[names.ModuleName, release_types.Given | errors.AddonOperatorError] = {}
+        self.releases: Records = {}
         self.notes: list[str] = []
         self.settings = settings.Settings(
             namespace=NAMESPACE, debug_unix_socket=socket, global_hooks_dir=root / "global",
@@ -83,11 +79,11 @@ class World:
         source = given_values.GivenValues(
             self.values,
             self.modules,
-            cast("releases.ReleaseManager", Manager(self.releases)),
+            Manager(self.releases),
             dataclasses.replace(self.settings, namespace=namespace),
             self.notes.append,
         )
-        return await source.take(cast("client.KubeClient", Kube(server)), None)
+        return await source.take(api_server.client_of(server, api_server.Pauses()), None)
 
     @contextlib.asynccontextmanager
     async def operator(self) -> AsyncIterator[inspected.World]:

@@ -7,7 +7,6 @@ import os
 import pathlib
 import time
 from collections.abc import AsyncIterator
-from typing import cast
 
 import pytest
 from typing_extensions import override
@@ -23,7 +22,7 @@ WANTED = module_config.ChartReference("oci://registry.example.com/charts", "web"
 NO_CHART = model.Module(names.ModuleName("web"), 1, pathlib.Path("/nowhere"))
 
 
-class Puller:
+class Puller(chart_pull.ChartPuller):
     """Gives an archive, as often as it is asked."""
 
     def __init__(self, root: pathlib.Path) -> None:
@@ -35,7 +34,8 @@ class Puller:
         self.fails = ""
 
     @contextlib.asynccontextmanager
-    async def pulled(self, _wanted: module_config.ChartReference) -> AsyncIterator[pathlib.Path]:
+    @override
+    async def pulled(self, wanted: module_config.ChartReference) -> AsyncIterator[pathlib.Path]:
         self.pulls += 1
         self.came.release()
         await self.go.wait()
@@ -53,9 +53,7 @@ class World:
 
     def another(self) -> chart_cache.ChartCache:
         """That of another process."""
-        return chart_cache.ChartCache(
-            self.charts, cast("chart_pull.ChartPuller", self.puller), self.notes.append
-        )
+        return chart_cache.ChartCache(self.charts, self.puller, self.notes.append)
 
     def module(self, name: str = "web", wanted: module_config.ChartReference = WANTED) -> model.Module:
         stock = model.StockChart(chart_cache.place(self.charts, wanted), reference=wanted)

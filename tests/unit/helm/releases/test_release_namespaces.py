@@ -2,21 +2,21 @@
 
 import pathlib
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.helm import helm_errors, places
 from addon_operator.helm.releases import release_namespaces, release_records
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors, client, paths
 from addon_operator.modules import model, module_config, release
-from tests.unit.helm import fakes
 
 _ALL = "/api/v1/secrets"
 
 
-class Api:
+class Api(client.KubeClient):
     """Records of several namespaces, where the whole cluster may be listed, or single namespaces."""
 
     def __init__(self) -> None:
@@ -32,23 +32,52 @@ class Api:
         metadata = {"namespace": namespace, "name": f"{name}.v1", "labels": labels, "resourceVersion": "1"}
         self.objects.append({"metadata": metadata})
 
-    async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> fakes.Listed:
+    @override
+    async def list_all(
+        self,
+        path: str,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = client.PAGE_SIZE,
+    ) -> client.ObjectList:
         assert metadata_only
         self.lists.append(path)
         if path in self.forbidden:
             raise api_errors.Forbidden(paths.target("GET", path), 403, "Forbidden", "no")
         items = [each for each in self.objects if path in (_ALL, _path(each["metadata"]["namespace"]))]
-        name = label_selector.partition("name=")[2]
-        return fakes.Listed([each for each in items if name in ("", each["metadata"]["labels"].get("name"))])
+        name = (label_selector or "").partition("name=")[2]
+        return client.ObjectList(
+            [each for each in items if name in ("", each["metadata"]["labels"].get("name"))], "1"
+        )
 
-    async def apply(self, path: str, body: Mapping[str, Any], *, force: bool) -> None:
+    @override
+    async def apply(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        field_manager: str = client.FIELD_MANAGER,
+        force: bool = False,
+    ) -> client.Object:
         assert force
         self._drop()
         metadata = {**body["metadata"], "namespace": path.split("/")[4]}
-        self.objects.append({"metadata": metadata})
+        stored = {"metadata": metadata}
+        self.objects.append(stored)
         self.writes.append(f"APPLY {path}")
+        return stored
 
-    async def delete(self, path: str) -> None:
+    @override
+    async def delete(
+        self,
+        path: str,
+        *,
+        propagation: str = "Background",
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> client.Object:
         self._drop()
         self.writes.append(f"DELETE {path}")
         raise api_errors.NotFound(paths.target("DELETE", path), 404, "NotFound", "gone already")
@@ -76,7 +105,7 @@ def started(api: Api, *modules: tuple[str, str]) -> release_records.ReleaseRecor
         )
         for name, namespace in modules
     )
-    return release_records.ReleaseRecords(cast("client.KubeClient", api), where)
+    return release_records.ReleaseRecords(api, where)
 
 
 async def test_without_modules_elsewhere_there_is_one_list_and_nothing_is_written(api: Api) -> None:

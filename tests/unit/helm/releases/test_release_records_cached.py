@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from addon_operator.helm import messages
 from addon_operator.helm.releases import release_namespaces, release_records
+from addon_operator.kube.client import client
 from tests.unit.helm import fakes
 
 
@@ -18,11 +19,19 @@ class SlowApi(fakes.FakeApi):
         self.answer = asyncio.Event()
 
     @override
-    async def list_all(self, path: str, *, label_selector: str, metadata_only: bool) -> fakes.Listed:
-        found = await super().list_all(path, label_selector=label_selector, metadata_only=metadata_only)
-        if "name=" not in label_selector:
+    async def list_all(
+        self,
+        path: str,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = client.PAGE_SIZE,
+    ) -> client.ObjectList:
+        listed = await super().list_all(path, label_selector=label_selector, metadata_only=metadata_only)
+        if "name=" not in str(label_selector):
             await self.answer.wait()
-        return found
+        return listed
 
 
 @pytest.fixture

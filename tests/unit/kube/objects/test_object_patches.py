@@ -3,15 +3,16 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import jsonpatch
 import pytest
 
 from addon_operator.hook_contract.outputs import object_operations
-from addon_operator.kube.client import api_errors, client
-from addon_operator.kube.discovery import api_resources, discovery
+from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import object_patches, own_deletions
+from tests.fakes import kinds, unused
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.kube import informing
 
@@ -510,17 +511,16 @@ async def test_no_operation_asks_for_nothing(bench: Bench) -> None:
 
 
 async def test_many_operations_are_looked_at_in_turns() -> None:
-    class Catalog:
-        async def find(self, kind: str, api_version: str | None) -> api_resources.Resource:
-            if kind == "Wrong":
-                raise api_errors.KubernetesError("there is no such kind")
-            return api_resources.Resource("v1", kind, "pods", namespaced=True)
-
     pod = {"operation": "Delete", "kind": "Pod", "namespace": "a", "name": "b"}
     text = "\n".join(map(json.dumps, [*[pod] * 2500, {**pod, "kind": "Wrong"}]))
     operations = object_operations.parse(text, "hook")
-    unused = cast("Any", None)
-    patcher = object_patches.ObjectPatcher(unused, cast("Any", Catalog()), unused, unused, unused)
+    patcher = object_patches.ObjectPatcher(
+        unused.unused(client.KubeClient),
+        kinds.Kinds("Pod"),
+        own_deletions.OwnDeletions(),
+        informing.JqHere(),
+        Pauses(),
+    )
     turns = 0
 
     async def look() -> None:

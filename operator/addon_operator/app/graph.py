@@ -7,9 +7,15 @@ from typing import Any
 from addon_operator.aio import waiting
 from addon_operator.app import observers, tools
 from addon_operator.debug import debug_api
-from addon_operator.engine import engine, events, intents, state
+from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.converge import converge, global_hooks, module_discovery
+from addon_operator.engine.converge import (
+    api_watch,
+    cluster_requirements,
+    converge,
+    global_hooks,
+    module_discovery,
+)
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
     module_crds,
@@ -22,6 +28,7 @@ from addon_operator.engine.modules import (
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.sources import config_sync, kopf_sources, refused_config
 from addon_operator.kube import cluster
+from addon_operator.modules import plan
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
 
@@ -83,6 +90,9 @@ class Graph:
         self._tell = observers.all_of(observers.module_states(self._states, self._clock), self._refused, tell)
         self._runner = parts.hook_runner()
         self._inbox = intents.Inbox()
+        self._apis = api_watch.ApiWatch(
+            self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
+        )
         parts.charts.on_late = lambda module: self._inbox.put_nowait(intents.ChartPulled(module))
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
@@ -151,8 +161,8 @@ class Graph:
             self._source(),
             monitor,
             self._cluster,
-            self._answers(running, hooks, monitor),
-            self._beside(running, monitor, runner, discovery),
+            self._answers(hooks, monitor),
+            self._beside(running, monitor, runner),
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:
@@ -160,15 +170,15 @@ class Graph:
         return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, self._parts.charts)
 
     def _discovery(self) -> module_discovery.Discovery:
-        return module_discovery.discovery(
-            self._states,
-            self._values,
-            self._runner,
-            self._cluster,
-            self._tell,
-            definitions=self._crd_sources,
-            purge=self._settings.helm_purge,
-            allow_empty=self._settings.allow_empty_modules,
+        settings, found = self._settings, self._cluster
+        removals = plan.RemovalPolicy(
+            plan.PurgePolicy(settings.helm_purge), allow_empty=settings.allow_empty_modules
+        )
+        required = cluster_requirements.ClusterRequirements(
+            found.kinds, found.probe, self._crd_sources, self._apis
+        )
+        return module_discovery.Discovery(
+            self._states, self._values, self._runner, removals, required, self._tell
         )
 
     def _source(self) -> kopf_sources.ValuesSource:
@@ -191,14 +201,13 @@ class Graph:
         running: engine.Engine,
         monitor: release_monitor.ReleaseMonitor,
         runner: module_run.ModuleRunner,
-        discovery: module_discovery.Discovery,
     ) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
         beside = {
             "ages": running.keep_ages,
             "config": self.config.keep_in_step,
             **monitor.parts,
             "charts": lambda: self._parts.charts.keep(lambda: self._states.modules),
-            "apis": discovery.watch(self._cluster.watches, self._inbox).work,
+            "apis": self._apis.work,
         }
         if self._settings.watch_modules:
             reload = module_reload.ModuleReload(
@@ -216,12 +225,13 @@ class Graph:
 
     def _answers(
         self,
-        running: engine.Engine,
         hooks: Sequence[state.Hook],
         monitor: release_monitor.ReleaseMonitor,
     ) -> debug_api.EngineApi:
         return debug_api.engine_api(
-            running.views(hooks, self._clock, self.refusals),
+            introspection.Introspection(
+                self._states, self._queues, self._bindings, hooks, self._clock, self.refusals
+            ),
             self._values,
             self._states,
             self._bindings,

@@ -1,17 +1,16 @@
 """The engine: queues, the converger, and the reactions to edits and to hooks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, intents, introspection, reactions, state, tasks
+from addon_operator.engine import events, intents, reactions, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge
 from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 
 ACTIVATION_STARTUP = "onStartup"
@@ -54,17 +53,6 @@ class Engine:
         """All queues."""
         return self._queues.all
 
-    def views(
-        self,
-        global_hooks: Sequence[state.Hook],
-        clock: clocks.Clock,
-        refusals: Callable[[], Sequence[str]] = tuple,
-    ) -> introspection.Introspection:
-        """Return views of this engine, for people who look at it; see there for ``refusals``."""
-        return introspection.Introspection(
-            self._states, lambda: self.queues, global_hooks, clock, self._bindings.waiting, refusals
-        )
-
     async def work(self) -> None:
         """Run the global ``onStartup`` hooks and Synchronizations, converge, then react, until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -72,7 +60,7 @@ class Engine:
             group.create_task(self._bindings.work(), name="schedules")
             group.create_task(self.converger.work(), name="converge")
             group.create_task(self._start(), name="startup")
-            group.create_task(self._react(), name="reactions")
+            group.create_task(self.react(), name="reactions")
 
     async def drain(self, grace: float) -> None:
         """Begin nothing more, and wait up to ``grace`` seconds for what runs."""
@@ -85,7 +73,8 @@ class Engine:
             for queue in self.queues:
                 queue.report()
 
-    async def _react(self) -> None:
+    async def react(self) -> None:
+        """Take intents out of the inbox and do what follows from each, until cancelled."""
         while True:
             match await self._inbox.get():
                 case intents.ConfigEdited() as edited:

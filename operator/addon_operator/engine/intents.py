@@ -46,4 +46,10 @@ class ChartPulled:
 
 
 Intent = ConfigEdited | ValuesChanged | RunWanted | ApisChanged | ChartPulled
-Inbox = asyncio.Queue[Intent]
+
+
+class Inbox(asyncio.Queue[Intent]):
+    """Where sources, hooks and drift put intents; :meth:`.Engine.react` takes them, one after another.
+
+    They do not call the engine: it decides between two intents, when nothing of the last one is half done.
+    """

@@ -9,7 +9,8 @@ from typing import Final, TypedDict
 
 from addon_operator.aio import turns
 from addon_operator.engine import state, tasks
-from addon_operator.engine.queues import task_queue
+from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import requirements
@@ -23,15 +24,6 @@ POSTPONED: Final = "postponed"
 """It runs too often, and waits until it may run again."""
 _FAILING_SHOWN: Final = 20
 _WAITED_FOR: Final = 3
-
-
-class WaitingBinding(TypedDict):
-    """A ``kubernetes`` binding whose objects cannot be followed just now."""
-
-    hook: str
-    binding: str
-    kind: str
-    reason: str
 
 
 class ModuleRow(TypedDict):
@@ -61,7 +53,7 @@ class ModuleRow(TypedDict):
     lastError: str
     nextTry: str | None
     """When a failed run or removal is tried again; RFC 3339, UTC."""
-    waitingBindings: list[WaitingBinding]
+    waitingBindings: list[hook_bindings.WaitingBinding]
 
 
 class TaskRow(TypedDict):
@@ -143,28 +135,25 @@ class Introspection:
     def __init__(
         self,
         states: state.ModuleStates,
-        queues: Callable[[], Sequence[task_queue.TaskQueue]],
+        queues: queue_set.QueueSet,
+        bindings: hook_bindings.HookBindings,
         global_hooks: Sequence[state.Hook],
         clock: clocks.Clock,
-        waiting: Callable[[str], Sequence[WaitingBinding]] = lambda _: (),
         refusals: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """``queues`` gives ``main`` first; ``waiting`` gives the waiting bindings of an owner of tasks.
-
-        ``refusals`` gives what is not in force of ConfigMap, Secret and files, and why.
-        """
+        """``refusals`` gives what is not in force of ConfigMap, Secret and files, and why."""
         self.refusals: Final = refusals
         self._states = states
         self._queues = queues
         self.global_hooks = tuple(global_hooks)
         """All global hooks."""
         self._clock = clock
-        self._waiting = waiting
+        self._bindings = bindings
 
     @property
-    def waiting_global_bindings(self) -> list[WaitingBinding]:
+    def waiting_global_bindings(self) -> list[hook_bindings.WaitingBinding]:
         """Those of global hooks whose objects cannot be followed just now."""
-        return list(self._waiting(tasks.GLOBAL_OWNER))
+        return list(self._bindings.waiting(tasks.GLOBAL_OWNER))
 
     @property
     def enabled(self) -> tuple[names.ModuleName, ...]:
@@ -211,7 +200,7 @@ class Introspection:
                 tries=task.attempts,
                 lastError=task.last_error,
             )
-            for queue in self._queues()
+            for queue in self._queues.all
             for task in queue.tasks
             if task.owner == module and task.hook and task.last_error
         )
@@ -219,16 +208,16 @@ class Introspection:
 
     def queue_heads(self) -> list[QueueHead]:
         """Return all queues without their tasks, those with tasks first."""
-        heads = [self._head(queue) for queue in self._queues()]
+        heads = [self._head(queue) for queue in self._queues.all]
         return sorted(heads, key=lambda head: not head["tasksCount"])
 
     async def main_queue(self) -> QueueRow:
         """Return the ``main`` queue."""
-        return await self._queue(self._queues()[0])
+        return await self._queue(self._queues.main)
 
     async def queues(self) -> QueueList:
         """Return all queues; others have their turn meanwhile."""
-        rows = [await self._queue(queue) for queue in self._queues()]
+        rows = [await self._queue(queue) for queue in self._queues.all]
         counts = [row["tasksCount"] for row in rows]
         active = sum(count > 0 for count in counts[1:])
         others: OtherQueues = {
@@ -261,7 +250,7 @@ class Introspection:
             "wrongValues": found.not_in_force,
             "lastError": found.last_error,
             "nextTry": _rfc3339(found.next_try),
-            "waitingBindings": list(self._waiting(found.module.name)),
+            "waitingBindings": list(self._bindings.waiting(found.module.name)),
         }
 
     async def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:

@@ -6,7 +6,7 @@ import functools
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
@@ -15,7 +15,7 @@ from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import drift, followed_releases, watched_resources
 from addon_operator.engine.modules import crd_guard, module_releases, release_monitor
-from addon_operator.engine.queues import task_queue
+from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model
@@ -23,7 +23,7 @@ from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
 from tests.fakes import timers, unused
-from tests.unit.engine import fakes
+from tests.unit.engine import bound_fakes, fakes
 
 WEB = names.ModuleName("web")
 KUBE_DNS = names.ModuleName("kube-dns")
@@ -34,10 +34,12 @@ _SCHEMA = "properties: {password: {type: string, x-sensitive: true}, size: {type
 _GLOBAL_SCHEMA = "properties: {token: {type: string, x-sensitive: true}, domain: {type: string}}"
 
 
-def _waiting(owner: str) -> list[introspection.WaitingBinding]:
-    if owner != WEB:
-        return []
-    return [{"hook": "pods.sh", "binding": "pods", "kind": "Pod", "reason": "the operator may not list pods"}]
+_WAITING: Final[hook_bindings.WaitingBinding] = {
+    "hook": "pods.sh",
+    "binding": "pods",
+    "kind": "Pod",
+    "reason": "the operator may not list pods",
+}
 
 
 HOME = ("addons", "https://cluster")
@@ -165,11 +167,13 @@ def make() -> World:
     hook = state.Hook("pods.sh", pathlib.Path("pods.sh"), _hook_config())
     states[WEB].hooks = (hook,)
     states[WEB].next_try = clock.time() + 30
-    queue = task_queue.TaskQueue("main", tell=fakes.ignore, clock=clock)
-    idle = task_queue.TaskQueue("idle", tell=fakes.ignore, clock=clock)
+    queues = queue_set.QueueSet(fakes.ignore, clock=clock)
+    queues.use("idle")
+    queues["idle"]
+    waiting = bound_fakes.WaitingBindings({WEB: [_WAITING]})
     renderer, levels, values = Renderer(), list[str](), _values()
     engine = debug_api.EngineApi(
-        introspection.Introspection(states, lambda: (queue, idle), (hook,), clock, _waiting),
+        introspection.Introspection(states, queues, waiting, (hook,), clock),
         values,
         states,
         renderer,
@@ -180,7 +184,7 @@ def make() -> World:
         "info", timers.Timers().call_later, clock=clock, set_level=levels.append
     )
     api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
-    return World(api, engine, renderer, levels, queue, states, values)
+    return World(api, engine, renderer, levels, queues.main, states, values)
 
 
 def _hook_config() -> hook_config.HookConfig:

@@ -117,6 +117,17 @@ class Cluster:
         return [found for found in self.subscriptions if found.kind == kind]
 
 
+class WaitingBindings(hook_bindings.HookBindings):
+    """Bindings of which some cannot be followed just now, by their owner."""
+
+    def __init__(self, waiting: Mapping[str, list[hook_bindings.WaitingBinding]] | None = None) -> None:
+        self._of_owner = waiting or {}
+
+    @override
+    def waiting(self, owner: str) -> list[hook_bindings.WaitingBinding]:
+        return self._of_owner.get(owner, [])
+
+
 class NoJq:
     """Nothing is filtered."""
 

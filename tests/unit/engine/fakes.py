@@ -97,7 +97,7 @@ class Heard(list[events.Event]):
         return [(each.task.owner, str(each.error), each.delay) for each in self.of(events.TaskFailed)]
 
 
-class Inbox(asyncio.Queue[intents.Intent]):
+class Inbox(intents.Inbox):
     """Remembers what was put into it."""
 
     def __init__(self) -> None:

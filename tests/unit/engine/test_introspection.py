@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from addon_operator.engine import introspection, state, tasks
-from addon_operator.engine.queues import task_queue
+from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from tests.unit.engine import fakes
+from tests.unit.engine import bound_fakes, fakes
 
 WEB = names.ModuleName("web")
 DNS = names.ModuleName("dns")
@@ -22,19 +23,16 @@ def states() -> state.ModuleStates:
     return state.ModuleStates(modules, fakes.ignore)
 
 
-def make_queue(name: str, clock: fakes.Clock) -> task_queue.TaskQueue:
-    return task_queue.TaskQueue(name, tell=fakes.ignore, clock=clock)
-
-
 class Bench:
     def __init__(self) -> None:
         self.clock = fakes.Clock()
         self.states = states()
-        self.main = make_queue("main", self.clock)
-        self.others = [make_queue(name, self.clock) for name in ("fast", "slow")]
+        self.queues = queue_set.QueueSet(fakes.ignore, clock=self.clock)
+        self.main = self.queues.main
+        self.others = [self.queues[name] for name in ("fast", "slow")]
         self.gate = asyncio.Event()
         self.views = introspection.Introspection(
-            self.states, lambda: [self.main, *self.others], (), self.clock
+            self.states, self.queues, bound_fakes.WaitingBindings(), (), self.clock
         )
 
     def task(self, *, fails: bool = False, **more: object) -> tasks.Task:
@@ -99,13 +97,13 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
 
 
 async def test_bindings_that_wait_stand_with_their_module() -> None:
-    waiting: dict[str, list[introspection.WaitingBinding]] = {
+    waiting: dict[str, list[hook_bindings.WaitingBinding]] = {
         "web": [{"hook": "a.sh", "binding": "pods", "kind": "Pod", "reason": "it may not"}],
         "": [{"hook": "all.sh", "binding": "shops", "kind": "Shop", "reason": "no such kind"}],
     }
-    views = introspection.Introspection(
-        states(), tuple, (), fakes.Clock(), lambda owner: waiting.get(owner, [])
-    )
+    clock = fakes.Clock()
+    queues = queue_set.QueueSet(fakes.ignore, clock=clock)
+    views = introspection.Introspection(states(), queues, bound_fakes.WaitingBindings(waiting), (), clock)
     assert [row["waitingBindings"] for row in await views.modules()] == [[], waiting["web"]]
     assert views.waiting_global_bindings == waiting[""]
 
@@ -142,7 +140,7 @@ async def test_a_queue_shows_age_and_tries_of_its_head(bench: Bench) -> None:
 async def test_all_queues_are_listed_main_first_and_counted(bench: Bench) -> None:
     for queue in (bench.main, *bench.others):
         queue.add(bench.task(owner="web"))
-    bench.others.append(make_queue("idle", bench.clock))
+    bench.queues["idle"]
     found = await bench.views.queues()
     assert [row["name"] for row in found["active"]] == ["main", "fast", "slow"]
     assert [row["name"] for row in found["empty"]] == ["idle"]

@@ -11,11 +11,12 @@ from typing_extensions import override
 
 from addon_operator.aio import turns
 from addon_operator.engine import introspection, state
+from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.status import health, status_page
 from tests.unit.debug import inspected
-from tests.unit.engine import fakes
+from tests.unit.engine import bound_fakes, fakes
 
 
 class Cells(parser.HTMLParser):
@@ -160,8 +161,10 @@ async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch:
     modules = [model.Module(names.ModuleName(f"m-{n}"), n, pathlib.Path("x")) for n in range(10)]
     states = state.ModuleStates(modules, fakes.ignore)
     states.enabled = tuple(module.name for module in modules)
+    clock = fakes.Clock()
+    queues = queue_set.QueueSet(fakes.ignore, clock=clock)
     found = health.OperatorStatus()
-    found.show(introspection.Introspection(states, tuple, (), fakes.Clock()))
+    found.show(introspection.Introspection(states, queues, bound_fakes.WaitingBindings(), (), clock))
     others, gathering = 0, asyncio.ensure_future(found.page())
     while not gathering.done():
         await asyncio.sleep(0)

@@ -15,7 +15,7 @@ from addon_operator.aio import waiting
 from addon_operator.app import tools
 from addon_operator.commands.plan import cluster_lookup, dry_run, given_values, plan_report
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.converge import module_discovery
+from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import crd_index, module_files, module_releases
 from addon_operator.helm import binary, helm_errors
@@ -183,15 +183,15 @@ class _Planner:
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
         states = state.ModuleStates(list(self._modules.values()), _ignore)
         states.lacks = self._lacks
-        found = module_discovery.discovery(
+        found = module_discovery.Discovery(
             states,
             self._values,
             self._runner,
-            self._seen,
+            plan.RemovalPolicy(
+                plan.PurgePolicy(self._settings.helm_purge), allow_empty=self._settings.allow_empty_modules
+            ),
+            cluster_requirements.ClusterRequirements(self._seen.kinds, self._seen.probe, self._sources),
             _ignore,
-            definitions=self._sources,
-            purge=self._settings.helm_purge,
-            allow_empty=self._settings.allow_empty_modules,
         )
         places = self._manager.places
         moved = frozenset(each for each in releases if places.successor(each) is not None)

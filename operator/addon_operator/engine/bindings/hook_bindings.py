@@ -5,8 +5,9 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from typing import TypedDict
 
-from addon_operator.engine import events, intents, introspection, state, tasks
+from addon_operator.engine import events, intents, state, tasks
 from addon_operator.engine.bindings import (
     hook_tasks,
     kubernetes_binding,
@@ -55,6 +56,15 @@ class SynchronizationRun:
     def allow_failure(self) -> bool:
         """Whether the run may fail."""
         return all(one.binding.allow_failure for one in self.followed)
+
+
+class WaitingBinding(TypedDict):
+    """A ``kubernetes`` binding whose objects cannot be followed just now."""
+
+    hook: str
+    binding: str
+    kind: str
+    reason: str
 
 
 class HookBindings:
@@ -176,7 +186,7 @@ class HookBindings:
         """Return the snapshots of all kubernetes bindings of a hook, as its lifecycle steps see them."""
         return self._tasks.objects.snapshots(hook)
 
-    def waiting(self, owner: str) -> list[introspection.WaitingBinding]:
+    def waiting(self, owner: str) -> list[WaitingBinding]:
         """Return the owner's bindings whose objects cannot be followed just now, and why."""
         return [
             {

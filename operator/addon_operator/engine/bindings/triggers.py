@@ -31,15 +31,9 @@ class Event:
 
 
 class SynchronizedBinding(Protocol):
-    """Follows how its Synchronization run goes.
+    """Follows how its Synchronization run goes: :class:`.FollowedBinding`."""
 
-    :class:`.FollowedBinding` does; a Protocol, since that puts triggers into queues and so lies above them.
-    """
-
-    @property
-    def binding(self) -> bindings.KubernetesBinding:
-        """The binding itself."""
-        ...
+    binding: bindings.KubernetesBinding
 
     def synchronization_begins(self) -> None:
         """Note that the snapshot of the run is taken at this moment."""

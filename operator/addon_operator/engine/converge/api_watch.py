@@ -6,9 +6,8 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
-from addon_operator.engine.converge import cluster_requirements
 from addon_operator.kernel import errors
-from addon_operator.kube.discovery import served_apis
+from addon_operator.kube.discovery import discovery, presence, served_apis
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import requirements
 
@@ -21,21 +20,28 @@ _POLL: Final = 30.0
 """Seconds between two looks where the watch is not allowed."""
 
 
-class ApiWatch:
-    """Follows the APIServices of the cluster as long as a module requires an API.
+async def ask(
+    kinds: discovery.Catalog, probe: presence.ObjectProbe, apis: frozenset[str]
+) -> requirements.ClusterFacts:
+    """Ask the cluster for everything now; of these ``apis`` also whether they are unclear."""
+    answer = await served_apis.look(kinds, probe, apis)
+    return requirements.ClusterFacts(answer.version, answer.served, answer.unclear)
 
-    Implements :class:`.Listener`.
-    """
+
+class ApiWatch(object_changes.Listener):
+    """Follows the APIServices of the cluster as long as a module requires an API."""
 
     def __init__(
         self,
-        required: cluster_requirements.ClusterRequirements,
+        kinds: discovery.Catalog,
+        probe: presence.ObjectProbe,
         watches: informers.Informers,
         inbox: intents.Inbox,
         tell: events.Listener,
     ) -> None:
         """``inbox`` gets an intent when another discovery of modules would find something else."""
-        self._required = required
+        self._kinds = kinds
+        self._probe = probe
         self._watches = watches
         self._inbox = inbox
         self._tell = tell
@@ -43,7 +49,8 @@ class ApiWatch:
         self._is_troubled = False
         self._looks = 0
         self._wake = asyncio.Event()
-        required.on_look = self._follow
+        self._apis: frozenset[str] = frozenset()
+        self._seen = requirements.ClusterFacts()
 
     def synced(self) -> None:
         """Look: something may have come since the last discovery of modules."""
@@ -51,7 +58,7 @@ class ApiWatch:
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
         """Look when APIs came, went, or changed whether they answer."""
-        wanted = set(map(served_apis.api_service_of, self._required.apis))
+        wanted = set(map(served_apis.api_service_of, self._apis))
         if any(change.key.name in wanted for change in changes):
             self._look_soon()
 
@@ -74,7 +81,7 @@ class ApiWatch:
         if self._subscription is None:
             return None
         try:
-            now = await self._required.ask(self._required.apis)
+            now = await self.ask()
         except errors.AddonOperatorError:
             # The API server is away, which others report.
             return _POLL
@@ -87,21 +94,27 @@ class ApiWatch:
         return _POLL if self._is_troubled else None
 
     def _differs(self, now: requirements.ClusterFacts) -> bool:
-        seen = self._required.seen
-        known = self._required.apis - now.unclear
+        seen = self._seen
+        known = self._apis - now.unclear
         return any(api in seen.unclear or (api in seen.served) != (api in now.served) for api in known)
 
     def _look_soon(self) -> None:
         self._looks = 0
         self._wake.set()
 
-    def _follow(self) -> None:
-        if self._required.apis and self._subscription is None:
+    async def ask(self) -> requirements.ClusterFacts:
+        """Ask for the APIs that modules require; raises what the API client raises."""
+        return await ask(self._kinds, self._probe, self._apis)
+
+    def follow(self, apis: frozenset[str], seen: requirements.ClusterFacts) -> None:
+        """Follow these APIs, which modules require; ``seen`` is what the last discovery knew of them."""
+        self._apis, self._seen = apis, seen
+        if self._apis and self._subscription is None:
             projection = projections.FullObject(keep=False)
             self._subscription = self._watches.subscribe(_SELECTION, projection, self)
-        elif not self._required.apis and self._subscription is not None:
+        elif not self._apis and self._subscription is not None:
             self._subscription.close()
             self._subscription = None
             self._is_troubled = False
-        if self._required.seen.unclear:
+        if self._seen.unclear:
             self._look_soon()

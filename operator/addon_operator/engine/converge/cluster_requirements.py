@@ -4,8 +4,9 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from addon_operator.engine.converge import api_watch
 from addon_operator.engine.modules import crd_sources
-from addon_operator.kube.discovery import discovery, presence, served_apis
+from addon_operator.kube.discovery import discovery, presence
 from addon_operator.modules import model, requirements
 
 
@@ -13,18 +14,17 @@ class ClusterRequirements:
     """Looks at the cluster for each discovery of modules."""
 
     def __init__(
-        self, kinds: discovery.Catalog, probe: presence.ObjectProbe, definitions: crd_sources.CrdSources
+        self,
+        kinds: discovery.Catalog,
+        probe: presence.ObjectProbe,
+        definitions: crd_sources.CrdSources,
+        watch: api_watch.ApiWatch | None = None,
     ) -> None:
-        """``definitions`` tell which APIs modules bring."""
+        """``definitions`` tell which APIs modules bring; ``watch`` follows what each look has asked for."""
         self._kinds = kinds
         self._probe = probe
         self._definitions = definitions
-        self.apis: frozenset[str] = frozenset()
-        """Those that modules required at the last look."""
-        self.seen = requirements.ClusterFacts()
-        """What the last look showed."""
-        self.on_look: Callable[[], None] = lambda: None
-        """Called after each look."""
+        self._watch = watch
 
     async def look(
         self, modules: Iterable[model.Module], is_on: Callable[[model.Module], bool] = lambda _: True
@@ -39,7 +39,7 @@ class ClusterRequirements:
         apis = frozenset(api for each in wanted for api in each.apis)
         seen = requirements.ClusterFacts()
         if apis:
-            seen = await self.ask(apis)
+            seen = await api_watch.ask(self._kinds, self._probe, apis)
             if absent := apis - seen.served - seen.unclear:
                 # Files are read only for an API that is not there.
                 on = [module for module in able if is_on(module)]
@@ -47,11 +47,6 @@ class ClusterRequirements:
                 seen = dataclasses.replace(seen, coming=coming)
         elif any(each.kubernetes for each in wanted):
             seen = requirements.ClusterFacts(await self._kinds.version())
-        self.apis, self.seen = apis, seen
-        self.on_look()
+        if self._watch is not None:
+            self._watch.follow(apis, seen)
         return seen
-
-    async def ask(self, apis: frozenset[str]) -> requirements.ClusterFacts:
-        """Ask for everything now; of these ``apis`` also whether they are unclear."""
-        found = await served_apis.look(self._kinds, self._probe, apis)
-        return requirements.ClusterFacts(found.version, found.served, found.unclear)

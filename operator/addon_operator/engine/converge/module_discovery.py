@@ -5,13 +5,11 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine import events, intents, state, tasks
-from addon_operator.engine.converge import api_watch, cluster_requirements
+from addon_operator.engine import events, state, tasks
+from addon_operator.engine.converge import cluster_requirements
 from addon_operator.engine.hooks import hook_runner
-from addon_operator.engine.modules import crd_sources, module_run
+from addon_operator.engine.modules import module_run
 from addon_operator.kernel import errors, names
-from addon_operator.kube import cluster as cluster_module
-from addon_operator.kube.informers import informers
 from addon_operator.modules import model, plan, requirements
 from addon_operator.process import start_errors
 from addon_operator.values import sources, store
@@ -66,10 +64,6 @@ class Discovery:
         self._cluster = cluster
         self._tell = tell
         self._removals_told: frozenset[events.Event] = frozenset()
-
-    def watch(self, watches: informers.Informers, inbox: intents.Inbox) -> api_watch.ApiWatch:
-        """Make what notices when the next discovery would find other APIs."""
-        return api_watch.ApiWatch(self._cluster, watches, inbox, self._tell)
 
     async def observe(
         self, releases: Mapping[str, bool], ignored: frozenset[str], moved: frozenset[str] = frozenset()
@@ -218,23 +212,3 @@ def verdict_on_wrong(module: model.Module, flag: sources.Flag, *, is_there: bool
     return model.Verdict(
         module.name, enabled=False, reason=f"{flag.reason}; its files are wrong, too: {module.problem}"
     )
-
-
-def discovery(
-    states: state.ModuleStates,
-    values: store.ValuesStore,
-    runner: hook_runner.HookRunner,
-    cluster: cluster_module.Cluster,
-    tell: events.Listener,
-    *,
-    definitions: crd_sources.CrdSources,
-    purge: str,
-    allow_empty: bool,
-) -> Discovery:
-    """Make it; ``purge`` and ``allow_empty`` are the settings ``HELM_PURGE`` and ``ALLOW_EMPTY_MODULES``.
-
-    ``definitions`` tell which APIs modules bring.
-    """
-    removals = plan.RemovalPolicy(plan.PurgePolicy(purge), allow_empty=allow_empty)
-    required = cluster_requirements.ClusterRequirements(cluster.kinds, cluster.probe, definitions)
-    return Discovery(states, values, runner, removals, required, tell)

@@ -38,7 +38,7 @@ _CONFIRMED: Final = 5
 """So many absent resources are asked for one by one; if these are absent, the others are believed to be."""
 
 
-class Drift:
+class Drift(watched_resources.ResourceListener):
     """Finds out what has to be restored, and when."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Drift:
         self._unreported: dict[watched_resources.Watched, float] = {}
         """What was restored and no watch has reported yet, and until when one has time to."""
         self._wake = asyncio.Event()
-        resources.on_missing, resources.on_returned = self.missing, self.returned
+        resources.subscribe(self)
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """Take note that resources of these modules are not there."""

@@ -1,8 +1,9 @@
 """One watch of a kind's objects, shared by all modules whose releases have such objects."""
 
+import abc
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources
@@ -36,23 +37,26 @@ class KindScope:
         )
 
 
-class KindWatch:
-    """Which objects of a scope are there, and which of those that modules want are not.
+class KindWatchListener(abc.ABC):
+    """Whoever wants to know which objects of a scope come and go."""
 
-    Implements :class:`.Listener`.
-    """
+    @abc.abstractmethod
+    def missing(self, modules: Iterable[names.ModuleName]) -> None:
+        """Take note that an object is missing of these modules."""
 
-    def __init__(
-        self,
-        scope: KindScope,
-        *,
-        missing: Callable[[Iterable[names.ModuleName]], None],
-        returned: Callable[[ObjectKey], None],
-        trouble: Callable[["KindWatch"], None],
-    ) -> None:
-        """``missing`` gets the modules that an object is missing of, ``returned`` every new object
-        that some module wants, and ``trouble`` when the objects cannot be followed.
-        """
+    @abc.abstractmethod
+    def returned(self, scope: KindScope, key: ObjectKey) -> None:
+        """Take note of a new object that some module wants."""
+
+    @abc.abstractmethod
+    def in_trouble(self, watch: "KindWatch") -> None:
+        """Take note that the objects cannot be followed; the watch has the reason."""
+
+
+class KindWatch(object_changes.Listener):
+    """Which objects of a scope are there, and which of those that modules want are not."""
+
+    def __init__(self, scope: KindScope, listener: KindWatchListener) -> None:
         self.scope = scope
         self.reason: str | None = None
         """Why objects cannot be followed just now."""
@@ -64,9 +68,7 @@ class KindWatch:
         """Whether what is missing is known."""
         self.has_answered = asyncio.Event()
         """Set once it is synced, or known that this takes its time."""
-        self._missing = missing
-        self._returned = returned
-        self._trouble = trouble
+        self._listener = listener
         self._wanted: dict[ObjectKey, set[names.ModuleName]] = {}
         self._present: set[ObjectKey] = set()
         self._subscription: informers.Subscription | None = None
@@ -130,7 +132,7 @@ class KindWatch:
             elif change.key not in self._present:
                 self._present.add(change.key)
                 if change.key in self._wanted:
-                    self._returned(change.key)
+                    self._listener.returned(self.scope, change.key)
         self._tell_missing(gone)
 
     def trouble(self, reason: str | None) -> None:
@@ -138,7 +140,7 @@ class KindWatch:
         self.reason = reason
         if reason is not None:
             self.has_answered.set()
-            self._trouble(self)
+            self._listener.in_trouble(self)
         self._judge()
 
     def _judge(self) -> None:
@@ -154,4 +156,4 @@ class KindWatch:
             module for key in keys if key not in self._present for module in self._wanted.get(key, ())
         }
         if concerned:
-            self._missing(concerned)
+            self._listener.missing(concerned)

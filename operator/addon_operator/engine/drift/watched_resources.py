@@ -1,10 +1,11 @@
 """Which resources the modules' releases have, and the watches that show whether they are there."""
 
+import abc
 import asyncio
 import contextlib
 import dataclasses
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from addon_operator.engine import events
@@ -57,7 +58,19 @@ class _Followed:
     """With the reason."""
 
 
-class WatchedResources:
+class ResourceListener(abc.ABC):
+    """Whoever restores what is missing: :class:`.Drift`."""
+
+    @abc.abstractmethod
+    def missing(self, modules: Iterable[names.ModuleName]) -> None:
+        """Take note that resources of these modules are not there."""
+
+    @abc.abstractmethod
+    def returned(self, resource: Watched) -> None:
+        """Take note that a resource is there (again)."""
+
+
+class WatchedResources(kind_watch.KindWatchListener):
     """The resources of all releases and the watches of their kinds, which come and go with them."""
 
     def __init__(
@@ -75,16 +88,17 @@ class WatchedResources:
         """Asks the API server for single objects."""
         self._tell = tell
         self._places = where
-        self.on_missing: Callable[[Iterable[names.ModuleName]], None] = lambda _: None
-        """Called with the modules that resources are missing of; drift, which is made later, sets it."""
-        self.on_returned: Callable[[Watched], None] = lambda _: None
-        """Called with a resource that is there (again)."""
+        self._listeners: list[ResourceListener] = []
         self._followed: dict[names.ModuleName, _Followed] = {}
         self._open: dict[kind_watch.KindScope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
         self._reported: set[tuple[str, str]] = set()
         self._shared: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {}
         self._busy = asyncio.Lock()
+
+    def subscribe(self, listener: ResourceListener) -> None:
+        """Tell the listener from now on what is missing and what returns."""
+        self._listeners.append(listener)
 
     async def follow(self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]) -> bool:
         """Follow exactly these resources of the module; say whether the kinds of all of them are known.
@@ -208,7 +222,7 @@ class WatchedResources:
         self._close_idle()
         self._tell_shared(module, kept)
         if any(self.missing_of(module)):
-            self.on_missing((module,))
+            self.missing((module,))
 
     def of_others(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
@@ -309,12 +323,7 @@ class WatchedResources:
 
     def _watch(self, scope: kind_watch.KindScope) -> kind_watch.KindWatch:
         if (watch := self._open.get(scope)) is None:
-            watch = kind_watch.KindWatch(
-                scope,
-                missing=self.on_missing,
-                returned=lambda key: self.on_returned(Watched(scope.resource, key)),
-                trouble=self._in_trouble,
-            )
+            watch = kind_watch.KindWatch(scope, self)
             self._open[scope] = watch
             watch.open(self._watches)
         return watch
@@ -325,7 +334,18 @@ class WatchedResources:
                 watch.close()
                 del self._open[scope]
 
-    def _in_trouble(self, watch: kind_watch.KindWatch) -> None:
+    def missing(self, modules: Iterable[names.ModuleName]) -> None:
+        """Pass on that objects of these modules are missing."""
+        for listener in self._listeners:
+            listener.missing(modules)
+
+    def returned(self, scope: kind_watch.KindScope, key: kind_watch.ObjectKey) -> None:
+        """Pass on that an object is there (again)."""
+        for listener in self._listeners:
+            listener.returned(Watched(scope.resource, key))
+
+    def in_trouble(self, watch: kind_watch.KindWatch) -> None:
+        """Report once what is not watched, unless it was before."""
         # What was followed once comes back by itself; the informers count and report their retries.
         if not watch.is_synced and watch.reason is not None:
             self._tell_not_watched(sorted(watch.modules), watch.scope.resource.kind, watch.reason)

@@ -1,42 +1,20 @@
 """Modules are discovered again when an API that one requires comes or goes."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import cast
 
 import pytest
 from typing_extensions import override
 
 from addon_operator.engine import intents
-from addon_operator.engine.converge import api_watch, cluster_requirements
+from addon_operator.engine.converge import api_watch
 from addon_operator.kernel import errors
+from addon_operator.kube.discovery import discovery, presence
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import requirements
 from tests.unit.engine import fakes
 
 API, NAME = "example.com/v1", "v1.example.com"
-
-
-class Required:
-    """Implements what the watch needs of :class:`.ClusterRequirements`."""
-
-    def __init__(self) -> None:
-        self.apis: frozenset[str] = frozenset()
-        self.seen = self.now = requirements.ClusterFacts()
-        self.on_look: Callable[[], None] = lambda: None
-        self.asked = 0
-        self.is_away = False
-
-    async def ask(self, apis: frozenset[str]) -> requirements.ClusterFacts:
-        self.asked += 1
-        if self.is_away:
-            raise errors.AddonOperatorError("the API server does not answer")
-        return self.now
-
-    def require(self, *apis: str) -> None:
-        """A discovery of modules looks at the cluster."""
-        self.apis, self.seen = frozenset(apis), self.now
-        self.on_look()
 
 
 @dataclasses.dataclass
@@ -48,31 +26,48 @@ class Subscription:
         self.is_open = False
 
 
+class Watch(api_watch.ApiWatch):
+    """The cluster answers what the test says."""
+
+    def __init__(self, watches: informers.Informers, inbox: intents.Inbox, heard: fakes.Heard) -> None:
+        super().__init__(
+            cast("discovery.Catalog", None), cast("presence.ObjectProbe", None), watches, inbox, heard.append
+        )
+        self.now = requirements.ClusterFacts()
+        self.asked = 0
+        self.is_away = False
+
+    @override
+    async def ask(self) -> requirements.ClusterFacts:
+        self.asked += 1
+        if self.is_away:
+            raise errors.AddonOperatorError("the API server does not answer")
+        return self.now
+
+    def require(self, *apis: str) -> None:
+        """A discovery of modules looks at the cluster."""
+        self.follow(frozenset(apis), self.now)
+
+
 class Inbox(fakes.Inbox):
     """Discovers modules at once."""
 
-    def __init__(self, required: Required) -> None:
+    def __init__(self, bench: "Bench") -> None:
         super().__init__()
-        self._required = required
+        self._bench = bench
 
     @override
     def put_nowait(self, item: intents.Intent) -> None:
         super().put_nowait(item)
-        self._required.seen = self._required.now
+        self._bench.watch.require(API)
 
 
 class Bench:
     def __init__(self) -> None:
-        self.required = Required()
         self.subscriptions: list[Subscription] = []
         self.heard = fakes.Heard()
-        self.inbox = Inbox(self.required)
-        self.watch = api_watch.ApiWatch(
-            cast("cluster_requirements.ClusterRequirements", self.required),
-            cast("informers.Informers", self),
-            self.inbox,
-            self.heard.append,
-        )
+        self.inbox = Inbox(self)
+        self.watch = Watch(cast("informers.Informers", self), self.inbox, self.heard)
 
     def subscribe(
         self,
@@ -88,7 +83,7 @@ class Bench:
         return self.inbox.put_in.count(intents.ApisChanged())
 
     def serve(self, *apis: str, unclear: tuple[str, ...] = ()) -> None:
-        self.required.now = requirements.ClusterFacts("v1.31.2", frozenset(apis), frozenset(unclear))
+        self.watch.now = requirements.ClusterFacts("v1.31.2", frozenset(apis), frozenset(unclear))
 
     def change(self, name: str) -> None:
         key = object_changes.ObjectKey("", name)
@@ -101,20 +96,20 @@ def bench() -> Bench:
 
 
 async def test_nothing_is_watched_until_a_module_requires_an_api(bench: Bench) -> None:
-    bench.required.require()
-    assert (await bench.watch.look(), bench.subscriptions, bench.required.asked) == (None, [], 0)
-    bench.required.require(API)
-    bench.required.require(API)
+    bench.watch.require()
+    assert (await bench.watch.look(), bench.subscriptions, bench.watch.asked) == (None, [], 0)
+    bench.watch.require(API)
+    bench.watch.require(API)
     (watched,) = bench.subscriptions
     assert str(watched.selection) == "APIService of apiregistration.k8s.io/v1"
-    bench.required.require()
+    bench.watch.require()
     assert not watched.is_open
 
 
 @pytest.mark.parametrize("comes", [True, False], ids=["it comes", "it goes"])
 async def test_a_required_api_that_comes_or_goes_makes_one_discovery(bench: Bench, comes: bool) -> None:
     bench.serve(*() if comes else (API,))
-    bench.required.require(API)
+    bench.watch.require(API)
     assert (await bench.watch.look(), bench.discoveries) == (None, 0)
     bench.serve(*(API,) if comes else (), "other.com/v1")
     assert (await bench.watch.look(), bench.discoveries) == (None, 1)
@@ -122,7 +117,7 @@ async def test_a_required_api_that_comes_or_goes_makes_one_discovery(bench: Benc
 
 
 async def test_changes_of_other_apis_are_ignored(bench: Bench) -> None:
-    bench.required.require(API)
+    bench.watch.require(API)
     bench.change("v1.other.com")
     assert not bench.watch._wake.is_set()
     bench.change(NAME)
@@ -131,7 +126,7 @@ async def test_changes_of_other_apis_are_ignored(bench: Bench) -> None:
 
 async def test_an_api_that_is_registered_is_looked_at_until_it_is_served(bench: Bench) -> None:
     bench.serve(unclear=(API,))
-    bench.required.require(API)
+    bench.watch.require(API)
     pauses = [await bench.watch.look() for _ in range(3)]
     assert [pause and round(pause, 1) for pause in pauses] == [0.1, 0.2, 0.4]
     assert bench.discoveries == 0
@@ -141,7 +136,7 @@ async def test_an_api_that_is_registered_is_looked_at_until_it_is_served(bench: 
 
 async def test_an_api_whose_server_stops_answering_makes_no_discovery(bench: Bench) -> None:
     bench.serve(API)
-    bench.required.require(API)
+    bench.watch.require(API)
     bench.serve(unclear=(API,))
     assert await bench.watch.look() is not None
     assert bench.discoveries == 0
@@ -149,14 +144,14 @@ async def test_an_api_whose_server_stops_answering_makes_no_discovery(bench: Ben
 
 async def test_an_unclear_api_that_is_gone_makes_a_discovery(bench: Bench) -> None:
     bench.serve(unclear=(API,))
-    bench.required.require(API)
+    bench.watch.require(API)
     bench.serve()
     await bench.watch.look()
     assert bench.discoveries == 1
 
 
 async def test_where_no_watch_is_possible_somebody_looks_from_time_to_time(bench: Bench) -> None:
-    bench.required.require(API)
+    bench.watch.require(API)
     bench.watch.trouble("the operator may not list apiservices")
     bench.watch.trouble("the operator may not watch apiservices")
     assert bench.heard.warnings == [
@@ -165,5 +160,5 @@ async def test_where_no_watch_is_possible_somebody_looks_from_time_to_time(bench
     assert await bench.watch.look() == 30.0
     bench.watch.trouble(None)
     assert await bench.watch.look() is None
-    bench.required.is_away = True
+    bench.watch.is_away = True
     assert await bench.watch.look() == 30.0

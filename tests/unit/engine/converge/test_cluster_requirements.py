@@ -4,8 +4,9 @@ import pathlib
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
-from addon_operator.engine.converge import cluster_requirements
+from addon_operator.engine.converge import api_watch, cluster_requirements
 from addon_operator.engine.modules import crd_sources
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.discovery import api_resources, discovery, presence
@@ -48,11 +49,25 @@ def module(*apis: str, kubernetes: str = "", problem: str = "") -> model.Module:
     return model.Module(ModuleName("web"), 1, pathlib.Path("web"), config=config, problem=problem)
 
 
-def made(cluster: Cluster) -> cluster_requirements.ClusterRequirements:
+class Followed(api_watch.ApiWatch):
+    """Remembers what a look asked to be followed."""
+
+    def __init__(self) -> None:
+        self.last: tuple[frozenset[str], requirements.ClusterFacts] | None = None
+
+    @override
+    def follow(self, apis: frozenset[str], seen: requirements.ClusterFacts) -> None:
+        self.last = apis, seen
+
+
+def made(
+    cluster: Cluster, watch: api_watch.ApiWatch | None = None
+) -> cluster_requirements.ClusterRequirements:
     return cluster_requirements.ClusterRequirements(
         cast("discovery.Catalog", cluster),
         cast("presence.ObjectProbe", cluster),
         crd_sources.CrdSources((), lambda _: {}),
+        watch,
     )
 
 
@@ -78,14 +93,15 @@ async def test_an_api_is_served_absent_or_unclear() -> None:
     cluster = Cluster()
     cluster.stale, cluster.registered = {"stale.example.com/v1"}, {"v1.late.example.com"}
     apis = ("apps/v1", "stale.example.com/v1", "late.example.com/v1", "gone.example.com/v1")
-    found = made(cluster)
+    followed = Followed()
+    found = made(cluster, followed)
     facts = await found.look([module(*apis)])
     assert facts == requirements.ClusterFacts(
         "v1.31.2",
         frozenset({"v1", "apps/v1"}),
         frozenset({"stale.example.com/v1", "late.example.com/v1"}),
     )
-    assert (found.seen, found.apis) == (facts, frozenset(apis))
+    assert followed.last == (frozenset(apis), facts)
 
 
 async def test_of_an_api_that_is_absent_the_modules_that_are_on_and_define_it_are_known(

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterable
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine.drift import watched_resources
 from addon_operator.kernel.names import ModuleName
@@ -14,14 +15,16 @@ from tests.unit.engine import watching
 DB, WEB = watching.DB, watching.WEB
 
 
-class Told:
+class Told(watched_resources.ResourceListener):
     def __init__(self) -> None:
         self.missing_modules: list[ModuleName] = []
         self.returned_names: list[str] = []
 
+    @override
     def missing(self, modules: Iterable[ModuleName]) -> None:
         self.missing_modules += sorted(modules)
 
+    @override
     def returned(self, resource: watched_resources.Watched) -> None:
         self.returned_names.append(str(resource))
 
@@ -31,7 +34,7 @@ class Bench:
         self.cluster = watching.Cluster()
         self.resources = watching.resources_of(self.cluster)
         self.told = Told()
-        self.resources.on_missing, self.resources.on_returned = self.told.missing, self.told.returned
+        self.resources.subscribe(self.told)
 
     def missing(self, module: ModuleName) -> list[str]:
         return [str(each) for each in self.resources.missing_of(module)]

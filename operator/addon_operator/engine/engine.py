@@ -129,8 +129,8 @@ class Engine:
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone, but for a purge of its release."""
         self._bindings.end(module)
-        kept = tasks.TaskKind.MODULE_PURGE
-        self._queue.drop(lambda task: task.owner == module and task.kind is not kept)
+        purge = tasks.TaskKind.MODULE_PURGE
+        self._queue.drop(lambda task: task.owner == module and task.kind is not purge)
 
     def reloaded(self, reaction: reactions.Reaction) -> None:
         """Do what follows from modules that were taken in."""

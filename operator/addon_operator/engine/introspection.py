@@ -169,25 +169,25 @@ class Introspection:
         enabled = frozenset(self._states.enabled)
         before: list[str] = []
 
-        def row(found: state.ModuleState) -> ModuleRow:
-            made = self._module(found, enabled, before)
-            before.extend(_held_up_by(found))
-            return made
+        def row(module: state.ModuleState) -> ModuleRow:
+            module_row = self._module(module, enabled, before)
+            before.extend(_held_up_by(module))
+            return module_row
 
         return await turns.mapped(row, self._states)
 
     def module(self, name: names.ModuleName) -> ModuleRow:
         """Return one module."""
-        earlier = itertools.takewhile(lambda found: found.module.name != name, self._states)
-        before = [text for found in earlier for text in _held_up_by(found)]
+        earlier = itertools.takewhile(lambda module: module.module.name != name, self._states)
+        before = [text for module in earlier for text in _held_up_by(module)]
         return self._module(self._states[name], self._states.enabled, before)
 
     def errors_without_values(self) -> dict[names.ModuleName, str]:
         """Return the last error of each module that has one, for places where no values may be shown."""
         return {
-            found.module.name: found.last_error_without_values
-            for found in self._states
-            if found.last_error_without_values
+            module.module.name: module.last_error_without_values
+            for module in self._states
+            if module.last_error_without_values
         }
 
     def failing_hooks(self, module: names.ModuleName) -> list[FailingHook]:
@@ -232,25 +232,25 @@ class Introspection:
         }
 
     def _module(
-        self, found: state.ModuleState, enabled: Container[names.ModuleName], before: Sequence[str]
+        self, module: state.ModuleState, enabled: Container[names.ModuleName], before: Sequence[str]
     ) -> ModuleRow:
-        waits = found.status is state.ModuleStatus.PENDING and found.module.name in enabled
+        waits = module.status is state.ModuleStatus.PENDING and module.module.name in enabled
         return {
-            "name": found.module.name,
-            "description": found.module.config.description,
-            "release": found.module.release_title,
-            "order": found.module.order,
-            "enabled": found.module.name in enabled,
-            "state": str(found.status),
-            "reason": found.reason,
-            "requires": list(requirements.summary(found.module)),
-            "hooks": None if found.hooks is None else len(found.hooks),
-            "lastRun": _rfc3339(found.last_run),
+            "name": module.module.name,
+            "description": module.module.config.description,
+            "release": module.module.release_title,
+            "order": module.module.order,
+            "enabled": module.module.name in enabled,
+            "state": str(module.status),
+            "reason": module.reason,
+            "requires": list(requirements.summary(module.module)),
+            "hooks": None if module.hooks is None else len(module.hooks),
+            "lastRun": _rfc3339(module.last_run),
             "waitsFor": list(before[:_WAITED_FOR]) if waits else [],
-            "wrongValues": found.not_in_force,
-            "lastError": found.last_error,
-            "nextTry": _rfc3339(found.next_try),
-            "waitingBindings": list(self._bindings.waiting(found.module.name)),
+            "wrongValues": module.not_in_force,
+            "lastError": module.last_error,
+            "nextTry": _rfc3339(module.next_try),
+            "waitingBindings": list(self._bindings.waiting(module.module.name)),
         }
 
     async def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:
@@ -302,10 +302,10 @@ def waiting_text(others: Sequence[str]) -> str:
     return f"waits for {', '.join(others)}" if others else ""
 
 
-def _held_up_by(found: state.ModuleState) -> Iterator[str]:
+def _held_up_by(module: state.ModuleState) -> Iterator[str]:
     """Yield the module, with its state, if those behind it may wait for it."""
-    if found.status in (state.ModuleStatus.RUNNING, state.ModuleStatus.FAILED):
-        yield f"{found.module.name} ({found.status})"
+    if module.status in (state.ModuleStatus.RUNNING, state.ModuleStatus.FAILED):
+        yield f"{module.module.name} ({module.status})"
 
 
 def _waiting_state(task: tasks.Task, remaining: float) -> str:

@@ -187,7 +187,7 @@ class ModuleStates:
         if hook.module is None:
             return True
         module = self._states.get(hook.module)
-        return module is not None and any(kept is hook for kept in module.hooks or ())
+        return module is not None and any(current is hook for current in module.hooks or ())
 
     @property
     def started(self) -> frozenset[names.ModuleName]:
@@ -258,9 +258,9 @@ class ModuleStates:
     def _spread_blame(self) -> None:
         for state in self:
             keys = (names.GLOBAL_KEY, *names.keys_of(state.module.name))
-            found = "; ".join(self._blamed[key] for key in keys if key in self._blamed)
-            if found != state.wrong_values:
-                state.wrong_values = found
+            reasons = "; ".join(self._blamed[key] for key in keys if key in self._blamed)
+            if reasons != state.wrong_values:
+                state.wrong_values = reasons
                 if state.discovered:
                     self._tell(ModuleChanged(state))
 

@@ -26,13 +26,13 @@ from addon_operator.kube.informers import informers, projections
 class BindingError(errors.AddonOperatorError):
     """A Synchronization run for which a start has to wait has failed."""
 
-    def __init__(self, one: kubernetes_binding.FollowedBinding) -> None:
+    def __init__(self, followed: kubernetes_binding.FollowedBinding) -> None:
         self._what = (
-            f"hook {one.hook.name}: the Synchronization run of binding {one.binding.name} "
-            f"in queue {one.binding.queue} has failed"
+            f"hook {followed.hook.name}: the Synchronization run of binding {followed.binding.name} "
+            f"in queue {followed.binding.queue} has failed"
         )
-        self._command = hook_failures.command_that_shows(one.hook.module)
-        super().__init__(f"{self._what}: {one.error}")
+        self._command = hook_failures.command_that_shows(followed.hook.module)
+        super().__init__(f"{self._what}: {followed.error}")
 
     @property
     def without_values(self) -> str:
@@ -50,12 +50,12 @@ class SynchronizationRun:
     @property
     def run_for(self) -> list[triggers.Trigger]:
         """What the hook runs for."""
-        return [triggers.Synchronization(one, is_awaited=True) for one in self.followed]
+        return [triggers.Synchronization(followed, is_awaited=True) for followed in self.followed]
 
     @property
     def allow_failure(self) -> bool:
         """Whether the run may fail."""
-        return all(one.binding.allow_failure for one in self.followed)
+        return all(followed.binding.allow_failure for followed in self.followed)
 
 
 class WaitingBinding(TypedDict):
@@ -104,18 +104,18 @@ class HookBindings:
         such a binding catches up on its own. Returns at once when ``stopping`` is set.
         """
         self._begin(owner, tuple(hooks))
-        due = [one for one in self._followed.get(owner, ()) if _is_due(one)]
-        for one in due:
-            await _watch(one, stopping, _is_listed_or_late)
-            if not one.is_listed:
-                one.go_late()
-        due = [one for one in due if _is_due(one)]
-        for one in due:
-            if one.binding.queue != bindings.MAIN_QUEUE:
-                one.request_synchronization()
-        in_main = [one for one in due if one.binding.queue == bindings.MAIN_QUEUE]
-        grouped = itertools.groupby(in_main, key=lambda one: one.hook)
-        return [SynchronizationRun(hook, tuple(one)) for hook, one in grouped]
+        due = [followed for followed in self._followed.get(owner, ()) if _is_due(followed)]
+        for followed in due:
+            await _watch(followed, stopping, _is_listed_or_late)
+            if not followed.is_listed:
+                followed.go_late()
+        due = [followed for followed in due if _is_due(followed)]
+        for followed in due:
+            if followed.binding.queue != bindings.MAIN_QUEUE:
+                followed.request_synchronization()
+        in_main = [followed for followed in due if followed.binding.queue == bindings.MAIN_QUEUE]
+        grouped = itertools.groupby(in_main, key=lambda followed: followed.hook)
+        return [SynchronizationRun(hook, tuple(followed)) for hook, followed in grouped]
 
     async def run(self, due: SynchronizationRun, activation: str) -> None:
         """Make a Synchronization run now.
@@ -133,8 +133,8 @@ class HookBindings:
     def queue(self, due: SynchronizationRun, activation: str) -> tasks.Task:
         """Queue a Synchronization run in ``main``."""
         queued = [self._tasks.add(due.hook, trigger, activation) for trigger in due.run_for]
-        for one in due.followed:
-            one.is_queued = True
+        for followed in due.followed:
+            followed.is_queued = True
         return queued[-1]
 
     async def wait(self, owner: str, stopping: asyncio.Event, *, patient: bool = False) -> None:
@@ -142,10 +142,10 @@ class HookBindings:
 
         Raises :class:`BindingError` when one has failed, unless ``patient``: it is tried again in its queue.
         """
-        for one in self._followed.get(owner, ()):
-            await _watch(one, stopping, _is_synchronized if patient else _has_been_tried)
-            if one.error and _is_due(one) and not stopping.is_set():
-                raise BindingError(one)
+        for followed in self._followed.get(owner, ()):
+            await _watch(followed, stopping, _is_synchronized if patient else _has_been_tried)
+            if followed.error and _is_due(followed) and not stopping.is_set():
+                raise BindingError(followed)
 
     def tick(self, owner: str) -> None:
         """Switch the schedules of the owner's hooks on."""
@@ -159,8 +159,8 @@ class HookBindings:
 
     def begin_again(self, owner: str) -> None:
         """Forget all Synchronization runs: the next start makes them anew."""
-        for one in self._followed.get(owner, ()):
-            one.begin_again()
+        for followed in self._followed.get(owner, ()):
+            followed.begin_again()
 
     def mute(self, owner: str) -> None:
         """Stop to run the owner's hooks for events and ticks; snapshots are kept up to date.
@@ -169,15 +169,15 @@ class HookBindings:
         """
         self._ticking.discard(owner)
         self._ticks.remove(owner)
-        for one in self._followed.get(owner, ()):
-            one.mute()
+        for followed in self._followed.get(owner, ()):
+            followed.mute()
         self._tasks.drop(owner)
 
     def end(self, owner: str) -> None:
         """End the owner's watches, schedules and waiting runs, and queues that nobody else uses."""
         self.mute(owner)
-        for one in self._followed.get(owner, ()):
-            one.close()
+        for followed in self._followed.get(owner, ()):
+            followed.close()
         self._followed.pop(owner, None)
         for hook in self._hooks.pop(owner, ()):
             self._tasks.forget(hook)
@@ -190,29 +190,29 @@ class HookBindings:
         """Return the owner's bindings whose objects cannot be followed just now, and why."""
         return [
             {
-                "hook": one.hook.name,
-                "binding": one.binding.name,
-                "kind": one.binding.kind,
-                "reason": one.reason,
+                "hook": followed.hook.name,
+                "binding": followed.binding.name,
+                "kind": followed.binding.kind,
+                "reason": followed.reason,
             }
-            for one in self._followed.get(owner, ())
-            if one.reason is not None
+            for followed in self._followed.get(owner, ())
+            if followed.reason is not None
         ]
 
     def _begin(self, owner: str, hooks: tuple[state.Hook, ...]) -> None:
         if self._hooks.get(owner, hooks) != hooks:
             self.end(owner)
         if owner in self._hooks:
-            for one in self._followed.get(owner, ()):
-                if one.phase is kubernetes_binding.BindingPhase.MUTED:
-                    one.begin_again()
+            for followed in self._followed.get(owner, ()):
+                if followed.phase is kubernetes_binding.BindingPhase.MUTED:
+                    followed.begin_again()
             return
         self._hooks[owner] = hooks
         for hook in hooks:
             self._tasks.attach(hook)
         self._followed[owner] = [self._bind(hook, each) for hook in hooks for each in hook.config.kubernetes]
-        for one in self._followed[owner]:
-            one.start(self._watches, self._jq)
+        for followed in self._followed[owner]:
+            followed.start(self._watches, self._jq)
 
     def _bind(
         self, hook: state.Hook, binding: bindings.KubernetesBinding
@@ -230,41 +230,41 @@ def hook_bindings(
     tell: events.Listener,
 ) -> HookBindings:
     """Make the bindings of all hooks, which ``executor`` runs in ``queues``."""
-    made = hook_tasks.HookTasks(queues, executor, triggers.FollowedObjects(), inbox, clock)
-    return HookBindings(made, watches, jq, schedules.Schedules(clock), tell)
+    runs = hook_tasks.HookTasks(queues, executor, triggers.FollowedObjects(), inbox, clock)
+    return HookBindings(runs, watches, jq, schedules.Schedules(clock), tell)
 
 
-def _is_due(one: kubernetes_binding.FollowedBinding) -> bool:
+def _is_due(followed: kubernetes_binding.FollowedBinding) -> bool:
     """Say whether a start waits for its Synchronization run, or for its objects alone."""
-    return one.is_awaited and one.phase in (
+    return followed.is_awaited and followed.phase in (
         kubernetes_binding.BindingPhase.WAITING,
         kubernetes_binding.BindingPhase.SYNCHRONIZING,
     )
 
 
-def _is_listed_or_late(one: kubernetes_binding.FollowedBinding) -> bool:
-    return one.is_listed or one.reason is not None or not _is_due(one)
+def _is_listed_or_late(followed: kubernetes_binding.FollowedBinding) -> bool:
+    return followed.is_listed or followed.reason is not None or not _is_due(followed)
 
 
-def _is_synchronized(one: kubernetes_binding.FollowedBinding) -> bool:
-    return not _is_due(one)
+def _is_synchronized(followed: kubernetes_binding.FollowedBinding) -> bool:
+    return not _is_due(followed)
 
 
-def _has_been_tried(one: kubernetes_binding.FollowedBinding) -> bool:
-    return not _is_due(one) or bool(one.error)
+def _has_been_tried(followed: kubernetes_binding.FollowedBinding) -> bool:
+    return not _is_due(followed) or bool(followed.error)
 
 
 async def _watch(
-    one: kubernetes_binding.FollowedBinding,
+    followed: kubernetes_binding.FollowedBinding,
     stopping: asyncio.Event,
     seen: Callable[[kubernetes_binding.FollowedBinding], bool],
 ) -> None:
     """Wait until ``seen``, looking whenever there is news, or until ``stopping`` is set."""
     stopped = asyncio.ensure_future(stopping.wait())
     try:
-        while not seen(one) and not stopping.is_set():
-            one.news.clear()
-            news = asyncio.ensure_future(one.news.wait())
+        while not seen(followed) and not stopping.is_set():
+            followed.news.clear()
+            news = asyncio.ensure_future(followed.news.wait())
             await asyncio.wait({stopped, news}, return_when=asyncio.FIRST_COMPLETED)
             news.cancel()
     finally:

@@ -73,12 +73,12 @@ class HookRates:
         settings = hook.config.settings
         if not settings.execution_min_interval:
             return None
-        known = self._by_hook.get(_key(hook))
-        if known is None or known[0] != settings:
+        entry = self._by_hook.get(_key(hook))
+        if entry is None or entry[0] != settings:
             size = settings.execution_burst or 1
             bucket = _TokenBucket(settings.execution_min_interval, size, size, self._clock.monotonic())
-            known = self._by_hook[_key(hook)] = settings, bucket
-        return known[1]
+            entry = self._by_hook[_key(hook)] = settings, bucket
+        return entry[1]
 
 
 def _key(hook: state.Hook) -> tuple[str, str]:
@@ -110,8 +110,8 @@ class HookTasks:
         if waiting and self._may_join(waiting[-1], trigger, queue.pending):
             waiting[-1].join(trigger)
             return waiting[-1]
-        if isinstance(trigger, triggers.Tick) and (known := _waiting_with(waiting, trigger)):
-            return known
+        if isinstance(trigger, triggers.Tick) and (same_tick := _waiting_with(waiting, trigger)):
+            return same_tick
         task = HookTask(self, hook, trigger, activation)
         queue.add(task)
         return task
@@ -160,17 +160,17 @@ class HookTasks:
         self._rates.ran(hook)
         labels = events.HookLabels(hook.name, run_for[0].binding.name, queue, activation, hook.module)
         starting = [trigger.followed for trigger in run_for if isinstance(trigger, triggers.Synchronization)]
-        for one in starting:
-            one.synchronization_begins()
+        for followed in starting:
+            followed.synchronization_begins()
         contexts = triggers.RunContexts(hook, run_for, self.objects)
         try:
             effects = await self._executor.run(hook, contexts, labels, allow_failure=allow_failure)
         except BaseException as error:
-            for one in starting:
-                _end(one, error, is_fine=allow_failure and isinstance(error, errors.AddonOperatorError))
+            for followed in starting:
+                _end(followed, error, is_fine=allow_failure and isinstance(error, errors.AddonOperatorError))
             raise
-        for one in starting:
-            one.synchronization_ended()
+        for followed in starting:
+            followed.synchronization_ended()
         return effects
 
     def _may_join(self, task: "HookTask", trigger: triggers.Trigger, pending: Sequence[tasks.Task]) -> bool:
@@ -220,11 +220,11 @@ def _reacts(run_for: Sequence[triggers.Trigger]) -> bool:
     )
 
 
-def _end(one: triggers.SynchronizedBinding, error: BaseException, *, is_fine: bool) -> None:
+def _end(followed: triggers.SynchronizedBinding, error: BaseException, *, is_fine: bool) -> None:
     if is_fine:
-        one.synchronization_ended()
+        followed.synchronization_ended()
     else:
-        one.synchronization_failed(str(error))
+        followed.synchronization_failed(str(error))
 
 
 def _queues_of(hook: state.Hook) -> list[str]:

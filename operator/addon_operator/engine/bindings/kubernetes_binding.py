@@ -188,8 +188,8 @@ class FollowedBinding(object_changes.Listener, triggers.SynchronizedBinding):
 
     def _go_live(self) -> None:
         self.phase = BindingPhase.LIVE
-        kept, self._kept = self._kept, []
-        for event in kept:
+        postponed, self._kept = self._kept, []
+        for event in postponed:
             self._tasks.add(self.hook, event)
         if period := self.binding.resynchronization_period:
             self._ticks.remove(self)

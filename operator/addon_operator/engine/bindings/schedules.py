@@ -45,10 +45,10 @@ class Timetable:
 
     def take_due(self, now: dt.datetime) -> list[Callable[[], object]]:
         """Take what is due by ``now``; moments that were missed are made up for by one."""
-        found = sorted((entry for entry in self._entries if entry.at <= now), key=lambda entry: entry.at)
-        for entry in found:
+        due = sorted((entry for entry in self._entries if entry.at <= now), key=lambda entry: entry.at)
+        for entry in due:
             entry.at = _following(entry, now)
-        return [entry.due for entry in found]
+        return [entry.due for entry in due]
 
     def restart(self, now: dt.datetime) -> None:
         """Begin all rhythms anew at ``now``: what was due before is not made up for."""

@@ -85,8 +85,8 @@ class FollowedObjects:
 
     def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         """Return the objects of a binding now; none as long as it does not follow them."""
-        found = self._by_hook.get((hook.module or "", hook.name), {}).get(binding)
-        return () if found is None else found.lazy_snapshot()
+        subscription = self._by_hook.get((hook.module or "", hook.name), {}).get(binding)
+        return () if subscription is None else subscription.lazy_snapshot()
 
     def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
         """Return the snapshots of all kubernetes bindings of a hook."""
@@ -104,11 +104,11 @@ class RunContexts:
         self._triggers = tuple(run_for)
         self._make = _legacy
         if hook.config.version != hook_config.LEGACY_VERSION:
-            seen = _Seen(_Snapshots(hook, objects))
+            contexts = _TriggerContexts(_Snapshots(hook, objects))
             # Many triggers have few bindings, and an identity is looked up faster than an equal one.
             for trigger in {id(trigger.binding): trigger for trigger in self._triggers}.values():
-                seen.look_at(trigger)
-            self._make = seen.context
+                contexts.look_at(trigger)
+            self._make = contexts.context
 
     def __iter__(self) -> Iterator[binding_contexts.Context]:
         return iter(binding_contexts.collapse_groups(map(self._make, self._triggers)))
@@ -148,11 +148,11 @@ class _Snapshots:
         self._taken: dict[bindings.KubernetesBinding, binding_contexts.Entries] = {}
 
     def named(self, names: Iterable[str]) -> binding_contexts.Snapshots:
-        found: Mapping[str, list[binding_contexts.Entries]] = {name: [] for name in dict.fromkeys(names)}
+        by_name: Mapping[str, list[binding_contexts.Entries]] = {name: [] for name in dict.fromkeys(names)}
         for binding in self._hook.config.kubernetes:
-            if binding.name in found:
-                found[binding.name].append(self.of(binding))
-        return {name: _together(lists) for name, lists in found.items()}
+            if binding.name in by_name:
+                by_name[binding.name].append(self.of(binding))
+        return {name: _together(lists) for name, lists in by_name.items()}
 
     def of(self, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
         if binding not in self._taken:
@@ -160,11 +160,11 @@ class _Snapshots:
         return self._taken[binding]
 
 
-class _Seen:
+class _TriggerContexts:
     """What the contexts of each binding show of the cluster."""
 
-    def __init__(self, taken: _Snapshots) -> None:
-        self._taken = taken
+    def __init__(self, snapshots: _Snapshots) -> None:
+        self._taken = snapshots
         self._snapshots: dict[int, binding_contexts.Snapshots | None] = {}
         self._objects: dict[int, binding_contexts.Entries] = {}
 

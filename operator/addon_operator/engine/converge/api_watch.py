@@ -95,8 +95,8 @@ class ApiWatch(object_changes.Listener):
 
     def _differs(self, now: requirements.ClusterFacts) -> bool:
         seen = self._seen
-        known = self._apis - now.unclear
-        return any(api in seen.unclear or (api in seen.served) != (api in now.served) for api in known)
+        clear = self._apis - now.unclear
+        return any(api in seen.unclear or (api in seen.served) != (api in now.served) for api in clear)
 
     def _look_soon(self) -> None:
         self._looks = 0

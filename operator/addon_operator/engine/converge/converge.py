@@ -1,7 +1,18 @@
 """Converge, the original's "reload all modules": bring the cluster to what the sources say.
 
-A converge is one task of the event loop that puts tasks into the ``main`` queue and waits for them. A newer
-intent ends it: what has not begun is dropped, what runs stops at its next step, and it starts over.
+1. Run the ``beforeAll`` hooks, one after another.
+2. Discover the modules: verdicts of flags, requirements and ``enabled`` scripts, and a plan of what follows.
+3. Apply the definitions (CRDs) of all enabled modules: any of them may have objects of another's kinds.
+4. Delete the disabled modules that left something behind, in reverse run order.
+5. Run the enabled modules, stage by stage; a stage is the modules of one order, side by side.
+6. Purge the releases that no module directory explains.
+7. Run the ``afterAll`` hooks. If they changed global values, all begins again; after some rounds in a row
+   only with a growing delay, so that hooks that never agree do not upgrade releases without end.
+
+Each step puts tasks into the ``main`` queue and waits for them: the hooks and the discovery until they
+succeed, definitions, deletes and purges for their first try only, and module runs as
+``CONVERGE_ON_FAILURE`` says. A newer intent ends a converge at any of these waits: what has not begun is
+dropped, what runs stops at its next step, and the next converge starts at 1.
 """
 
 import asyncio
@@ -227,6 +238,7 @@ class Converger:
             self.request(self._postponed or activation)
 
     async def _converge(self, progress: _Progress) -> None:
+        """Take the steps that this module's docstring tells, in their order."""
         runner, activation = self._runner, progress.activation
         await self._each(progress, self.hooks.bound(hook_config.LifecycleBinding.BEFORE_ALL, activation))
         decided = await self._discover(progress)
@@ -234,6 +246,7 @@ class Converger:
         await self._together(progress, definitions, wait=_first_try)
         deletes = [module_run.ModuleDeleteTask(runner, name, activation) for name in decided.deletes]
         await self._together(progress, deletes, wait=_first_try)
+        # A module whose definitions the API server refuses fails by itself; the stage goes on without it.
         held = frozenset(task.owner for task in definitions if not task.done.done())
         for stage in decided.stages:
             await self._stage(progress, stage, held)
@@ -313,9 +326,9 @@ class Converger:
         queued = [self._queue.add(task.of_converge(progress.number)) for task in wanted]
         progress.queued += queued
         # In their order: what a task comes after was waited for before.
-        kept = [progress.is_held(task) or await wait(task) for task in queued]
+        successes = [progress.is_held(task) or await wait(task) for task in queued]
         self._give_way()
-        if not all(kept):
+        if not all(successes):
             raise _SupersededError
         return queued
 

@@ -38,9 +38,9 @@ def _no_module(releases: str) -> str:
 
 
 def _other_modules(modules: Sequence[model.Module], releases: str) -> str:
-    found = names.listed([module.name for module in modules], _SHOWN)
+    others = names.listed([module.name for module in modules], _SHOWN)
     return (
-        f"MODULES_DIR holds other modules ({found}) than those that have releases here ({releases}), and "
+        f"MODULES_DIR holds other modules ({others}) than those that have releases here ({releases}), and "
         "none of these is removed: see that it is the right directory, and the right namespace"
     )
 
@@ -155,13 +155,13 @@ class Discovery:
         # A script that nobody may execute stops the module itself.
         if not flag.enabled or script is None or not start_errors.is_executable(script):
             return model.Verdict(module.name, flag.enabled, flag.reason)
-        given = self._values.snapshot(module.name)
+        snapshot = self._values.snapshot(module.name)
         try:
             return await self._runner.enabled(
                 script,
                 module.name,
-                config_values=await asyncio.to_thread(given.config_values, module.name),
-                values=await asyncio.to_thread(given.values, module.name, list(enabled)),
+                config_values=await asyncio.to_thread(snapshot.config_values, module.name),
+                values=await asyncio.to_thread(snapshot.values, module.name, list(enabled)),
             )
         except errors.ModuleError:
             raise

@@ -129,8 +129,8 @@ class Drift(watched_resources.ResourceListener):
 
     def recent(self, module: names.ModuleName) -> dict[str, int]:
         """Return the module's resources that were brought back lately, and how often in a row."""
-        known = self._backoffs.get(module)
-        return {} if known is None else known.recent(self._clock.monotonic())
+        backoffs = self._backoffs.get(module)
+        return {} if backoffs is None else backoffs.recent(self._clock.monotonic())
 
     async def work(self) -> None:
         """Bring back what is absent, until cancelled."""
@@ -258,8 +258,8 @@ class Drift(watched_resources.ResourceListener):
         candidates = list(self._candidates(module))
         asked = candidates[:_CONFIRMED]
         answers = await asyncio.gather(*(self._is_confirmed(module, each) for each in asked))
-        found = [each for each, is_absent in zip(asked, answers, strict=True) if is_absent]
-        return found + candidates[_CONFIRMED:] if len(found) == _CONFIRMED else found
+        confirmed = [each for each, is_absent in zip(asked, answers, strict=True) if is_absent]
+        return confirmed + candidates[_CONFIRMED:] if len(confirmed) == _CONFIRMED else confirmed
 
     async def _absent_of(
         self, unknown: Sequence[watched_resources.Watched]

@@ -55,15 +55,15 @@ class DriftBackoffs:
 
     def wait(self, resource: str, now: float) -> float:
         """Return the seconds to wait from ``now`` on; 0 when the resource may be brought back at once."""
-        known = self._known.get(resource)
-        return 0.0 if known is None else known.wait(now)
+        backoff = self._known.get(resource)
+        return 0.0 if backoff is None else backoff.wait(now)
 
     def recent(self, now: float) -> dict[str, int]:
         """Return what was brought back lately, and how often in a row."""
-        return {name: known.count for name, known in self._known.items() if not known.is_calm(now)}
+        return {name: backoff.count for name, backoff in self._known.items() if not backoff.is_calm(now)}
 
     def restored(self, resources: Iterable[str], now: float) -> None:
         """Note that these were brought back."""
-        self._known = {name: known for name, known in self._known.items() if not known.is_calm(now)}
+        self._known = {name: backoff for name, backoff in self._known.items() if not backoff.is_calm(now)}
         for resource in resources:
             self._known.setdefault(resource, DriftBackoff()).restored(now)

@@ -93,8 +93,8 @@ class FollowedReleases:
         # After a start not everything is followed yet.
         await self.follow_new()
         try:
-            found = await self._read(module)
-            gone = await self._resources.of_gone_kinds(found)
+            resources = await self._read(module)
+            gone = await self._resources.of_gone_kinds(resources)
         except errors.AddonOperatorError as error:
             text = f"what the removal of release {module} has to leave out is not known: {error}"
             self._tell(events.Warned(text))
@@ -102,7 +102,7 @@ class FollowedReleases:
         if gone:
             kinds = ", ".join(sorted({f"{each.kind} ({each.api_version})" for each in gone}))
             self._tell(events.Noted(f"removed without objects of kinds that are gone: {kinds}", module))
-        return (*self._resources.of_others(module, found), *gone)
+        return (*self._resources.of_others(module, resources), *gone)
 
     def look_again(self) -> None:
         """Look at once for kinds that were not there: some have come."""

@@ -106,7 +106,7 @@ class Restorer:
     ) -> Restored:
         wanted = {(each.resource.api_version, each.resource.kind, *each.key): each for each in absent}
         place = self._manager.places.of(module)
-        found = await asyncio.to_thread(_find, deployed.manifest, wanted, place.namespace)
+        in_manifest = await asyncio.to_thread(_find, deployed.manifest, wanted, place.namespace)
         turns = asyncio.Semaphore(AT_ONCE)
         done: list[watched_resources.Watched] = []
         failed: dict[watched_resources.Watched, api_errors.KubernetesError] = {}
@@ -123,7 +123,7 @@ class Restorer:
             else:
                 done.append(watched)
 
-        for wave in _waves(found):
+        for wave in _waves(in_manifest):
             await asyncio.gather(*(create(watched, body) for watched, body in wave))
         return self._outcome(done, failed)
 
@@ -170,30 +170,32 @@ def _may_pass(error: api_errors.KubernetesError) -> bool:
     return error.status in _PASSING or error.status >= 500 or _TERMINATING in error.message
 
 
-_Found: TypeAlias = tuple[watched_resources.Watched, manifests.Object]
+_ManifestObject: TypeAlias = tuple[watched_resources.Watched, manifests.Object]
 
 
 def _find(
     manifest: str,
     wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched],
     namespace: str,
-) -> list[_Found]:
+) -> list[_ManifestObject]:
     """Return what is wanted of a manifest; ``namespace`` is that of objects that name none."""
 
-    def watched_of(found: manifests.ManifestResource) -> watched_resources.Watched | None:
-        place = wanted.get((found.api_version, found.kind, found.namespace or namespace, found.name))
-        return place or wanted.get((found.api_version, found.kind, "", found.name))
+    def watched_of(resource: manifests.ManifestResource) -> watched_resources.Watched | None:
+        place = wanted.get(
+            (resource.api_version, resource.kind, resource.namespace or namespace, resource.name)
+        )
+        return place or wanted.get((resource.api_version, resource.kind, "", resource.name))
 
-    found = manifests.find_objects(manifest, lambda each: watched_of(each) is not None)
-    placed = [(watched_of(each), body) for each, body in found]
+    objects = manifests.find_objects(manifest, lambda each: watched_of(each) is not None)
+    placed = [(watched_of(each), body) for each, body in objects]
     return [(watched, body) for watched, body in placed if watched is not None]
 
 
-def _waves(found: Sequence[_Found]) -> Iterator[list[_Found]]:
+def _waves(in_manifest: Sequence[_ManifestObject]) -> Iterator[list[_ManifestObject]]:
     """Yield what may be created at the same time, in the order of the manifest, which is Helm's."""
-    rank_of = {watched: _rank(watched.resource) for watched, _ in found}
+    rank_of = {watched: _rank(watched.resource) for watched, _ in in_manifest}
     for rank in sorted(set(rank_of.values())):
-        yield [each for each in found if rank_of[each[0]] == rank]
+        yield [each for each in in_manifest if rank_of[each[0]] == rank]
 
 
 def _rank(resource: api_resources.Resource) -> int:

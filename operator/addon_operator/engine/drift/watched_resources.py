@@ -52,7 +52,7 @@ class Watched:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Followed:
+class _ModuleResources:
     watched: tuple[Watched, ...] = ()
     unwatched: Mapping[manifests.ManifestResource, str] = dataclasses.field(default_factory=dict)
     """With the reason."""
@@ -89,7 +89,7 @@ class WatchedResources(kind_watch.KindWatchListener):
         self._tell = tell
         self._places = where
         self._listeners: list[ResourceListener] = []
-        self._followed: dict[names.ModuleName, _Followed] = {}
+        self._followed: dict[names.ModuleName, _ModuleResources] = {}
         self._open: dict[kind_watch.KindScope, kind_watch.KindWatch] = {}
         self._may_follow: dict[api_resources.Resource, bool] = {}
         self._reported: set[tuple[str, str]] = set()
@@ -117,7 +117,7 @@ class WatchedResources(kind_watch.KindWatchListener):
 
     def missing_of(self, module: names.ModuleName) -> Iterator[Watched]:
         """Yield the module's resources that are known not to be there."""
-        for watched in self._followed.get(module, _Followed()).watched:
+        for watched in self._followed.get(module, _ModuleResources()).watched:
             watch = self._open.get(self._scope(watched))
             if watch is not None and watch.is_missing(watched.key):
                 yield watched
@@ -129,7 +129,7 @@ class WatchedResources(kind_watch.KindWatchListener):
             async with asyncio.timeout(patience):
                 for watch in pending:
                     await watch.has_answered.wait()
-        followed = self._followed.get(module, _Followed())
+        followed = self._followed.get(module, _ModuleResources())
         return tuple(each for each in followed.watched if not self._open[self._scope(each)].is_synced)
 
     def is_settled(self, module: names.ModuleName) -> bool:
@@ -137,7 +137,7 @@ class WatchedResources(kind_watch.KindWatchListener):
         return all(watch.is_synced for watch in self._watches_of(module))
 
     def _watches_of(self, module: names.ModuleName) -> set[kind_watch.KindWatch]:
-        followed = self._followed.get(module, _Followed())
+        followed = self._followed.get(module, _ModuleResources())
         return {self._open[self._scope(each)] for each in followed.watched}
 
     def has_definition(self, name: str) -> bool:
@@ -177,7 +177,7 @@ class WatchedResources(kind_watch.KindWatchListener):
 
     async def _resolve(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
-    ) -> tuple[_Followed, bool]:
+    ) -> tuple[_ModuleResources, bool]:
         watched: list[Watched] = []
         unwatched: dict[manifests.ManifestResource, str] = {}
         complete = True
@@ -196,7 +196,7 @@ class WatchedResources(kind_watch.KindWatchListener):
             watched.append(Watched(kind, kind_watch.ObjectKey(namespace, resource.name)))
         for resource, reason in unwatched.items():
             self._tell_not_watched((module,), resource.kind, reason)
-        return _Followed(tuple(dict.fromkeys(watched)), unwatched), complete
+        return _ModuleResources(tuple(dict.fromkeys(watched)), unwatched), complete
 
     def _tell_not_watched(self, modules: Sequence[names.ModuleName], kind: str, reason: str) -> None:
         fresh = [module for module in modules if (module, kind) not in self._reported]
@@ -209,18 +209,18 @@ class WatchedResources(kind_watch.KindWatchListener):
             if resource not in self._may_follow:
                 self._may_follow[resource] = await self.probe.may_follow_everywhere(resource)
 
-    def _replace(self, module: names.ModuleName, now: _Followed | None) -> None:
-        before = self._followed.pop(module, _Followed())
+    def _replace(self, module: names.ModuleName, now: _ModuleResources | None) -> None:
+        before = self._followed.pop(module, _ModuleResources())
         if now is not None:
             self._followed[module] = now
-        for scope, keys in self._by_scope((now or _Followed()).watched).items():
+        for scope, keys in self._by_scope((now or _ModuleResources()).watched).items():
             self._watch(scope).want(module, keys)
-        kept = set((now or _Followed()).watched)
-        gone = [watched for watched in before.watched if watched not in kept]
+        staying = set((now or _ModuleResources()).watched)
+        gone = [watched for watched in before.watched if watched not in staying]
         for scope, keys in self._by_scope(gone).items():
             self._open[scope].drop(module, keys)
         self._close_idle()
-        self._tell_shared(module, kept)
+        self._tell_shared(module, staying)
         if any(self.missing_of(module)):
             self.missing((module,))
 
@@ -264,21 +264,21 @@ class WatchedResources(kind_watch.KindWatchListener):
 
         So, of two modules that give up the same at once, the second one is the last to have it.
         """
-        found = self.of_others(module, resources)
-        given_up = {key for each in found for key in self._keys(module, each)}
+        shared = self.of_others(module, resources)
+        given_up = {key for each in shared for key in self._keys(module, each)}
         now = self._followed.get(module)
         if given_up and now is not None:
             watched = tuple(each for each in now.watched if each.deletion_key not in given_up)
             self._replace(module, dataclasses.replace(now, watched=watched))
-        return found
+        return shared
 
     def _keys(
-        self, module: names.ModuleName, found: manifests.ManifestResource
+        self, module: names.ModuleName, resource: manifests.ManifestResource
     ) -> set[own_deletions.DeletedObject]:
         """Return what watches may call it: whether its kind has namespaces is not asked here."""
-        group = found.api_version.rpartition("/")[0]
-        namespaces = (found.namespace or self._places.of(module).namespace, None)
-        return {own_deletions.DeletedObject(group, found.kind, each, found.name) for each in namespaces}
+        group = resource.api_version.rpartition("/")[0]
+        namespaces = (resource.namespace or self._places.of(module).namespace, None)
+        return {own_deletions.DeletedObject(group, resource.kind, each, resource.name) for each in namespaces}
 
     def namespace_of(self, module: names.ModuleName) -> str:
         """Return the namespace of the module's release."""
@@ -291,12 +291,12 @@ class WatchedResources(kind_watch.KindWatchListener):
 
     def shared_of(self, module: names.ModuleName) -> dict[str, list[names.ModuleName]]:
         """Return the module's resources that others have, too, as a person calls them, with these modules."""
-        found: dict[str, list[names.ModuleName]] = {}
+        others: dict[str, list[names.ModuleName]] = {}
         for pair, resources in sorted(self._shared.items()):
             if module in pair:
                 for resource in resources:
-                    found.setdefault(resource, []).extend(name for name in pair if name != module)
-        return dict(sorted(found.items()))
+                    others.setdefault(resource, []).extend(name for name in pair if name != module)
+        return dict(sorted(others.items()))
 
     def _tell_shared(self, module: names.ModuleName, watched: Iterable[Watched]) -> None:
         shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
@@ -312,10 +312,10 @@ class WatchedResources(kind_watch.KindWatchListener):
                 self._tell(events.ResourcesShared(pair, resources))
 
     def _by_scope(self, watched: Iterable[Watched]) -> dict[kind_watch.KindScope, list[kind_watch.ObjectKey]]:
-        found: dict[kind_watch.KindScope, list[kind_watch.ObjectKey]] = {}
+        keys: dict[kind_watch.KindScope, list[kind_watch.ObjectKey]] = {}
         for each in watched:
-            found.setdefault(self._scope(each), []).append(each.key)
-        return found
+            keys.setdefault(self._scope(each), []).append(each.key)
+        return keys
 
     def _scope(self, watched: Watched) -> kind_watch.KindScope:
         everywhere = not watched.resource.namespaced or self._may_follow.get(watched.resource, True)

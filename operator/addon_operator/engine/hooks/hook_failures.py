@@ -80,10 +80,10 @@ def _quoted(lines: list[str]) -> str:
 
 def _place(lines: list[str], frames: list[int], program: pathlib.Path) -> str:
     """Return where it went wrong: the last line of the hook's own files, if there is one."""
-    found = [match for number in frames if (match := _FRAME.match(lines[number])) is not None]
+    places = [match for number in frames if (match := _FRAME.match(lines[number])) is not None]
     directory = program.absolute().parent
-    own = [match for match in found if pathlib.Path(match["path"]).is_relative_to(directory)]
-    last = (own or found)[-1]
+    own = [match for match in places if pathlib.Path(match["path"]).is_relative_to(directory)]
+    last = (own or places)[-1]
     path = pathlib.Path(last["path"])
     shown = path.relative_to(directory) if own else path
     return f"{shown}, line {last['line']}"

@@ -1,4 +1,16 @@
-"""Runs of hooks: values in, outputs checked and applied, successes and failures reported."""
+"""Runs of hooks: values in, outputs checked and applied, successes and failures reported.
+
+1. Take the values of this moment, and write them and the binding contexts to files of the run.
+2. Start the hook's process and wait for its end; one that runs long is reported, not ended.
+3. Read and check all its outputs: objects, ConfigMap values, values, metrics. The first that is wrong ends
+   the run, and nothing of any of them is applied.
+4. Apply them: objects, then the ConfigMap, then values and metrics.
+5. Report success, and return what changed: whoever wanted the run decides what follows from that.
+
+A hook that fails (2) has only the operations on objects applied that are meant for that, such as status
+patches. Between the steps it is looked at whether the hook's module is still there: the process of a module
+that was removed meanwhile may still end, but its outputs come to nothing.
+"""
 
 import asyncio
 import contextlib
@@ -77,21 +89,21 @@ class HookExecutor:
     ) -> hook_runner.HookRunResult:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         enabled = self._states.enabled if hook.module is not None else None
-        given = self._values.snapshot(hook.module)
-        config_values = await asyncio.to_thread(given.config_values, hook.module)
+        snapshot = self._values.snapshot(hook.module)
+        config_values = await asyncio.to_thread(snapshot.config_values, hook.module)
         return await self.runner.run(
             hook,
             contexts,
             config_values,
-            await asyncio.to_thread(given.values, hook.module, enabled),
+            await asyncio.to_thread(snapshot.values, hook.module, enabled),
             fields | ({"module": hook.module} if hook.module else {}),
         )
 
     def _hint(self, hook: state.Hook, hint: str) -> None:
         """Tell once what a hook does in each of its runs."""
-        known = (hook.module, hook.name, hint)
-        if hint and known not in self._hinted:
-            self._hinted.add(known)
+        seen = (hook.module, hook.name, hint)
+        if hint and seen not in self._hinted:
+            self._hinted.add(seen)
             place = f"module {hook.module}: " if hook.module else ""
             self._tell(events.Warned(f"{place}hook {hook.name} {hint}"))
 

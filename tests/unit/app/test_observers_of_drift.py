@@ -14,7 +14,7 @@ from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model
 from addon_operator.status import module_status_writer
 from addon_operator.telemetry import metrics
-from tests.fakes import unused
+from tests.fakes import clocks, unused
 from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")
@@ -39,7 +39,7 @@ class Bench:
         self.writer = Writer()
         self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self._changed)
         self.tell_of = observers.all_of(
-            observers.module_states(self.states, fakes.Clock()),
+            observers.module_states(self.states, clocks.Clock()),
             observers.shown(self.meters, structlog.get_logger()),
             observers.ModuleObjects(
                 self.writer,

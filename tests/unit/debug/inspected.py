@@ -22,7 +22,7 @@ from addon_operator.modules import model
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
-from tests.fakes import timers, unused
+from tests.fakes import clocks, timers, unused
 from tests.unit.engine import bound_fakes, fakes
 
 WEB = names.ModuleName("web")
@@ -157,7 +157,7 @@ class World:
 
 def make() -> World:
     """An operator whose engine is not there yet; ``world.api.serve(world.engine)`` gives it one."""
-    clock = fakes.Clock()
+    clock = clocks.Clock()
     modules = [
         model.Module(WEB, 20, pathlib.Path("020-web")),
         model.Module(KUBE_DNS, 10, pathlib.Path("010-d")),
@@ -230,6 +230,6 @@ async def fail_a_task(world: World) -> None:
 
     world.queue.add(fakes.CallTask(tasks.TaskKind.MODULE_RUN, run, owner="web", fixed_delay=5.0))
     worker = asyncio.create_task(world.queue.work())
-    await fakes.settle()
+    await clocks.settle()
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)

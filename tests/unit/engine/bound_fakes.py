@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from typing_extensions import override
 
@@ -29,36 +29,41 @@ def entry(name: str, **more: object) -> bytes:
 
 
 @dataclasses.dataclass(eq=False)
-class Subscription:
+class Subscription(informers.Subscription):
     """What one binding sees."""
 
     cluster: "Cluster"
     kind: str
     listener: object_changes.Listener
     synced: bool = False
-    is_kind_known: bool = True
+    is_kind_known = True
     reason: str | None = None
 
+    @override
     def snapshot(self) -> list[bytes]:
         return [found for _, found in sorted(self.cluster.objects.get(self.kind, {}).items())]
 
+    @override
     def lazy_snapshot(self) -> Sequence[bytes]:
         return tuple(self.snapshot())
 
     @property
+    @override
     def size(self) -> int:
         return sum(map(len, self.snapshot()))
 
+    @override
     def keys(self) -> list[object_changes.ObjectKey]:
         return [
             object_changes.ObjectKey("n", name) for name in sorted(self.cluster.objects.get(self.kind, {}))
         ]
 
+    @override
     def close(self) -> None:
         self.cluster.subscriptions.remove(self)
 
 
-class Cluster:
+class Cluster(informers.Informers):
     """Follows by kind; a kind is listed at once unless it is in ``slow`` or in ``unknown``."""
 
     def __init__(self) -> None:
@@ -69,6 +74,7 @@ class Cluster:
         self.slow: set[str] = set()
         self.unknown: dict[str, str] = {}
 
+    @override
     def subscribe(
         self,
         selection: object_selections.ObjectSelection,
@@ -83,7 +89,7 @@ class Cluster:
             asyncio.get_running_loop().call_soon(listener.trouble, made.reason)
         elif selection.kind not in self.slow:
             asyncio.get_running_loop().call_soon(self._list, made)
-        return cast("informers.Subscription", made)
+        return made
 
     def appear(self, kind: str) -> None:
         """The kind can be listed now."""
@@ -141,7 +147,7 @@ Bound = tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedule
 
 
 def bound_with_tasks(
-    executor: "Hooks | hook_run.HookExecutor",
+    executor: hook_run.HookExecutor,
     cluster: Cluster,
     clock: clocks.Clock,
     tell: events.Listener = fakes.ignore,
@@ -152,18 +158,17 @@ def bound_with_tasks(
     ticks = schedules.Schedules(clock)
     tasks = hook_tasks.HookTasks(
         queues,
-        cast("hook_run.HookExecutor", executor),
+        executor,
         triggers.FollowedObjects(),
         inbox or fakes.Inbox(),
         clock,
     )
-    watches = cast("informers.Informers", cluster)
-    made = hook_bindings.HookBindings(tasks, watches, NoJq(), ticks, tell)
+    made = hook_bindings.HookBindings(tasks, cluster, NoJq(), ticks, tell)
     return queues, made, ticks, tasks
 
 
 def bound(
-    executor: "Hooks | hook_run.HookExecutor",
+    executor: hook_run.HookExecutor,
     cluster: Cluster,
     clock: clocks.Clock,
     tell: events.Listener = fakes.ignore,
@@ -193,7 +198,7 @@ def _brief(context: dict[str, Any]) -> str:
     return " ".join([*words, *(item["object"]["metadata"]["name"] for item in listed)]).strip()
 
 
-class Hooks:
+class Hooks(hook_run.HookExecutor):
     """Instead of processes: notes runs, which fail or wait when they are told to."""
 
     def __init__(self) -> None:
@@ -202,15 +207,16 @@ class Hooks:
         self.gates: dict[str, asyncio.Event] = {}
         self.effects = hook_outputs.HookEffects()
 
+    @override
     async def run(
         self,
         hook: state.Hook,
-        contexts_: Iterable[binding_contexts.Context],
+        contexts: Iterable[binding_contexts.Context],
         labels: events.HookLabels,
         *,
         allow_failure: bool = False,
     ) -> hook_outputs.HookEffects:
-        told = json.loads(b"".join(binding_contexts.document(contexts_)))
+        told = json.loads(b"".join(binding_contexts.document(contexts)))
         self.runs.append(Run(hook.name, told, labels, allow_failure))
         if hook.name in self.gates:
             await self.gates[hook.name].wait()

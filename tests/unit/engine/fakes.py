@@ -1,14 +1,12 @@
 """Fakes that the engine's tests share: a clock that is moved by hand, a list of what was reported."""
 
-import asyncio
 import pathlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from typing_extensions import override
 
 from addon_operator.engine import events, intents, tasks
-from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube.objects import own_deletions
@@ -42,39 +40,6 @@ class CallTask(tasks.Task):
 
 
 NOWHERE = pathlib.Path("/nowhere")
-
-
-async def settle() -> None:
-    """Let everything run that can run without time passing, in threads, too."""
-    for _ in range(50):
-        await asyncio.sleep(0)
-        for _ in range(1000):
-            if not _threads_work():
-                break
-            await asyncio.sleep(0)
-
-
-def _threads_work() -> bool:
-    executor: Any = vars(asyncio.get_running_loop()).get("_default_executor")
-    return executor is not None and executor._idle_semaphore._value < len(executor._threads)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
-
-    async def advance(self, seconds: float, *queues: task_queue.TaskQueue) -> None:
-        """Move the time, and make the queues look at it."""
-        self.now += seconds
-        for queue in queues:
-            queue.drop(lambda _task: False)
-        await settle()
 
 
 Of = TypeVar("Of")

@@ -14,6 +14,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import store
+from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.engine.converge import fake_steps
 
@@ -28,7 +29,7 @@ class Bench:
     """An engine with global hooks that are told their contexts instead of being run."""
 
     def __init__(self, *hooks: state.Hook) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.hooks = bound_fakes.Hooks()
         self.inbox = fakes.Inbox()
         self.cluster = bound_fakes.Cluster()
@@ -51,12 +52,10 @@ class Bench:
 
     async def start(self) -> None:
         self.working = asyncio.create_task(self.engine.work())
-        await fakes.settle()
+        await clocks.settle()
 
     async def pass_time(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.ticks.tick()
-        await self.clock.advance(0, *self.queues.all)
+        await self.clock.advance(seconds)
 
     @property
     def story(self) -> list[str]:
@@ -103,7 +102,7 @@ async def test_global_hooks_synchronize_between_start_up_and_the_first_converge(
     await bench.start()
     assert bench.story == ["onStartup", "a.sh: pods Synchronization", "b.sh: pods Synchronization"]
     bench.hooks.gates.pop("b.sh").set()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == CONVERGE
 
 
@@ -116,7 +115,7 @@ async def test_an_edit_lets_what_failed_be_tried_at_once(benches: list[Bench]) -
     assert bench.story == ["onStartup"]
     change = store.ConfigChange(True, frozenset(), frozenset(), frozenset())
     bench.inbox.put_nowait(intents.ConfigEdited(change))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == ["onStartup", *CONVERGE]
 
 
@@ -125,12 +124,12 @@ async def test_a_run_that_is_wanted_at_once_does_not_wait_for_the_next_try(bench
     assert bench.story == ["onStartup", *CONVERGE]
     bench.steps.broken.add("run web")
     bench.inbox.put_nowait(intents.RunWanted(WEB, "x"))
-    await fakes.settle()
+    await clocks.settle()
     bench.inbox.put_nowait(intents.RunWanted(WEB, "x"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == ["run web"]
     bench.inbox.put_nowait(intents.RunWanted(WEB, "x", at_once=True))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == ["run web"]
 
 
@@ -141,16 +140,16 @@ async def test_a_run_that_failed_for_a_late_chart_is_tried_when_its_pull_has_end
     assert bench.story == ["onStartup", *CONVERGE]
     bench.steps.broken.add("run web")
     bench.inbox.put_nowait(intents.RunWanted(WEB, "x"))
-    await fakes.settle()
+    await clocks.settle()
     for other in (OFF, SCRIPTED):
         bench.inbox.put_nowait(intents.ChartPulled(other))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == ["run web"]
     bench.steps.broken.clear()
     bench.inbox.put_nowait(intents.ChartPulled(WEB))
-    await fakes.settle()
+    await clocks.settle()
     bench.inbox.put_nowait(intents.ChartPulled(WEB))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == ["run web"]
 
 
@@ -184,7 +183,7 @@ async def test_a_kind_that_is_not_there_does_not_hold_up_the_first_converge(benc
     await bench.start()
     assert bench.story == ["onStartup", *CONVERGE]
     bench.cluster.appear("Shop")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == ["a.sh: pods Synchronization"]
 
 
@@ -200,7 +199,7 @@ async def test_schedules_tick_after_the_first_converge(benches: list[Bench]) -> 
     assert "a.sh: tick Schedule" not in bench.story
     bench.steps.gates.pop("run web").set()
     await bench.converger.first_done.wait()
-    await fakes.settle()
+    await clocks.settle()
     bench.story  # noqa: B018 - forgets the steps
     await bench.pass_time(60)
     assert bench.story == ["a.sh: tick Schedule"]
@@ -227,7 +226,7 @@ async def test_a_global_hook_that_changes_values_on_an_event_asks_for_a_converge
     bench.story  # noqa: B018 - forgets the start
     bench.hooks.effects = hook_outputs.HookEffects(values_changed=True)
     bench.cluster.put("Pod", "x")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == [*CONVERGE, "a.sh: pods Added x"]
 
 
@@ -243,7 +242,7 @@ async def test_a_module_hook_that_changes_values_makes_its_module_run(
     bench.story  # noqa: B018 - forgets the start
     changed = bound_fakes.hook("a.sh", {"schedule": EVERY_MINUTE}, module=owner)
     bench.inbox.put_nowait(intents.ValuesChanged(changed))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == follows
 
 
@@ -251,7 +250,7 @@ async def test_apis_that_came_or_went_make_a_converge(benches: list[Bench]) -> N
     bench = await started(benches)
     bench.story  # noqa: B018 - forgets the start
     bench.inbox.put_nowait(intents.ApisChanged())
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == CONVERGE
 
 
@@ -283,7 +282,7 @@ async def test_a_drain_ends_all_queues(benches: list[Bench]) -> None:
     bench.story  # noqa: B018 - forgets the start
     await bench.engine.drain(5)
     bench.cluster.put("Pod", "x")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.story == []
     assert [queue.name for queue in bench.engine.queues] == ["main", "slow"]
 
@@ -332,7 +331,7 @@ async def test_a_change_on_disk_does_not_wait_for_a_discovery_that_fails(benches
         return reactions.Reaction(converge=True)
 
     await asyncio.wait_for(bench.engine.reload(take), 10)
-    await fakes.settle()
+    await clocks.settle()
     assert (taken, bench.story) == ([], CONVERGE)
 
 
@@ -341,4 +340,4 @@ async def reload(bench: Bench, reaction: reactions.Reaction) -> None:
         return reaction
 
     await bench.engine.reload(take)
-    await fakes.settle()
+    await clocks.settle()

@@ -12,6 +12,7 @@ from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
+from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 WEB = names.ModuleName("web")
@@ -25,7 +26,7 @@ def states() -> state.ModuleStates:
 
 class Bench:
     def __init__(self) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.states = states()
         self.queues = queue_set.QueueSet(fakes.ignore, clock=self.clock)
         self.main = self.queues.main
@@ -101,7 +102,7 @@ async def test_bindings_that_wait_stand_with_their_module() -> None:
         "web": [{"hook": "a.sh", "binding": "pods", "kind": "Pod", "reason": "it may not"}],
         "": [{"hook": "all.sh", "binding": "shops", "kind": "Shop", "reason": "no such kind"}],
     }
-    clock = fakes.Clock()
+    clock = clocks.Clock()
     queues = queue_set.QueueSet(fakes.ignore, clock=clock)
     views = introspection.Introspection(states(), queues, bound_fakes.WaitingBindings(waiting), (), clock)
     assert [row["waitingBindings"] for row in await views.modules()] == [[], waiting["web"]]
@@ -111,7 +112,7 @@ async def test_bindings_that_wait_stand_with_their_module() -> None:
 async def test_a_running_task_is_the_head_and_the_others_wait_behind_it(bench: Bench) -> None:
     bench.main.add(bench.task(owner="web", activation="OperatorStartup"))
     bench.main.add(bench.task(owner="dns"))
-    await fakes.settle()
+    await clocks.settle()
     bench.clock.now += 2.5
     head, behind = await bench.rows()
     assert (head["index"], head["module"], head["state"], head["age"]) == (1, "web", "running", 2.5)
@@ -121,7 +122,7 @@ async def test_a_running_task_is_the_head_and_the_others_wait_behind_it(bench: B
 
 async def test_a_failed_task_shows_its_tries_its_error_and_when_it_is_tried_again(bench: Bench) -> None:
     bench.main.add(bench.task(fails=True, owner="web", fixed_delay=5.0))
-    await fakes.settle()
+    await clocks.settle()
     bench.clock.now += 1.0
     (head,) = await bench.rows()
     assert (head["state"], head["tries"], head["nextTryIn"]) == ("backoff", 1, 4.0)
@@ -131,7 +132,7 @@ async def test_a_failed_task_shows_its_tries_its_error_and_when_it_is_tried_agai
 
 async def test_a_queue_shows_age_and_tries_of_its_head(bench: Bench) -> None:
     bench.main.add(bench.task(fails=True, owner="web", fixed_delay=5.0))
-    await fakes.settle()
+    await clocks.settle()
     bench.clock.now += 3.0
     row = await bench.views.main_queue()
     assert (row["headAge"], row["headTries"], row["status"], row["tasksCount"]) == (3.0, 1, "backoff", 1)

@@ -3,7 +3,9 @@
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
+
+from typing_extensions import override
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import restoring, watched_resources
@@ -36,7 +38,7 @@ def wanted(
 
 
 @dataclasses.dataclass
-class Subscription:
+class Subscription(informers.Subscription):
     """One open watch, driven by hand."""
 
     selection: object_selections.ObjectSelection
@@ -44,21 +46,25 @@ class Subscription:
     cluster: "Cluster"
     is_open: bool = True
     synced: bool = False
-    is_kind_known: bool = True
-    reason: str | None = None
+    is_kind_known = True
+    reason = None
 
+    @override
     def keys(self) -> list[object_changes.ObjectKey]:
         scope = self.selection.namespaces
         found = self.cluster.objects.get(self.selection.kind, set())
         return sorted(key for key in found if scope is None or key.namespace in scope)
 
+    @override
     def snapshot(self) -> list[bytes]:
         return [b"{}" for _ in self.keys()]
 
+    @override
     def lazy_snapshot(self) -> Sequence[bytes]:
         return self.snapshot()
 
     @property
+    @override
     def size(self) -> int:
         return sum(map(len, self.snapshot()))
 
@@ -66,12 +72,13 @@ class Subscription:
         self.synced = True
         self.listener.synced()
 
+    @override
     def close(self) -> None:
         self.is_open = False
 
 
-class Cluster:
-    """Implements what :mod:`watched_resources` and :mod:`healing` need of a cluster."""
+class Cluster(informers.Informers):
+    """Objects by their kinds, and everybody who watches them or asks for them."""
 
     def __init__(self) -> None:
         self.places = places.ReleasePlaces("addons")
@@ -97,7 +104,11 @@ class Cluster:
         self.looks = 0
         self.at_once = self.most_at_once = 0
         """Writes that are under way."""
+        self.gate = asyncio.Event()
+        """Each write waits for it."""
+        self.gate.set()
 
+    @override
     def subscribe(
         self,
         selection: object_selections.ObjectSelection,
@@ -106,21 +117,7 @@ class Cluster:
     ) -> informers.Subscription:
         assert isinstance(projection, projections.Presence)
         self.subscriptions.append(Subscription(selection, listener, self))
-        return cast("informers.Subscription", self.subscriptions[-1])
-
-    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
-        found = (each for each in self.kinds if (each.kind, each.api_version) == (kind, api_version))
-        if (resource := next(found, None)) is None:
-            raise discovery.NoSuchKind(kind, api_version)
-        return resource
-
-    async def look(self) -> discovery.Discovered:
-        self.looks += 1
-        served = sorted({each.api_version for each in self.kinds})
-        return discovery.Discovered("v1.31.2", tuple(map(api_resources.GroupVersion, served)), ())
-
-    async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
-        return self.may_list
+        return self.subscriptions[-1]
 
     def tell(self, event: events.Event) -> None:
         match event:
@@ -129,36 +126,12 @@ class Cluster:
             case events.ResourcesShared():
                 self.shares.append((tuple(event.modules), tuple(event.resources)))
 
-    async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
-        self.probed.append(name)
-        if self.error is not None:
-            raise self.error
-        key = object_changes.ObjectKey(namespace, name)
-        there = name in self.behind or key in self.objects.get(resource.kind, set())
-        return there if self.may_get else None
-
-    async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
-        if self.record_error is not None:
-            raise self.record_error
-        self.records_read += 1
-        return self.record
-
-    async def create(
-        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str]
-    ) -> Mapping[str, Any]:
-        assert query == {"fieldManager": "helm"}
-        return await self._write(f"create {path}", body)
-
-    async def apply(
-        self, path: str, body: Mapping[str, Any], *, field_manager: str, force: bool
-    ) -> Mapping[str, Any]:
-        assert (field_manager, force) == ("helm", True)
-        return await self._write(f"apply {path}", body)
-
-    async def _write(self, way: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def write(self, way: str, body: Mapping[str, Any]) -> client.Object:
+        """Take in what a client writes."""
         self.at_once += 1
         self.most_at_once = max(self.at_once, self.most_at_once)
         await asyncio.sleep(0)
+        await self.gate.wait()
         self.at_once -= 1
         if self.write_error is not None:
             raise self.write_error
@@ -169,7 +142,7 @@ class Cluster:
             self.behind.add(body["metadata"]["name"])
         else:
             self.put(body["metadata"]["name"], resource=resource, namespace=namespace)
-        return body
+        return dict(body)
 
     @property
     def open(self) -> list[Subscription]:
@@ -208,11 +181,95 @@ class Cluster:
                 each.listener.changed(changes)
 
 
+class Catalog(discovery.Catalog):
+    """Knows the kinds that the cluster serves."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @override
+    async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
+        served = (
+            each for each in self._cluster.kinds if (each.kind, each.api_version) == (kind, api_version)
+        )
+        if (resource := next(served, None)) is None:
+            raise discovery.NoSuchKind(kind, api_version)
+        return resource
+
+    @override
+    async def look(self) -> discovery.Discovered:
+        self._cluster.looks += 1
+        versions = sorted({each.api_version for each in self._cluster.kinds})
+        return discovery.Discovered("v1.31.2", tuple(map(api_resources.GroupVersion, versions)), ())
+
+
+class Probe(presence.ObjectProbe):
+    """Asks the cluster for single objects."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @override
+    async def may_follow_everywhere(self, resource: api_resources.Resource) -> bool:
+        return self._cluster.may_list
+
+    @override
+    async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
+        cluster = self._cluster
+        cluster.probed.append(name)
+        if cluster.error is not None:
+            raise cluster.error
+        key = object_changes.ObjectKey(namespace, name)
+        is_there = name in cluster.behind or key in cluster.objects.get(resource.kind, set())
+        return is_there if cluster.may_get else None
+
+
+class Records(releases.ReleaseManager):
+    """Reads what the deployed revisions consist of."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.places = cluster.places
+
+    @override
+    async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
+        if self._cluster.record_error is not None:
+            raise self._cluster.record_error
+        self._cluster.records_read += 1
+        return self._cluster.record
+
+
+class Client(client.KubeClient):
+    """Writes objects as Helm does."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @override
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> client.Object:
+        assert query == {"fieldManager": "helm"}
+        return await self._cluster.write(f"create {path}", body)
+
+    @override
+    async def apply(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        field_manager: str = client.FIELD_MANAGER,
+        force: bool = False,
+    ) -> client.Object:
+        assert (field_manager, force) == ("helm", True)
+        return await self._cluster.write(f"apply {path}", body)
+
+
 def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
     return watched_resources.WatchedResources(
-        cast("informers.Informers", cluster),
-        cast("discovery.Catalog", cluster),
-        cast("presence.ObjectProbe", cluster),
+        cluster,
+        Catalog(cluster),
+        Probe(cluster),
         cluster.tell,
         places.ReleasePlaces("addons"),
     )
@@ -220,7 +277,7 @@ def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
 
 def restorer_of(cluster: Cluster, is_brought: Callable[[str], bool] = lambda _: False) -> restoring.Restorer:
     return restoring.Restorer(
-        cast("releases.ReleaseManager", cluster),
-        cast("client.KubeClient", cluster),
+        Records(cluster),
+        Client(cluster),
         is_brought=is_brought,
     )

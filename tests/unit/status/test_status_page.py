@@ -15,6 +15,7 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.status import health, status_page
+from tests.fakes import clocks
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
 
@@ -161,7 +162,7 @@ async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch:
     modules = [model.Module(names.ModuleName(f"m-{n}"), n, pathlib.Path("x")) for n in range(10)]
     states = state.ModuleStates(modules, fakes.ignore)
     states.enabled = tuple(module.name for module in modules)
-    clock = fakes.Clock()
+    clock = clocks.Clock()
     queues = queue_set.QueueSet(fakes.ignore, clock=clock)
     found = health.OperatorStatus()
     found.show(introspection.Introspection(states, queues, bound_fakes.WaitingBindings(), (), clock))

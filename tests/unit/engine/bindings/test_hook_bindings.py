@@ -11,6 +11,7 @@ from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
+from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 WEB = ModuleName("web")
@@ -20,7 +21,7 @@ class Bench:
     """One module's hooks; what they are told stands in ``hooks.told``."""
 
     def __init__(self) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.cluster = bound_fakes.Cluster()
         self.heard = fakes.Heard()
         self.hooks = bound_fakes.Hooks()
@@ -50,20 +51,20 @@ class Bench:
         return {event.binding.name: event.objects for event in self.heard.of(events.SnapshotChanged)}
 
     async def told(self) -> list[str]:
-        await fakes.settle()
+        await clocks.settle()
         return self.hooks.told
 
     async def pass_time(self, seconds: float) -> None:
-        self.clock.now += seconds
+        await self.clock.advance(seconds)
         self.ticks.tick()
-        await self.clock.advance(0, *self.queues.all)
+        await clocks.settle()
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
     made = Bench()
     working = asyncio.create_task(made.queues.work())
-    await fakes.settle()
+    await clocks.settle()
     yield made
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
@@ -83,7 +84,7 @@ async def test_a_hook_gets_all_objects_and_then_each_change(bench: Bench) -> Non
     await bench.start(hook("a.sh", pods()))
     assert await bench.told() == ["a.sh: pods Synchronization a b"]
     bench.cluster.put("Pod", "c")
-    await fakes.settle()
+    await clocks.settle()
     bench.cluster.put("Pod", "a")
     bench.cluster.remove("Pod", "b")
     assert await bench.told() == ["a.sh: pods Added c", "a.sh: pods Modified a, pods Deleted b"]
@@ -107,7 +108,7 @@ async def test_a_run_in_main_is_part_of_the_module_s_run(bench: Bench) -> None:
 async def test_what_changes_before_the_synchronization_run_is_in_its_snapshot_alone(bench: Bench) -> None:
     bench.cluster.slow.add("Node")
     starting = asyncio.create_task(bench.start(hook("a.sh", pods(), pods("nodes", "Node"))))
-    await fakes.settle()
+    await clocks.settle()
     bench.cluster.put("Pod", "a")
     assert await bench.told() == []
     bench.cluster.appear("Node")
@@ -118,7 +119,7 @@ async def test_what_changes_before_the_synchronization_run_is_in_its_snapshot_al
 async def test_what_changes_during_the_synchronization_run_becomes_events_after_it(bench: Bench) -> None:
     bench.hooks.gates["a.sh"] = asyncio.Event()
     starting = asyncio.create_task(bench.start(hook("a.sh", pods())))
-    await fakes.settle()
+    await clocks.settle()
     bench.cluster.put("Pod", "a")
     bench.cluster.put("Pod", "a")
     bench.cluster.remove("Pod", "a")
@@ -135,7 +136,7 @@ async def test_what_changes_during_a_synchronization_run_that_fails_is_in_the_ne
     bench.hooks.fail["a.sh"] = 1
     one = hook("a.sh", pods())
     starting = asyncio.create_task(bench.start(one))
-    await fakes.settle()
+    await clocks.settle()
     bench.cluster.put("Pod", "a")
     bench.hooks.gates.pop("a.sh").set()
     with pytest.raises(errors.AddonOperatorError, match=r"hook a\.sh failed"):
@@ -174,7 +175,7 @@ async def test_without_a_synchronization_run_the_snapshot_is_there_when_the_star
     bench.cluster.slow.add("Pod")
     bench.cluster.put("Pod", "a")
     starting = asyncio.create_task(bench.start(one))
-    await fakes.settle()
+    await clocks.settle()
     assert not starting.done()
     bench.cluster.appear("Pod")
     await starting
@@ -187,7 +188,7 @@ async def test_without_a_synchronization_run_the_snapshot_is_there_when_the_star
 async def test_a_synchronization_in_a_named_queue_is_waited_for(bench: Bench) -> None:
     bench.hooks.gates["a.sh"] = asyncio.Event()
     starting = asyncio.create_task(bench.start(hook("a.sh", pods(queue="slow"))))
-    await fakes.settle()
+    await clocks.settle()
     assert [run.labels.queue for run in bench.hooks.runs] == ["slow"]
     assert not starting.done()
     bench.hooks.gates.pop("a.sh").set()
@@ -240,7 +241,7 @@ async def test_a_start_that_is_patient_waits_until_the_queue_has_succeeded(bench
     bench.hooks.fail["a.sh"] = 2
     await bench.bindings.start(WEB, [one], bench.stopping)
     waiting = asyncio.create_task(bench.bindings.wait(WEB, bench.stopping, patient=True))
-    await fakes.settle()
+    await clocks.settle()
     for _ in range(2):
         assert not waiting.done()
         await bench.pass_time(40)
@@ -298,7 +299,7 @@ async def test_trouble_after_the_first_list_does_not_hold_up_a_start(bench: Benc
 async def test_a_start_that_is_stopped_ends_at_once(bench: Bench) -> None:
     bench.cluster.slow.add("Pod")
     starting = asyncio.create_task(bench.start(hook("a.sh", pods())))
-    await fakes.settle()
+    await clocks.settle()
     bench.stopping.set()
     await asyncio.wait_for(starting, 5)
     assert await bench.told() == []
@@ -307,7 +308,7 @@ async def test_a_start_that_is_stopped_ends_at_once(bench: Bench) -> None:
 async def test_a_start_ends_when_its_module_is_ended_meanwhile(bench: Bench) -> None:
     bench.cluster.slow.add("Pod")
     starting = asyncio.create_task(bench.start(hook("a.sh", pods())))
-    await fakes.settle()
+    await clocks.settle()
     bench.bindings.end(WEB)
     await asyncio.wait_for(starting, 5)
     assert await bench.told() == []
@@ -320,7 +321,7 @@ async def test_a_start_that_was_stopped_is_taken_up_again(bench: Bench) -> None:
     await bench.start(one)
     bench.stopping.clear()
     bench.cluster.appear("Pod")
-    await fakes.settle()
+    await clocks.settle()
     await bench.start(one)
     assert await bench.told() == ["a.sh: pods Synchronization"]
 
@@ -428,7 +429,7 @@ async def test_periods_that_pass_while_a_hook_runs_make_one_synchronization(benc
     bench.hooks.runs.clear()
     bench.hooks.gates["a.sh"] = asyncio.Event()
     bench.cluster.put("Pod", "a")
-    await fakes.settle()
+    await clocks.settle()
     for _ in range(3):
         await bench.pass_time(60)
     bench.hooks.gates.pop("a.sh").set()
@@ -488,8 +489,8 @@ async def test_a_legacy_hook_gets_events_and_no_synchronization(bench: Bench) ->
     one = bound_fakes.legacy_hook({"onKubernetesEvent": [{"kind": "Pod"}]})
     bench.cluster.put("Pod", "a")
     await bench.start(one, owner=tasks.GLOBAL_OWNER)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.runs == []
     bench.cluster.put("Pod", "b")
-    await fakes.settle()
+    await clocks.settle()
     assert [context["resourceName"] for run in bench.hooks.runs for context in run.contexts] == ["b"]

@@ -4,18 +4,18 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import AsyncIterator, Sequence
-from typing import cast
 
 import pytest
 from typing_extensions import override
 
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import hook_tasks, triggers
-from addon_operator.engine.hooks import hook_outputs, hook_run
+from addon_operator.engine.hooks import hook_outputs
 from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel.names import ModuleName
+from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 ADDED = bindings.WatchEvent.ADDED
@@ -37,14 +37,13 @@ class Objects(triggers.FollowedObjects):
 
 class Bench:
     def __init__(self) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.log = fakes.Heard()
         self.queues = queue_set.QueueSet(self.log.append, clock=self.clock)
         self.hooks = bound_fakes.Hooks()
         self.objects = Objects()
-        executor = cast("hook_run.HookExecutor", self.hooks)
         self.inbox = fakes.Inbox()
-        self.tasks = hook_tasks.HookTasks(self.queues, executor, self.objects, self.inbox, self.clock)
+        self.tasks = hook_tasks.HookTasks(self.queues, self.hooks, self.objects, self.inbox, self.clock)
 
     @property
     def changed(self) -> list[str]:
@@ -57,17 +56,17 @@ class Bench:
 
     async def release(self, hook: state.Hook) -> None:
         self.hooks.gates.pop(hook.name).set()
-        await fakes.settle()
+        await clocks.settle()
 
     async def wait(self, seconds: float) -> None:
-        await self.clock.advance(seconds, *self.queues.all)
+        await self.clock.advance(seconds)
 
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
     made = Bench()
     working = asyncio.create_task(made.queues.work())
-    await fakes.settle()
+    await clocks.settle()
     yield made
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
@@ -118,7 +117,7 @@ async def test_events_that_wait_together_share_one_run(bench: Bench) -> None:
     one = hook()
     bench.hold(one)
     bench.tasks.add(one, event(one, "first"))
-    await fakes.settle()
+    await clocks.settle()
     for name in "abc":
         bench.tasks.add(one, event(one, name))
     await bench.release(one)
@@ -129,7 +128,7 @@ async def test_what_comes_while_a_hook_runs_waits_for_the_next_run(bench: Bench)
     one = hook()
     bench.hold(one)
     running = bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.tasks.add(one, event(one, "b")) is not running
     await bench.release(one)
     assert bench.hooks.told == ["a.sh: pods Added a", "a.sh: pods Added b"]
@@ -140,7 +139,7 @@ async def test_only_neighbours_are_merged_so_that_hooks_keep_their_order(bench: 
     bench.hold(first)
     for one, name in [(first, "0"), (first, "1"), (second, "2"), (first, "3"), (first, "4")]:
         bench.tasks.add(one, event(one, name))
-        await fakes.settle()
+        await clocks.settle()
     await bench.release(first)
     assert bench.hooks.told == [
         "a.sh: pods Added 0",
@@ -154,7 +153,7 @@ async def test_in_a_crowded_queue_events_join_a_run_further_ahead_in_their_own_o
     hooks = [hook("a.sh"), hook("b.sh")]
     bench.hold(hooks[0])
     bench.tasks.add(hooks[0], event(hooks[0], "first"))
-    await fakes.settle()
+    await clocks.settle()
     added = [[bench.tasks.add(one, event(one, f"{number:03}")) for one in hooks] for number in range(500)]
     assert len(bench.queues.main.pending) <= hook_tasks.CROWDED + 1
     await bench.release(hooks[0])
@@ -173,7 +172,7 @@ async def test_thousands_of_events_are_one_run_and_take_little_memory_until_then
     one = hook()
     bench.hold(one)
     bench.tasks.add(one, event(one, "first"))
-    await fakes.settle()
+    await clocks.settle()
     gc.collect()
     tracemalloc.start()
     text = "x" * 20_000
@@ -193,7 +192,7 @@ async def test_a_failed_run_keeps_its_events_takes_what_came_and_sees_new_snapsh
     bench.hooks.fail["a.sh"] = 1
     bench.objects.held["pods"] = [bound_fakes.entry("a")]
     bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.add(one, event(one, "b"))
     bench.objects.held["pods"].append(bound_fakes.entry("b"))
     await bench.wait(30)
@@ -207,7 +206,7 @@ async def test_all_contexts_of_a_run_see_the_same_snapshot_taken_once(bench: Ben
     )
     bench.hold(one)
     bench.tasks.add(one, event(one, "0"))
-    await fakes.settle()
+    await clocks.settle()
     for cause in (event(one, "a"), event(one, "b", binding=1)):
         bench.tasks.add(one, cause)
     bench.objects.asked = 0
@@ -229,7 +228,7 @@ async def test_contexts_of_one_group_collapse_into_the_last_with_the_snapshots(b
     )
     bench.hold(one)
     bench.tasks.add(one, event(one, "0", binding=2))
-    await fakes.settle()
+    await clocks.settle()
     bench.objects.held["pods"] = [bound_fakes.entry("a")]
     bench.tasks.add(one, event(one, "a"))
     bench.tasks.add(one, event(one, "b", binding=1))
@@ -252,7 +251,7 @@ async def test_a_group_between_other_contexts_keeps_its_positions(bench: Bench) 
     one = hook("a.sh", pods(group="all"), pods("other"))
     bench.hold(one)
     bench.tasks.add(one, event(one, "0", binding=1))
-    await fakes.settle()
+    await clocks.settle()
     for name, binding in [("a", 0), ("b", 0), ("c", 1), ("d", 0)]:
         bench.tasks.add(one, event(one, name, binding=binding))
     await bench.release(one)
@@ -263,7 +262,7 @@ async def test_a_tick_is_not_queued_twice_while_it_waits(bench: Bench) -> None:
     one = ticking("often", "rarely")
     bench.hold(one)
     bench.tasks.add(one, tick(one))
-    await fakes.settle()
+    await clocks.settle()
     for binding in (0, 0, 1, 0):
         bench.tasks.add(one, tick(one, binding))
     await bench.release(one)
@@ -274,7 +273,7 @@ async def test_a_tick_that_waits_behind_another_hook_is_not_queued_again(bench: 
     one, other = ticking("often"), hook("b.sh")
     bench.hold(other)
     bench.tasks.add(other, event(other, "0"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.add(one, tick(one))
     bench.tasks.add(other, event(other, "1"))
     bench.tasks.add(one, tick(one))
@@ -286,7 +285,7 @@ async def test_a_tick_during_the_run_of_the_one_before_makes_one_more_run(bench:
     one = ticking("often")
     bench.hold(one)
     bench.tasks.add(one, tick(one))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.add(one, tick(one))
     await bench.release(one)
     assert bench.hooks.told == ["t.sh: often Schedule"] * 2
@@ -296,7 +295,7 @@ async def test_bindings_of_one_hook_run_in_their_own_queues(bench: Bench) -> Non
     one = hook("a.sh", pods(), pods("slow", queue="slow"))
     bench.tasks.add(one, event(one, "a"))
     bench.tasks.add(one, event(one, "b", binding=1))
-    await fakes.settle()
+    await clocks.settle()
     assert sorted((run.labels.queue, str(run)) for run in bench.hooks.runs) == [
         ("main", "a.sh: pods Added a"),
         ("slow", "a.sh: slow Added b"),
@@ -306,13 +305,13 @@ async def test_bindings_of_one_hook_run_in_their_own_queues(bench: Bench) -> Non
 async def test_the_labels_of_a_run_say_which_binding_of_which_module_made_it(bench: Bench) -> None:
     one = bound_fakes.hook("a.sh", {"kubernetes": [pods(queue="q")]}, module="web")
     bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.runs[0].labels == events.HookLabels(
         "a.sh", "pods", "q", "Kubernetes", ModuleName("web")
     )
     at_times = ticking("often")
     bench.tasks.add(at_times, tick(at_times))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.runs[1].labels == events.HookLabels("t.sh", "often", "main", "Schedule")
 
 
@@ -325,7 +324,7 @@ async def test_a_run_may_fail_if_all_its_bindings_say_so(
     one = hook("a.sh", *(pods(f"p{index}", allowFailure=may) for index, may in enumerate(allowed)))
     bench.hold(one)
     bench.tasks.add(one, event(one, "0"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.add(one, event(one, "a"))
     bench.tasks.add(one, event(one, "b", binding=1))
     bench.hooks.runs.clear()
@@ -334,7 +333,7 @@ async def test_a_run_may_fail_if_all_its_bindings_say_so(
     bench.hooks.fail["a.sh"] = 1
     bench.tasks.add(one, event(one, "c"))
     task = bench.tasks.add(one, event(one, "d", binding=1))
-    await fakes.settle()
+    await clocks.settle()
     await bench.wait(30)
     assert len(bench.hooks.runs) == tries
     assert bench.hooks.runs[0].allow_failure is (tries == 1)
@@ -347,7 +346,7 @@ async def test_synchronizations_report_their_start_and_end(bench: Bench) -> None
     for each in bound:
         bench.tasks.add(one, triggers.Synchronization(each))
     bench.objects.held["pods"] = [bound_fakes.entry("a")]
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.told == ["a.sh: pods Synchronization a, nodes Synchronization"]
     assert [each.went for each in bound] == [["begins", "ended"]] * 2
 
@@ -357,7 +356,7 @@ async def test_a_failed_synchronization_begins_anew(bench: Bench) -> None:
     bound = Bound(one)
     bench.hooks.fail["a.sh"] = 1
     bench.tasks.add(one, triggers.Synchronization(bound))
-    await fakes.settle()
+    await clocks.settle()
     assert bound.went == ["begins", "hook a.sh failed"]
     await bench.wait(30)
     assert bound.went[2:] == ["begins", "ended"]
@@ -368,7 +367,7 @@ async def test_a_synchronization_that_may_fail_counts_as_ended(bench: Bench) -> 
     bound = Bound(one)
     bench.hooks.fail["a.sh"] = 1
     bench.tasks.add(one, triggers.Synchronization(bound))
-    await fakes.settle()
+    await clocks.settle()
     assert bound.went == ["begins", "ended"]
 
 
@@ -376,7 +375,7 @@ async def test_a_synchronization_is_not_merged_with_events(bench: Bench) -> None
     one = hook()
     bench.hold(one)
     bench.tasks.add(one, event(one, "0"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.add(one, triggers.Synchronization(Bound(one)))
     bench.tasks.add(one, event(one, "a"))
     bench.tasks.add(one, triggers.Synchronization(Bound(one)))
@@ -392,7 +391,7 @@ async def test_synchronizations_that_are_waited_for_are_merged_only_with_such(be
     one = hook("a.sh", pods(), pods("nodes"))
     bench.hold(one)
     bench.tasks.add(one, event(one, "0"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.add(one, triggers.Synchronization(Bound(one), is_awaited=True))
     bench.tasks.add(one, triggers.Synchronization(Bound(one, 1)))
     await bench.release(one)
@@ -404,7 +403,7 @@ async def test_values_changed_on_events_and_ticks_are_reacted_to(bench: Bench) -
     one, at_times = hook(), ticking("often")
     bench.tasks.add(one, event(one, "a"))
     bench.tasks.add(at_times, tick(at_times))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.changed == ["a.sh", "t.sh"]
 
 
@@ -412,14 +411,14 @@ async def test_flags_changed_on_events_are_reacted_to(bench: Bench) -> None:
     bench.hooks.effects = hook_outputs.HookEffects(flags_changed=True)
     one = hook()
     bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.changed == ["a.sh"]
 
 
 async def test_a_run_that_changes_nothing_is_not_reacted_to(bench: Bench) -> None:
     one = hook()
     bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.told
     assert bench.changed == []
 
@@ -431,7 +430,7 @@ async def test_values_changed_by_a_synchronization_are_reacted_to_only_if_nothin
     bench.hooks.effects = hook_outputs.HookEffects(values_changed=True)
     one = hook()
     bench.tasks.add(one, triggers.Synchronization(Bound(one), reacts=reacts))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.changed == (["a.sh"] if reacts else [])
 
 
@@ -439,10 +438,10 @@ async def test_a_module_s_waiting_runs_are_dropped(bench: Bench) -> None:
     web, db = (bound_fakes.hook("a.sh", {"kubernetes": [pods()]}, module=name) for name in ("web", "db"))
     bench.hooks.fail["a.sh"] = 1
     task = bench.tasks.add(web, event(web, "a"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.drop("web")
     bench.tasks.add(db, event(db, "b"))
-    await fakes.settle()
+    await clocks.settle()
     assert task.done.done()
     assert bench.hooks.told == ["a.sh: pods Added a", "a.sh: pods Added b"]
 
@@ -456,7 +455,7 @@ async def test_a_limited_hook_waits_and_gets_all_that_came_meanwhile(bench: Benc
     one = limited()
     for name in "abc":
         bench.tasks.add(one, event(one, name))
-        await fakes.settle()
+        await clocks.settle()
     assert bench.hooks.told == ["a.sh: pods Added a"]
     await bench.wait(2.9)
     assert bench.hooks.told == []
@@ -469,17 +468,17 @@ async def test_a_burst_of_runs_is_allowed_and_refilled_one_by_one(bench: Bench) 
     one = limited(burst=2)
     for name in "abcd":
         bench.tasks.add(one, event(one, name))
-        await fakes.settle()
+        await clocks.settle()
     assert bench.hooks.told == ["a.sh: pods Added a", "a.sh: pods Added b"]
     await bench.wait(3)
     assert bench.hooks.told == ["a.sh: pods Added c, pods Added d"]
     bench.tasks.add(one, event(one, "e"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.told == []
     await bench.wait(9)
     for name in "fgh":
         bench.tasks.add(one, event(one, name))
-        await fakes.settle()
+        await clocks.settle()
     assert bench.hooks.told == ["a.sh: pods Added e", "a.sh: pods Added f"]
 
 
@@ -487,7 +486,7 @@ async def test_a_limited_hook_does_not_hold_up_others_in_its_queue(bench: Bench)
     one, other = limited(), hook("b.sh")
     for of, name in [(one, "a"), (one, "b"), (other, "c")]:
         bench.tasks.add(of, event(of, name))
-        await fakes.settle()
+        await clocks.settle()
     assert bench.hooks.told == ["a.sh: pods Added a", "b.sh: pods Added c"]
 
 
@@ -495,9 +494,9 @@ async def test_a_synchronization_does_not_wait_and_counts(bench: Bench) -> None:
     one = limited()
     for _ in range(2):
         bench.tasks.add(one, triggers.Synchronization(Bound(one)))
-        await fakes.settle()
+        await clocks.settle()
     bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.told == ["a.sh: pods Synchronization"] * 2
     await bench.wait(3)
     assert bench.hooks.told == ["a.sh: pods Added a"]
@@ -506,11 +505,11 @@ async def test_a_synchronization_does_not_wait_and_counts(bench: Bench) -> None:
 async def test_limits_are_forgotten_with_their_hook(bench: Bench) -> None:
     one = limited()
     bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.attach(one)
     bench.tasks.forget(one)
     bench.tasks.add(one, event(one, "b"))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.told == ["a.sh: pods Added a", "a.sh: pods Added b"]
 
 
@@ -519,9 +518,9 @@ async def test_a_hook_without_config_version_gets_contexts_in_the_old_form(bench
         {"onKubernetesEvent": [{"kind": "Pod", "event": ["add"]}], "schedule": [{"crontab": "* * * * *"}]}
     )
     bench.tasks.add(one, event(one, "a"))
-    await fakes.settle()
+    await clocks.settle()
     bench.tasks.add(one, tick(one))
-    await fakes.settle()
+    await clocks.settle()
     assert [run.contexts for run in bench.hooks.runs] == [
         [
             {
@@ -545,12 +544,10 @@ async def test_two_bindings_without_names_keep_their_own_objects(bench: Bench) -
         def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:
             return held[binding.kind]
 
-    tasks = hook_tasks.HookTasks(
-        bench.queues, cast("hook_run.HookExecutor", bench.hooks), ByKind(), bench.inbox, bench.clock
-    )
+    tasks = hook_tasks.HookTasks(bench.queues, bench.hooks, ByKind(), bench.inbox, bench.clock)
     for index in (0, 1):
         tasks.add(one, triggers.Synchronization(Bound(one, index)))
-    await fakes.settle()
+    await clocks.settle()
     assert bench.hooks.told == ["a.sh: kubernetes Synchronization p, kubernetes Synchronization x"]
     assert {name: list(found) for name, found in ByKind().snapshots(one).items()} == {
         "kubernetes": [*held["Pod"], *held["Node"]]

@@ -1,14 +1,15 @@
 """What is asked of the API server for a binding."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine.bindings import kubernetes_binding
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 
@@ -73,10 +74,11 @@ def test_no_more_is_kept_than_a_binding_needs(
     assert kubernetes_binding.projection_of(binding(**more), Jq()) == expected
 
 
-class Informers:
+class Informers(informers.Informers):
     def __init__(self) -> None:
         self.asked: list[tuple[object, object, object]] = []
 
+    @override
     def subscribe(
         self,
         selection: object_selections.ObjectSelection,
@@ -89,10 +91,12 @@ class Informers:
 
 def test_a_binding_is_followed_with_its_selection_and_its_projection() -> None:
     hook = bound_fakes.hook("a.sh", {"kubernetes": [{"kind": "Pod", "jqFilter": ".a"}]})
-    *_, ticks, tasks = bound_fakes.bound_with_tasks(bound_fakes.Hooks(), bound_fakes.Cluster(), fakes.Clock())
+    *_, ticks, tasks = bound_fakes.bound_with_tasks(
+        bound_fakes.Hooks(), bound_fakes.Cluster(), clocks.Clock()
+    )
     followed = kubernetes_binding.FollowedBinding(hook, hook.config.kubernetes[0], tasks, ticks, fakes.ignore)
     watches = Informers()
-    followed.start(cast("informers.Informers", watches), Jq())
+    followed.start(watches, Jq())
     assert watches.asked == [(selected(), projections.JqFiltered(".a", True, Jq()), followed)]
 
 

@@ -1,22 +1,20 @@
 """Ticks at the time of a clock that is moved by hand."""
 
 import asyncio
-import datetime as dt
 from collections.abc import AsyncIterator
-from typing import cast
 
 import pytest
 
 from addon_operator.engine.bindings import schedules
 from addon_operator.hook_contract.configuration import crontab
-from tests.unit.engine import fakes
+from tests.fakes import clocks
 
 TEN = crontab.every(10.0)
 
 
 class Bench:
     def __init__(self) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.schedules = schedules.Schedules(self.clock)
         self.called: list[str] = []
 
@@ -77,22 +75,10 @@ def test_a_clock_that_is_set_back_makes_nothing_tick_twice(bench: Bench) -> None
     assert bench.at(20) == ["a"]
 
 
-class Soon:
-    """Due a moment after it was asked for, and then not for long."""
-
-    every = None
-
-    def __init__(self) -> None:
-        self.steps = [0.01, 1000.0]
-
-    def next_after(self, moment: dt.datetime) -> dt.datetime:
-        return moment + dt.timedelta(seconds=self.steps.pop(0))
-
-
 @pytest.fixture
 async def working(bench: Bench) -> AsyncIterator[Bench]:
     task = asyncio.create_task(bench.schedules.work())
-    await fakes.settle()
+    await clocks.settle()
     yield bench
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -100,17 +86,16 @@ async def working(bench: Bench) -> AsyncIterator[Bench]:
 
 async def test_the_work_wakes_for_what_is_added_while_it_sleeps(working: Bench) -> None:
     working.schedules.open()
-    await fakes.settle()
-    ticked = asyncio.Event()
-    working.schedules.add("a", cast("crontab.Crontab", Soon()), ticked.set)
-    working.clock.now += 0.01
-    await asyncio.wait_for(ticked.wait(), 5)
+    await clocks.settle()
+    working.add("a")
+    await working.clock.advance(10)
+    assert working.called == ["a"]
 
 
 async def test_the_work_sleeps_while_nothing_is_due(working: Bench) -> None:
     working.schedules.open()
     working.add("a")
-    await fakes.settle()
+    await clocks.settle()
     assert working.called == []
 
 

@@ -1,7 +1,6 @@
 """Modules are discovered again when an API that one requires comes or goes."""
 
 import dataclasses
-from typing import cast
 
 import pytest
 from typing_extensions import override
@@ -12,16 +11,18 @@ from addon_operator.kernel import errors
 from addon_operator.kube.discovery import discovery, presence
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import requirements
+from tests.fakes import unused
 from tests.unit.engine import fakes
 
 API, NAME = "example.com/v1", "v1.example.com"
 
 
-@dataclasses.dataclass
-class Subscription:
+@dataclasses.dataclass(eq=False)
+class Subscription(informers.Subscription):
     selection: object_selections.ObjectSelection
     is_open: bool = True
 
+    @override
     def close(self) -> None:
         self.is_open = False
 
@@ -31,7 +32,11 @@ class Watch(api_watch.ApiWatch):
 
     def __init__(self, watches: informers.Informers, inbox: intents.Inbox, heard: fakes.Heard) -> None:
         super().__init__(
-            cast("discovery.Catalog", None), cast("presence.ObjectProbe", None), watches, inbox, heard.append
+            unused.unused(discovery.Catalog),
+            unused.unused(presence.ObjectProbe),
+            watches,
+            inbox,
+            heard.append,
         )
         self.now = requirements.ClusterFacts()
         self.asked = 0
@@ -62,21 +67,30 @@ class Inbox(fakes.Inbox):
         self._bench.watch.require(API)
 
 
-class Bench:
+class Watches(informers.Informers):
+    """Takes down what is watched."""
+
     def __init__(self) -> None:
         self.subscriptions: list[Subscription] = []
-        self.heard = fakes.Heard()
-        self.inbox = Inbox(self)
-        self.watch = Watch(cast("informers.Informers", self), self.inbox, self.heard)
 
+    @override
     def subscribe(
         self,
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
         listener: object_changes.Listener,
-    ) -> Subscription:
-        self.subscriptions.append(Subscription(selection))
-        return self.subscriptions[-1]
+    ) -> informers.Subscription:
+        subscription = Subscription(selection)
+        self.subscriptions.append(subscription)
+        return subscription
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.watches = Watches()
+        self.heard = fakes.Heard()
+        self.inbox = Inbox(self)
+        self.watch = Watch(self.watches, self.inbox, self.heard)
 
     @property
     def discoveries(self) -> int:
@@ -97,10 +111,10 @@ def bench() -> Bench:
 
 async def test_nothing_is_watched_until_a_module_requires_an_api(bench: Bench) -> None:
     bench.watch.require()
-    assert (await bench.watch.look(), bench.subscriptions, bench.watch.asked) == (None, [], 0)
+    assert (await bench.watch.look(), bench.watches.subscriptions, bench.watch.asked) == (None, [], 0)
     bench.watch.require(API)
     bench.watch.require(API)
-    (watched,) = bench.subscriptions
+    (watched,) = bench.watches.subscriptions
     assert str(watched.selection) == "APIService of apiregistration.k8s.io/v1"
     bench.watch.require()
     assert not watched.is_open

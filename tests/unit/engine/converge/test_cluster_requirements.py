@@ -1,7 +1,6 @@
 """What is asked of the cluster for modules that require something of it."""
 
 import pathlib
-from typing import cast
 
 import pytest
 from typing_extensions import override
@@ -20,7 +19,7 @@ spec: {group: soon.example.com, versions: [{name: v1}]}
 """
 
 
-class Cluster:
+class Cluster(discovery.Catalog):
     """Serves some APIs; others are only registered."""
 
     def __init__(self) -> None:
@@ -29,19 +28,29 @@ class Cluster:
         self.stale: set[str] = set()
         self.registered: set[str] = set()
 
+    @override
     async def look(self) -> discovery.Discovered:
         self.asked.append("all")
         groups = tuple(map(api_resources.GroupVersion, sorted(self.served | self.stale)))
         return discovery.Discovered("v1.31.2", groups, tuple(self.stale))
 
+    @override
     async def version(self) -> str:
         self.asked.append("version")
         return "v1.31.2"
 
+
+class Probe(presence.ObjectProbe):
+    """Asks whether an API is registered."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    @override
     async def exists(self, resource: api_resources.Resource, namespace: str, name: str) -> bool | None:
         assert resource.path() == "/apis/apiregistration.k8s.io/v1/apiservices"
-        self.asked.append(name)
-        return name in self.registered
+        self._cluster.asked.append(name)
+        return name in self._cluster.registered
 
 
 def module(*apis: str, kubernetes: str = "", problem: str = "") -> model.Module:
@@ -64,8 +73,8 @@ def made(
     cluster: Cluster, watch: api_watch.ApiWatch | None = None
 ) -> cluster_requirements.ClusterRequirements:
     return cluster_requirements.ClusterRequirements(
-        cast("discovery.Catalog", cluster),
-        cast("presence.ObjectProbe", cluster),
+        cluster,
+        Probe(cluster),
         crd_sources.CrdSources((), lambda _: {}),
         watch,
     )

@@ -9,6 +9,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.converge import converge
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel.names import ModuleName
+from tests.fakes import clocks
 from tests.unit.engine import fakes
 from tests.unit.engine.converge.fake_steps import FakeSteps, make_plan
 
@@ -47,7 +48,7 @@ class Timers:
 
 class Bench:
     def __init__(self, on_failure: converge.OnFailure = converge.OnFailure.WAIT) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.queue = task_queue.TaskQueue("main", tell=fakes.ignore, clock=self.clock, parallelism=4)
         self.steps = FakeSteps()
         self.told = Told()
@@ -119,13 +120,13 @@ async def test_failing_definitions_hold_their_own_module_only(
     bench.steps.with_crds = ("db",)
     bench.steps.broken = {"crds db"}
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["beforeAll", "discover", "crds db", "delete old", "run web", "afterAll"]
     waits = on_failure is converge.OnFailure.WAIT
     assert bench.converger.is_stalled is waits
     assert bench.converger.first_done.is_set() is not waits
     bench.steps.broken.clear()
-    await bench.clock.advance(10, bench.queue)
+    await bench.clock.advance(10)
     assert bench.ran[6:] == ["crds db", "run db"]
 
 
@@ -134,7 +135,7 @@ async def test_modules_of_one_number_run_side_by_side(working: Start) -> None:
     bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
     bench.steps.gates["run a"] = asyncio.Event()
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-2:] == ["run a", "run b"]
     bench.steps.gates["run a"].set()
     await bench.converger.first_done.wait()
@@ -146,12 +147,12 @@ async def test_a_failing_module_holds_up_higher_numbers_and_nothing_of_its_own_n
     bench.steps.plan = make_plan((10, ["a", "b"]), (20, ["c"]))
     bench.steps.broken.add("run a")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert "run b" in bench.ran
     assert "run c" not in bench.ran
     assert bench.converger.state is state.ConvergeState.RUNNING
     bench.steps.broken.clear()
-    await bench.clock.advance(30, bench.queue)
+    await bench.clock.advance(30)
     assert bench.converger.first_done.is_set()
     assert bench.ran[-3:] == ["run a", "run c", "afterAll"]
 
@@ -163,11 +164,11 @@ async def test_a_module_with_a_hook_that_cannot_be_asked_holds_up_nothing_but_it
     bench.steps.plan = make_plan((10, ["a"]), (20, ["c"]), purges=["gone"])
     bench.steps.misconfigured.add("run a")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-4:] == ["run a", "run c", "purge gone", "afterAll"]
     assert not bench.converger.first_done.is_set()
     bench.steps.misconfigured.clear()
-    await bench.clock.advance(30, bench.queue)
+    await bench.clock.advance(30)
     assert bench.ran[-1] == "run a"
     assert bench.converger.first_done.is_set()
 
@@ -177,7 +178,7 @@ async def test_a_newer_intent_gives_up_a_module_that_the_converge_still_waits_fo
     bench.steps.plan = make_plan((10, ["a"]))
     bench.steps.misconfigured.add("run a")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     bench.steps.plan = make_plan(deletes=["a"])
     bench.converger.request("ConfigMapChanged")
     await bench.converger.first_done.wait()
@@ -197,7 +198,7 @@ async def test_deletes_come_in_the_order_of_the_plan_one_after_another(working: 
     bench.steps.plan = make_plan(deletes=["c", "b", "a"])
     bench.steps.gates["delete c"] = asyncio.Event()
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-1] == "delete c"
     bench.steps.gates["delete c"].set()
     await bench.converger.first_done.wait()
@@ -212,7 +213,7 @@ async def test_a_failing_module_lets_higher_numbers_go_when_the_policy_says_so(w
     await bench.converger.first_done.wait()
     assert bench.ran[-2:] == ["run c", "afterAll"]
     bench.steps.broken.clear()
-    await bench.clock.advance(30, bench.queue)
+    await bench.clock.advance(30)
     assert bench.ran[-1] == "run a", "and it is tried again"
 
 
@@ -229,11 +230,11 @@ async def test_a_failing_discovery_is_tried_again_after_five_seconds(working: St
     bench = working()
     bench.steps.broken.add("discover")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     bench.steps.broken.clear()
-    await bench.clock.advance(4.9, bench.queue)
+    await bench.clock.advance(4.9)
     assert bench.ran.count("discover") == 1
-    await bench.clock.advance(0.2, bench.queue)
+    await bench.clock.advance(0.2)
     assert bench.ran.count("discover") == 2
     assert bench.converger.first_done.is_set()
 
@@ -243,7 +244,7 @@ async def test_a_newer_intent_drops_what_has_not_begun_and_starts_over(working: 
     bench.steps.plan = make_plan((10, ["a"]), (20, ["b"]))
     bench.steps.gates["run a"] = asyncio.Event()
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     bench.converger.request("ConfigMapChanged")
     bench.steps.gates.pop("run a").set()
     await bench.converger.first_done.wait()
@@ -265,10 +266,10 @@ async def test_a_converge_of_which_something_was_dropped_begins_again(working: S
     bench.steps.plan = make_plan((10, ["a"]), (20, ["c"]))
     bench.steps.broken.add("run a")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     bench.steps.plan = make_plan((20, ["c"]))
     bench.queue.drop(lambda task: task.owner == "a")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.told.ended == [("onStartup", True), ("onStartup", False)]
     assert bench.ran[-2:] == ["run c", "afterAll"]
     assert bench.converger.first_done.is_set()
@@ -281,10 +282,10 @@ async def test_a_converge_that_the_end_of_the_operator_breaks_off_does_not_begin
     bench.steps.plan = make_plan((10, ["a"]))
     bench.steps.gates["run a"] = asyncio.Event()
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     bench.queue.close()
     bench.steps.gates["run a"].set()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.told.ended == [("onStartup", True)]
     assert bench.ran.count("beforeAll") == 1
 
@@ -296,11 +297,11 @@ async def test_a_failing_module_that_the_newer_intent_no_longer_wants_is_not_tri
     bench.steps.plan = make_plan((10, ["a"]))
     bench.steps.broken.add("run a")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     bench.steps.plan = make_plan(deletes=["a"])
     bench.converger.request("ConfigMapChanged")
     await bench.converger.first_done.wait()
-    await bench.clock.advance(100, bench.queue)
+    await bench.clock.advance(100)
     assert bench.ran.count("run a") == 1
     assert bench.ran[-2:] == ["delete a", "afterAll"]
 
@@ -332,11 +333,11 @@ async def test_after_all_hooks_that_never_agree_let_converges_follow_with_a_grow
     bench.steps.after_all_changes = list(range(100, 200))
     bench.converger.request("onStartup")
     await bench.converger.first_done.wait()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran.count("afterAll") == converge.AT_ONCE + 1
     assert bench.converger.state is state.ConvergeState.IDLE
     bench.timers.fire()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran.count("afterAll") == converge.AT_ONCE + 2
     (first, second) = bench.told.unsettled
     assert [(each.rounds, each.hooks) for each in (first, second)] == [(6, ["afterAll"]), (7, ["afterAll"])]
@@ -350,10 +351,10 @@ async def test_another_reason_to_converge_does_not_wait_for_hooks_that_never_agr
     await bench.converger.first_done.wait()
     bench.steps.after_all_changes = []
     bench.converger.request("ConfigMapChanged")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.told.ended[-1] == ("ConfigMapChanged", False)
     bench.timers.fire()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.told.ended[-1] == ("ConfigMapChanged", False), "the delayed one is given up"
 
 
@@ -363,11 +364,11 @@ async def gives_way(bench: Bench) -> None:
     bench.converger.request("onStartup")
     for _ in range(converge.GIVE_WAY):
         gate = bench.steps.gates["run a"] = asyncio.Event()
-        await fakes.settle()
+        await clocks.settle()
         bench.converger.request_by_hook("GlobalValuesChanged")
         bench.steps.gates["run a"] = asyncio.Event()
         gate.set()
-    await fakes.settle()
+    await clocks.settle()
 
 
 async def test_hooks_that_change_values_all_the_time_let_a_converge_end_now_and_then(working: Start) -> None:
@@ -376,7 +377,7 @@ async def test_hooks_that_change_values_all_the_time_let_a_converge_end_now_and_
     assert "run b" not in bench.ran
     bench.converger.request_by_hook("GlobalValuesChanged")
     bench.steps.gates.pop("run a").set()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran.count("run b") == 2, "one of the converge that went on, one of the one that was put off"
     changed = "GlobalValuesChanged"
     gave_way = [("onStartup", True), *[(changed, True)] * (converge.GIVE_WAY - 1)]
@@ -388,7 +389,7 @@ async def test_an_edit_is_never_put_off(working: Start) -> None:
     await gives_way(bench)
     bench.converger.request("ConfigMapChanged")
     bench.steps.gates.pop("run a").set()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.told.ended[-2:] == [("GlobalValuesChanged", True), ("ConfigMapChanged", False)]
 
 
@@ -400,11 +401,11 @@ async def test_what_hooks_changed_is_not_put_off_until_a_failing_module_succeeds
     bench.timers.fire()
     assert not stalled(bench)
     bench.steps.gates.pop("run a").set()
-    await fakes.settle()
+    await clocks.settle()
     assert stalled(bench)
     bench.steps.plan = make_plan((20, ["b"]), deletes=["a"])
     bench.timers.fire()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-2:] == ["run b", "afterAll"]
 
 
@@ -413,7 +414,7 @@ async def test_a_module_whose_run_is_still_to_come_needs_no_other(working: Start
     bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]))
     bench.steps.gates["run db"] = asyncio.Event()
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert (bench.converger.will_run(DB), bench.converger.will_run(WEB)) == (False, True)
 
 
@@ -424,12 +425,12 @@ async def test_the_state_and_the_number_of_remaining_tasks_are_reported(working:
     for name in ("run a", "run b"):
         bench.steps.gates[name] = asyncio.Event()
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert (bench.converger.state, bench.converger.remaining) == (state.ConvergeState.RUNNING, 3)
     for gate in bench.steps.gates.values():
         gate.set()
     await bench.converger.first_done.wait()
-    await fakes.settle()
+    await clocks.settle()
     assert (bench.converger.state, bench.converger.remaining) == (state.ConvergeState.IDLE, 0)
 
 
@@ -440,13 +441,13 @@ async def test_a_converge_is_stalled_when_only_retries_of_modules_are_left(worki
     bench.steps.gates["run web"] = asyncio.Event()
     assert not stalled(bench)
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert not stalled(bench), "another module still runs"
     bench.steps.gates.pop("run web").set()
-    await fakes.settle()
+    await clocks.settle()
     assert stalled(bench)
     bench.steps.broken.clear()
-    await bench.clock.advance(10, bench.queue)
+    await bench.clock.advance(10)
     assert not stalled(bench)
     assert bench.converger.first_done.is_set()
 
@@ -455,7 +456,7 @@ async def test_a_failing_global_hook_is_not_a_stall(working: Start) -> None:
     bench = working()
     bench.steps.broken = {"beforeAll"}
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert not stalled(bench)
 
 
@@ -467,10 +468,10 @@ async def test_a_module_begins_after_those_of_its_order_that_it_requires_and_oth
     for name in ("run b", "run z"):
         bench.steps.gates[name] = asyncio.Event()
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-2:] == ["run b", "run z"]
     bench.steps.gates["run z"].set()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-1] == "run a"
     bench.steps.gates["run b"].set()
     await bench.converger.first_done.wait()
@@ -485,14 +486,14 @@ async def test_what_requires_a_failing_module_waits_and_the_converge_counts_as_s
     bench.steps.plan = make_plan((10, ["z", "a", "b"]), (20, ["c", "d"]), requires={"a": ["z"], "c": ["a"]})
     bench.steps.broken.add("run z")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     waits = on_failure is converge.OnFailure.WAIT
     expected = {"run z", "run b"} if waits else {"run z", "run b", "run d"}
     assert {step for step in bench.ran if step.startswith("run")} == expected
     assert stalled(bench) is waits
     assert bench.converger.first_done.is_set() is not waits
     bench.steps.broken.clear()
-    await bench.clock.advance(30, bench.queue)
+    await bench.clock.advance(30)
     runs = [step for step in bench.ran if step.startswith("run")]
     assert runs.index("run a") < runs.index("run c")
     assert runs.index("run z", 1) < runs.index("run a")
@@ -504,12 +505,12 @@ async def test_what_requires_a_module_that_stepped_aside_holds_up_no_other(worki
     bench.steps.plan = make_plan((10, ["z", "a"]), (20, ["c"]), requires={"a": ["z"]})
     bench.steps.misconfigured.add("run z")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-3:] == ["run z", "run c", "afterAll"]
     assert stalled(bench)
     assert not bench.converger.first_done.is_set()
     bench.steps.misconfigured.clear()
-    await bench.clock.advance(30, bench.queue)
+    await bench.clock.advance(30)
     assert bench.ran[-2:] == ["run z", "run a"]
     assert bench.converger.first_done.is_set()
 
@@ -521,8 +522,8 @@ async def test_a_delete_that_fails_holds_those_of_what_the_module_requires_and_n
     bench.steps.plan = make_plan((10, ["b"]), deletes=["a", "z"], requires={"a": ["z"]})
     bench.steps.broken.add("delete a")
     bench.converger.request("onStartup")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[-3:] == ["delete a", "run b", "afterAll"]
     bench.steps.broken.clear()
-    await bench.clock.advance(30, bench.queue)
+    await bench.clock.advance(30)
     assert bench.ran[-2:] == ["delete a", "delete z"]

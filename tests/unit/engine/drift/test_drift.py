@@ -1,7 +1,6 @@
 """When a disappeared resource is restored or makes a run of its module, and when it does not."""
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors, paths
 from addon_operator.kube.objects import own_deletions
+from tests.fakes import clocks
 from tests.unit.engine import fakes, watching
 
 DB, WEB = watching.DB, watching.WEB
@@ -23,7 +23,7 @@ class Bench:
     """Modules with watched resources; time is moved by hand."""
 
     def __init__(self) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.cluster = watching.Cluster()
         self.resources = watching.resources_of(self.cluster)
         self.deletions = own_deletions.OwnDeletions()
@@ -256,9 +256,9 @@ async def test_the_worker_looks_as_soon_as_a_watch_tells(
     monkeypatch.setattr(drift, "SETTLE", 0.0)
     await bench.have(WEB, "a")
     worker = asyncio.create_task(bench.drift.work())
-    await fakes.settle()
+    await clocks.settle()
     bench.cluster.remove("a")
-    await fakes.settle()
+    await clocks.settle()
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
     assert bench.runs == [(WEB, drift.ACTIVATION)]
@@ -449,14 +449,7 @@ async def test_a_restoration_and_helm_never_work_on_one_release_together(bench: 
     await bench.have(WEB, "a")
     bench.cluster.remove("a")
     bench.clock.now += 1
-    gate = asyncio.Event()
-    write = bench.cluster.create
-
-    async def slowly(path: str, body: Mapping[str, Any], *, query: Mapping[str, str]) -> Mapping[str, Any]:
-        await gate.wait()
-        return await write(path, body, query=query)
-
-    bench.cluster.create = slowly  # type: ignore[method-assign] # the fake's
+    bench.cluster.gate.clear()
     looking = asyncio.create_task(bench.drift.look())
     order: list[int] = []
 
@@ -464,11 +457,11 @@ async def test_a_restoration_and_helm_never_work_on_one_release_together(bench: 
         async with bench.drift.helm_at_work(WEB):
             order.append(len(bench.cluster.written))
 
-    await fakes.settle()
+    await clocks.settle()
     working = asyncio.create_task(helm())
-    await fakes.settle()
+    await clocks.settle()
     assert order == []
-    gate.set()
+    bench.cluster.gate.set()
     await asyncio.gather(looking, working)
     assert order == [1]
 

@@ -1,7 +1,6 @@
 """Deleted definitions of modules come back."""
 
 import pathlib
-from typing import cast
 
 import pytest
 
@@ -9,8 +8,8 @@ from addon_operator.engine import events
 from addon_operator.engine.drift import drift_backoff
 from addon_operator.engine.modules import crd_guard
 from addon_operator.kube.discovery import api_resources
-from addon_operator.kube.informers import informers
 from addon_operator.modules import model
+from tests.fakes import clocks
 from tests.unit.engine import fakes, watching
 from tests.unit.engine.modules.crd_bench import CRD
 from tests.unit.engine.modules.crd_bench import Bench as Definitions
@@ -24,13 +23,13 @@ NAME = "a.example.com"
 class Bench(Definitions):
     def __init__(self, root: pathlib.Path) -> None:
         super().__init__(root)
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.objects = watching.Cluster()
         self.mode = ""
         self.heard = fakes.Heard()
         self.guard = crd_guard.CrdGuard(
             self.definitions,
-            cast("informers.Informers", self.objects),
+            self.objects,
             lambda _: self.mode,
             self.heard.append,
             self.clock,

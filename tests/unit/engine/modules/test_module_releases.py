@@ -19,6 +19,7 @@ from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests, model, release
 from addon_operator.values import sources, store
 from addon_operator.values.schema import cel_rules, schemas
+from tests.fakes import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = ModuleName("web")
@@ -93,7 +94,7 @@ class Reported(fakes.Heard):
 def releases_of(
     manager: Manager, values: store.ValuesStore, reported: Reported, ignored: frozenset[str] = frozenset()
 ) -> module_releases.ModuleReleases:
-    cluster, clock = watching.Cluster(), fakes.Clock()
+    cluster, clock = watching.Cluster(), clocks.Clock()
     resources, deletions = watching.resources_of(cluster), own_deletions.OwnDeletions()
     drifted = drift.Drift(
         resources,
@@ -161,7 +162,7 @@ async def test_a_stopped_call_is_ended_and_gives_way(
     releases: module_releases.ModuleReleases, manager: Manager, reported: Reported
 ) -> None:
     work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
-    await fakes.settle()
+    await clocks.settle()
     releases.stop(WEB)
     with pytest.raises(tasks.SupersededError, match="release web"):
         await work
@@ -184,7 +185,7 @@ async def test_a_cancelled_run_has_no_helm_left_when_it_ends(
 ) -> None:
     manager.last_breath = 10
     work = asyncio.create_task(releases.ensure(MODULE, "onStartup", fresh=False))
-    await fakes.settle()
+    await clocks.settle()
     for _ in range(cancellations):
         work.cancel()
         await asyncio.sleep(0)

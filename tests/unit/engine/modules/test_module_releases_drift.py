@@ -19,6 +19,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests, model, release
 from addon_operator.values import store
+from tests.fakes import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB
@@ -98,7 +99,7 @@ class Values(store.ValuesStore):
 
 class Bench:
     def __init__(self) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.cluster = watching.Cluster()
         self.resources = watching.resources_of(self.cluster)
         self.inbox = fakes.Inbox()
@@ -338,7 +339,7 @@ async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_res
     async with asyncio.timeout(10):
         # Manifests are read in a thread, which takes as long as it takes.
         while not bench.cluster.subscriptions:
-            await fakes.settle()
+            await clocks.settle()
     if answers:
         assert (bench.cluster.written, bench.helm.calls) == ([], [])
         bench.cluster.sync()

@@ -4,6 +4,7 @@ import asyncio
 
 from addon_operator.engine import events, tasks
 from addon_operator.engine.queues import queue_set
+from tests.fakes import clocks
 from tests.unit.engine import fakes
 
 
@@ -16,13 +17,14 @@ async def test_each_operation_is_reported_with_its_queue() -> None:
             failures.clear()
             raise RuntimeError("once")
 
-    clock = fakes.Clock()
+    clock = clocks.Clock()
     queues = queue_set.QueueSet(heard.append, clock=clock)
     queues.use("own")
     working = asyncio.create_task(queues.work())
     queues["own"].add(fakes.CallTask(tasks.TaskKind.MODULE_HOOK_RUN, run))
-    await fakes.settle()
-    await clock.advance(60, queues["own"])
+    await clocks.settle()
+    await clock.advance(60)
+    queues["own"].drop(lambda _: True)
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     measured = heard.of(events.QueueOperation)

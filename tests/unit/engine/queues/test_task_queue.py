@@ -11,6 +11,7 @@ from typing_extensions import override
 from addon_operator.engine import tasks
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel import errors
+from tests.fakes import clocks
 from tests.unit.engine import fakes
 
 
@@ -18,7 +19,7 @@ class Bench:
     """A working queue whose tasks report what they do."""
 
     def __init__(self, parallelism: int = 1) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.heard = fakes.Heard()
         self.queue = task_queue.TaskQueue(
             "main", tell=self.heard.append, clock=self.clock, parallelism=parallelism, rng=random.Random(1)
@@ -77,9 +78,9 @@ async def test_a_failed_task_is_tried_again_before_later_tasks_of_its_module(wor
     bench.fail["a"] = 1
     bench.add("a", "one")
     bench.add("b", "one")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a"]
-    await bench.clock.advance(30, bench.queue)
+    await bench.clock.advance(30)
     assert bench.ran == ["a", "a", "b"]
 
 
@@ -98,9 +99,9 @@ async def test_a_queue_that_is_hastened_tries_at_once_what_failed(working: Start
     bench.postpone["b"] = 60.0
     bench.add("a", "one")
     bench.add("b", "two")
-    await fakes.settle()
+    await clocks.settle()
     bench.queue.hasten()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a", "b", "a"], "what was postponed has not failed"
 
 
@@ -109,9 +110,9 @@ async def test_only_the_failed_tasks_that_are_wanted_are_hastened(working: Start
     bench.fail |= {"a": 1, "b": 1}
     bench.add("a", "one")
     bench.add("b", "two")
-    await fakes.settle()
+    await clocks.settle()
     bench.queue.hasten(lambda task: task.owner == "two")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a", "b", "b"]
 
 
@@ -120,10 +121,10 @@ async def test_a_task_that_holds_the_queue_makes_everything_wait_for_its_next_tr
     bench.fail["discover"] = 1
     bench.add("discover", holds_queue=True, fixed_delay=5.0)
     bench.add("b", "two")
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["discover"]
     assert bench.heard.failures == [("", "discover failed", 5.0)]
-    await bench.clock.advance(5.1, bench.queue)
+    await bench.clock.advance(5.1)
     assert bench.ran == ["discover", "discover", "b"]
 
 
@@ -132,10 +133,10 @@ async def test_tasks_of_one_lane_run_side_by_side_up_to_the_parallelism(working:
     for name in "abc":
         bench.gates[name] = asyncio.Event()
         bench.add(name, name, lane=10)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a", "b"]
     bench.gates["b"].set()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a", "b", "c"]
 
 
@@ -145,10 +146,10 @@ async def test_a_task_of_another_lane_waits_until_the_lane_is_empty(working: Sta
     bench.add("a", "one", lane=10)
     bench.add("b", "two", lane=20)
     bench.add("c", "three", lane=10)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a"], "a ready task is never stepped over, not even by one that could join the lane"
     bench.gates["a"].set()
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a", "b", "c"]
 
 
@@ -159,11 +160,11 @@ async def test_a_retry_of_another_lane_runs_beside_the_tasks_of_a_lane(working: 
     bench.add("crds", "one", lane=-1)
     for name in ("slow", "b"):
         bench.add(name, name, lane=10)
-    await fakes.settle()
-    await bench.clock.advance(10, bench.queue)
+    await clocks.settle()
+    await bench.clock.advance(10)
     assert bench.ran == ["crds", "slow", "b", "crds"]
     bench.add("c", "c", lane=10)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran[4:] == ["c"], "the slow task holds up nothing of its lane"
 
 
@@ -172,12 +173,12 @@ async def test_a_retry_under_way_holds_up_no_other_lane(working: Start, lane: in
     bench = await working(2)
     bench.fail["failing"] = 1
     bench.add("failing", "one", lane=lane)
-    await fakes.settle()
+    await clocks.settle()
     bench.gates["failing"] = asyncio.Event()
-    await bench.clock.advance(10, bench.queue)
+    await bench.clock.advance(10)
     for name in ("a", "b"):
         bench.add(name, name, lane=10)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["failing", "failing", "a", "b"]
 
 
@@ -188,11 +189,11 @@ async def test_a_task_without_a_lane_waits_for_retries_under_way(working: Start,
     bench = await working(2)
     bench.fail["failing"] = 1
     bench.add("failing", "one")
-    await fakes.settle()
+    await clocks.settle()
     bench.gates["failing"] = asyncio.Event()
-    await bench.clock.advance(10, bench.queue)
+    await bench.clock.advance(10)
     bench.add("alone", owner)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["failing", "failing"]
 
 
@@ -202,8 +203,8 @@ async def test_a_retry_of_a_global_hook_runs_alone(working: Start) -> None:
     bench.add("hook")
     bench.gates["a"] = asyncio.Event()
     bench.add("a", "one", lane=10)
-    await fakes.settle()
-    await bench.clock.advance(10, bench.queue)
+    await clocks.settle()
+    await bench.clock.advance(10)
     assert bench.ran == ["hook", "a"]
 
 
@@ -212,7 +213,7 @@ async def test_two_tasks_of_one_module_never_run_at_once(working: Start) -> None
     bench.gates["a"] = asyncio.Event()
     bench.add("a", "one", lane=10)
     bench.add("b", "one", lane=10)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a"]
 
 
@@ -220,7 +221,7 @@ async def test_a_duplicate_of_a_pending_task_is_that_task(working: Start) -> Non
     bench = await working()
     bench.gates["a"] = asyncio.Event()
     running = bench.add("a", "one")
-    await fakes.settle()
+    await clocks.settle()
     first, second = bench.add("a", "one"), bench.add("a", "one")
     assert first is second
     assert first is not running, "what already runs may have read old values"
@@ -230,10 +231,10 @@ async def test_a_dropped_task_never_runs_and_tells_who_waits(working: Start) -> 
     bench = await working()
     bench.fail["a"] = 99
     failing = bench.add("a", "one", converge=1)
-    await fakes.settle()
+    await clocks.settle()
     bench.queue.drop(lambda task: task.converge == 1)
     assert await failing.done is tasks.Outcome.DROPPED
-    await bench.clock.advance(60, bench.queue)
+    await bench.clock.advance(60)
     assert bench.ran == ["a"]
 
 
@@ -241,7 +242,7 @@ async def test_a_running_task_that_is_dropped_stops_at_its_next_checkpoint(worki
     bench = await working()
     bench.gates["a"] = asyncio.Event()
     task = bench.add("a", "one", converge=1)
-    await fakes.settle()
+    await clocks.settle()
     bench.queue.drop(lambda task: task.converge == 1)
     assert not task.done.done()
     bench.gates["a"].set()
@@ -298,10 +299,10 @@ async def test_draining_starts_nothing_more_and_waits_for_the_step_that_runs(wor
     bench.gates["a"] = asyncio.Event()
     running = bench.add("a", "one")
     bench.add("b", "two")
-    await fakes.settle()
+    await clocks.settle()
     bench.gates["a"].set()
     await bench.queue.drain(grace=10)
-    await fakes.settle()
+    await clocks.settle()
     assert running.done.result() is tasks.Outcome.DROPPED, "it begins no further step"
     assert bench.ran == ["a"]
 
@@ -323,11 +324,11 @@ async def test_a_postponed_task_holds_up_its_own_hook_only_and_has_not_failed(wo
     first = bench.add("a", "one", is_distinct=True)
     bench.add("b", "one")
     bench.add("a", "one", is_distinct=True)
-    await fakes.settle()
+    await clocks.settle()
     assert bench.ran == ["a", "b"]
     assert (first.attempts, bench.heard.failures) == (0, [])
     del bench.postpone["a"]
-    await bench.clock.advance(3.0, bench.queue)
+    await bench.clock.advance(3.0)
     assert bench.ran == ["a", "b", "a", "a"]
 
 
@@ -336,7 +337,7 @@ async def test_a_postponed_task_that_is_dropped_while_it_runs_does_not_come_back
     bench.postpone["a"] = 3.0
     bench.gates["a"] = asyncio.Event()
     task = bench.add("a", "one")
-    await fakes.settle()
+    await clocks.settle()
     bench.queue.drop(lambda _: True)
     bench.gates.pop("a").set()
     assert await task.done is tasks.Outcome.DROPPED

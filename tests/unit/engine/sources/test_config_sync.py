@@ -1,8 +1,9 @@
 """The values ConfigMap both ways: what counts as an edit, and what a bad one leaves in force."""
 
 import asyncio
+import base64
 from collections.abc import Callable
-from typing import cast
+from typing import Any
 
 import pytest
 from typing_extensions import override
@@ -11,16 +12,17 @@ from addon_operator.engine import events, intents
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
-from addon_operator.kube.client import api_errors, config_maps, paths, values_secret
+from addon_operator.kube.client import api_errors, config_maps, values_secret
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
+from tests.fakes import api_server
 from tests.unit.engine import fakes
 
 WEB, DB = ModuleName("web"), ModuleName("db")
 
 
-class FakeConfigMap:
+class FakeConfigMap(config_maps.ConfigMap):
     """A ConfigMap with a version counter; ``meanwhile`` runs between the answer's making and its arrival."""
 
     def __init__(self, data: dict[str, str] | None) -> None:
@@ -39,12 +41,14 @@ class FakeConfigMap:
         self.version += 1
         return self.snapshot()
 
+    @override
     async def read(self) -> config_maps.Snapshot | None:
         answer = self.snapshot()
         self.meanwhile()
         await asyncio.sleep(0)
         return answer
 
+    @override
     async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
         self.data = dict(await change(self.data or {}))
         self.version += 1
@@ -80,7 +84,7 @@ properties:
 
 
 class Bench:
-    def __init__(self, data: dict[str, str] | None, secret: "FakeSecret | None" = None) -> None:
+    def __init__(self, data: dict[str, str] | None, secret: "Secret | None" = None) -> None:
         self.cluster = FakeConfigMap(data)
         checked = schemas.load_schemas((SCHEMA, "config-values.yaml"))
         files = sources.parse_common_values("webEnabled: true", "modules/values.yaml")
@@ -90,11 +94,11 @@ class Bench:
         self.heard, self.inbox = Heard(), fakes.Inbox()
         self.state = config_sync.ConfigSync(
             self.values,
-            cast("config_maps.ConfigMap", self.cluster),
+            self.cluster,
             self.inbox,
             self.heard.append,
             source="ConfigMap",
-            secret=cast("values_secret.ValuesSecret | None", secret),
+            secret=None if secret is None else secret.source,
         )
 
     @property
@@ -540,44 +544,43 @@ async def test_a_config_map_that_is_wrong_for_other_modules_is_reported() -> Non
 # --- the values Secret
 
 
-class FakeSecret:
-    """A Secret; ``error`` is what the API server answers instead."""
+FORBIDDEN = api_server.status(403, "Forbidden", "no")
 
-    is_named = False
-    error: errors.AddonOperatorError | None = None
 
-    def __init__(self, data: dict[str, str] | None) -> None:
+class Secret:
+    """One of an API server in memory; ``refusal`` is what that answers instead."""
+
+    def __init__(self, data: dict[str, str] | None, *, is_named: bool = False) -> None:
+        server = api_server.ApiServer()
+        kube = api_server.client_of(server, api_server.Pauses())
+        self.source = values_secret.ValuesSecret(kube, "addons", "values", is_named)
+        self.refusal: api_server.Answer | None = None
         self.data = data
         self.version = 100
+        server.on("GET", "/api/v1/namespaces/addons/secrets/values", lambda _: self._answer())
 
-    @override
-    def __str__(self) -> str:
-        return "Secret"
+    def _answer(self) -> api_server.Answer:
+        if self.refusal is not None:
+            return self.refusal
+        return api_server.status(404, "NotFound") if self.data is None else api_server.Answer(self._body())
 
-    async def read(self) -> config_maps.Snapshot | None:
-        if self.error is not None:
-            raise self.error
-        return self.snapshot()
+    def _body(self) -> dict[str, Any]:
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in (self.data or {}).items()}
+        return {"metadata": {"resourceVersion": str(self.version), "uid": "secret-uid"}, "data": encoded}
 
-    def snapshot(self) -> config_maps.Snapshot | None:
-        return None if self.data is None else config_maps.Snapshot(self.data, str(self.version), "secret-uid")
-
-    def edit(self, **data: str) -> config_maps.Snapshot | None:
+    def edit(self, **data: str) -> config_maps.Snapshot:
         self.data, self.version = data, self.version + 1
-        return self.snapshot()
+        return values_secret.snapshot_of(self._body())
 
 
-FORBIDDEN = api_errors.Forbidden(paths.target("GET", "/api/v1/secrets"), 403, "Forbidden", "no")
-
-
-async def with_secret(data: dict[str, str], secret: dict[str, str] | None) -> tuple[Bench, FakeSecret]:
-    kept = FakeSecret(secret)
-    bench = Bench(data, kept)
+async def with_secret(data: dict[str, str], secret: dict[str, str] | None) -> tuple[Bench, Secret]:
+    stored = Secret(secret)
+    bench = Bench(data, stored)
     await bench.state.load()
-    return bench, kept
+    return bench, stored
 
 
-async def edit_secret(bench: Bench, secret: FakeSecret, **data: str) -> None:
+async def edit_secret(bench: Bench, secret: Secret, **data: str) -> None:
     bench.state.received(secret.edit(**data), "Secret")
     await bench.state.settled()
 
@@ -635,35 +638,36 @@ async def test_what_a_hook_writes_stays_below_the_secret_and_is_warned_of_once()
     assert bench.cluster.data == {"web": "a: 4\n"}
     assert bench.values.config_values(WEB)["web"] == {"a": 2}
     assert bench.heard.warnings == [
-        "hook changes /web/a without effect: Secret sets that, and lies over ConfigMap"
+        "hook changes /web/a without effect: Secret addons/values sets that, and lies over ConfigMap"
     ]
 
 
 async def test_a_secret_that_must_not_be_read_counts_as_empty_unless_it_was_named() -> None:
-    secret = FakeSecret({"web": "a: 2"})
-    secret.error = FORBIDDEN
+    secret = Secret({"web": "a: 2"})
+    secret.refusal = FORBIDDEN
     bench = Bench({"web": "a: 1"}, secret)
     await bench.state.load()
     await reread(bench)
     assert bench.values.config_values(WEB)["web"] == {"a": 1}
     (warning,) = bench.heard.warnings
-    assert warning.startswith("Secret counts as empty, because it must not be read: ")
+    assert warning.startswith("Secret addons/values counts as empty, because it must not be read: ")
     assert warning.endswith("; allow that, or set VALUES_SECRET to none")
-    secret.is_named = True
+    named = Secret({"web": "a: 2"}, is_named=True)
+    named.refusal = FORBIDDEN
     with pytest.raises(api_errors.Forbidden):
-        await Bench({}, secret).state.load()
+        await Bench({}, named).state.load()
 
 
 async def test_a_secret_that_was_read_once_is_never_taken_for_an_empty_one() -> None:
     bench, secret = await with_secret({}, {"web": "a: 2"})
-    secret.error = FORBIDDEN
+    secret.refusal = FORBIDDEN
     with pytest.raises(api_errors.Forbidden):
         await bench.state.reread()
     assert bench.values.config_values(WEB)["web"] == {"a": 2}
 
 
 async def test_at_the_start_a_wrong_secret_is_waited_for() -> None:
-    secret = FakeSecret({"web": "size: 77"})
+    secret = Secret({"web": "size: 77"})
     bench = Bench({"web": "a: 1"}, secret)
     reasons = []
 
@@ -674,7 +678,7 @@ async def test_at_the_start_a_wrong_secret_is_waited_for() -> None:
     await bench.state.load_when_valid(sleep)
     (reason,) = reasons
     assert str(reason).startswith(
-        "Secret is invalid, and nothing runs until it is fixed: web.size: must be at"
+        "Secret addons/values is invalid, and nothing runs until it is fixed: web.size: must be at"
     )
     (refused,) = bench.heard.of(events.ConfigRefused)
     assert (refused.kind, refused.at_start) == ("Secret", True)

@@ -6,7 +6,6 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Sized
-from typing import cast
 
 import kopf
 import pytest
@@ -16,8 +15,9 @@ from typing_extensions import override
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
+from tests.fakes import unused
 
-NOBODY = cast("client.KubeClient", None)
+NOBODY = unused.unused(client.KubeClient)
 """Nobody logs in here."""
 
 

@@ -7,7 +7,7 @@ from addon_operator.engine.sources import refused_config
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import sources
-from tests.unit.engine import fakes
+from tests.fakes import clocks
 
 WEB, DB = ModuleName("web"), ModuleName("db")
 SIZE = events.WrongKey("web", "web.size: must be at most 9")
@@ -18,7 +18,7 @@ BOUNDS = "the last good values stay in force"
 
 class Bench:
     def __init__(self) -> None:
-        self.clock = fakes.Clock()
+        self.clock = clocks.Clock()
         self.clock.now = 0.0
         self.changed: list[str] = []
         modules = [model.Module(name, 1, pathlib.Path(name)) for name in (WEB, DB)]

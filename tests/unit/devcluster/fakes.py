@@ -3,12 +3,12 @@
 import contextlib
 import pathlib
 from collections.abc import Iterator
-from typing import cast
 
 from typing_extensions import override
 
 from addon_operator.devcluster import reporters
 from addon_operator.devcluster.binaries import components
+from addon_operator.kernel import clock
 
 GO_MOD = """\
 // Pins of some tool.
@@ -54,21 +54,31 @@ class Recorder(reporters.Reporter):
     ) -> Iterator[reporters.Phase]:
         self.phases.append((subject, activity, total))
         self.counted.append(0)
-        yield cast("reporters.Phase", self)
+        yield Counted(self)
 
+
+class Counted(reporters.Phase):
+    """A phase whose steps are remembered."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(lambda *_: None, clock.SystemClock())
+        self._recorder = recorder
+
+    @override
     def advance(self, count: int = 1) -> None:
-        self.counted[-1] += count
+        super().advance(count)
+        self._recorder.counted[-1] = self.done
 
-    @property
-    def done(self) -> int:
-        return self.counted[-1]
-
+    @override
     def describe(self, activity: str) -> None:
-        self.described.append(activity)
+        super().describe(activity)
+        self._recorder.described.append(activity)
 
+    @override
     def expect(self, activity: str, unit: str, total: int | None) -> None:
-        self.phases.append((unit, activity, total))
-        self.counted.append(0)
+        super().expect(activity, unit, total)
+        self._recorder.phases.append((unit, activity, total))
+        self._recorder.counted.append(0)
 
 
 class Clock:

@@ -9,7 +9,7 @@ from typing_extensions import override
 from addon_operator.engine import events, intents, tasks
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
-from addon_operator.kube.objects import own_deletions
+from addon_operator.kube.objects import object_patches, own_deletions
 
 
 class CallTask(tasks.Task):
@@ -83,7 +83,7 @@ def ignore(event: object) -> None:
     """Nobody listens."""
 
 
-class Objects:
+class Objects(object_patches.ObjectPatcher):
     """Instead of a cluster: takes operations in, or refuses them."""
 
     def __init__(self) -> None:
@@ -91,6 +91,7 @@ class Objects:
         self.owners: list[str] = []
         self.error: errors.AddonOperatorError | None = None
 
+    @override
     async def apply(
         self, operations: Sequence[object_operations.Operation], owner: own_deletions.Owner, source: str
     ) -> None:

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from typing import Any, cast
+from typing import Any
 
 import hypothesis
 import jsonpatch
@@ -29,7 +29,8 @@ def values() -> hook.Values:
 def patched(values: hook.Values, before: JsonObject = DOCUMENT) -> dict[str, Any]:
     """What the operator makes of the patch."""
     operations = patches.parse_patch(json.dumps(values.patch), "the patch").operations
-    return cast("dict[str, Any]", jsonpatch.apply_patch(before, [dict(one) for one in operations]))
+    after: dict[str, Any] = jsonpatch.apply_patch(before, [dict(operation) for operation in operations])
+    return after
 
 
 @pytest.mark.parametrize(

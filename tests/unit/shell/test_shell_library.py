@@ -7,7 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
-from typing import Any, cast
+from typing import Any
 
 import jsonpatch
 import pytest
@@ -43,9 +43,8 @@ class Ended:
     def values(self, before: JsonObject = VALUES, file: str = "VALUES_JSON_PATCH_PATH") -> dict[str, Any]:
         """The values as the operator makes them of those before and the patch."""
         operations = patches.parse_patch(self.files[file], file).operations
-        return cast(
-            "dict[str, Any]", jsonpatch.apply_patch(before, [dict(operation) for operation in operations])
-        )
+        after: dict[str, Any] = jsonpatch.apply_patch(before, [dict(operation) for operation in operations])
+        return after
 
     def documents(self, file: str) -> list[Any]:
         return [json.loads(line) for line in self.files[file].splitlines()]

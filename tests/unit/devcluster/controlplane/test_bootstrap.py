@@ -2,7 +2,7 @@
 
 import json
 import socket
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_ports_differ_and_are_free() -> None:
 
 
 def test_the_node_is_one_that_kwok_plays() -> None:
-    node = cast("dict[str, Any]", bootstrap.node())
+    node: dict[str, Any] = bootstrap.node()
     assert node["metadata"]["annotations"] == {"kwok.x-k8s.io/node": "fake"}
     assert node["status"]["allocatable"] == node["status"]["capacity"]
 

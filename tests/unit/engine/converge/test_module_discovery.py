@@ -2,10 +2,10 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events, state
 from addon_operator.engine.converge import cluster_requirements, module_discovery
@@ -19,13 +19,14 @@ from tests.unit.engine import fakes
 COMMON = "webEnabled: true\ndbEnabled: true\nweb: {size: small}\n"
 
 
-class Scripts:
+class Scripts(hook_runner.HookRunner):
     """Answers of ``enabled`` scripts by module."""
 
     def __init__(self) -> None:
         self.answers: dict[str, model.Verdict | errors.AddonOperatorError] = {}
         self.seen: dict[str, tuple[json_types.JsonObject, json_types.JsonObject]] = {}
 
+    @override
     async def enabled(
         self,
         script: pathlib.Path,
@@ -40,14 +41,15 @@ class Scripts:
         return answer
 
 
-class Cluster:
+class Cluster(cluster_requirements.ClusterRequirements):
     """What a cluster has of what modules require."""
 
     def __init__(self) -> None:
         self.facts = requirements.ClusterFacts("v1.31.2-gke.1200", frozenset({"v1", "example.com/v1"}))
 
+    @override
     async def look(
-        self, modules: Sequence[model.Module], is_on: Callable[[model.Module], bool]
+        self, modules: Iterable[model.Module], is_on: Callable[[model.Module], bool] = lambda _: True
     ) -> requirements.ClusterFacts:
         return self.facts
 
@@ -90,9 +92,9 @@ class Bench:
         found = module_discovery.Discovery(
             states,
             values,
-            cast("hook_runner.HookRunner", self.scripts),
+            self.scripts,
             plan.RemovalPolicy(self.purge, allow_empty=self.allow_empty),
-            cast("cluster_requirements.ClusterRequirements", self.cluster),
+            self.cluster,
             self.heard.append,
         )
         return await found.observe({"web": True, "foreign": False}, frozenset({"kept"}))

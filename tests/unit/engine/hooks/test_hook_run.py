@@ -4,7 +4,7 @@ import asyncio
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import prometheus_client
 import pytest
@@ -21,7 +21,6 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import api_errors
-from addon_operator.kube.objects import object_patches
 from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store
@@ -45,12 +44,13 @@ VALUES = {"op": "add", "path": "/web/a", "value": 1}
 CONFIG = {"op": "add", "path": "/web/b", "value": 2}
 
 
-class ConfigMap:
+class ConfigMap(config_sync.ConfigSync):
     """Instead of the ConfigMap: notes what is written."""
 
     def __init__(self, order: list[str]) -> None:
         self._order = order
 
+    @override
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         self._order.append("config values")
         return True
@@ -109,8 +109,8 @@ class Bench:
             programs=programs.programs(),
         )
         outputs = hook_outputs.HookOutputs(
-            cast("object_patches.ObjectPatcher", self.objects),
-            cast("config_sync.ConfigSync", self.config_map),
+            self.objects,
+            self.config_map,
             self.values,
             hook_metrics.HookMetrics(self.registry),
             self._load_large,

@@ -1,8 +1,8 @@
 """A module whose definitions are applied to a cluster in memory."""
 
 import pathlib
-from collections.abc import Mapping
-from typing import cast
+
+from typing_extensions import override
 
 from addon_operator.engine import events
 from addon_operator.engine.modules import crd_sources, module_crds
@@ -22,7 +22,7 @@ spec: {group: example.com, versions: [{name: v1}]}
 """
 
 
-class Cluster:
+class Cluster(crds.CrdInstaller):
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.written: list[tuple[str, str]] = []
@@ -36,7 +36,11 @@ class Cluster:
         self.lists = 0
         self.warned: list[str] = []
 
-    async def ensure(self, crd: crd_files.Crd, note: crds.Applied, *, spares: bool = False) -> bool:
+    @override
+    async def ensure(
+        self, crd: crd_files.Crd, note: crds.Applied | None = None, *, spares: bool = False
+    ) -> bool:
+        note = note or crds.Applied()
         served = tuple(api.rpartition("/")[2] for api in crd.apis)
         before = self.served.get(crd.name, ())
         stay = {each.split("/")[1] for each in note.added}.difference(served)
@@ -54,10 +58,12 @@ class Cluster:
         self.served[crd.name] = served
         return crd.name.startswith("new")
 
-    async def applied(self) -> Mapping[str, crds.Applied]:
+    @override
+    async def applied(self) -> dict[str, crds.Applied]:
         self.lists += 1
         return dict(self.there)
 
+    @override
     def digest(self, text: str) -> str:
         return text.strip()
 
@@ -72,6 +78,17 @@ class Cluster:
         self.written.append((event.module, event.text.split()[1]))
 
 
+class Charts(chart_cache.ChartCache):
+    """Every chart is there."""
+
+    def __init__(self) -> None:
+        """There is no directory."""
+
+    @override
+    async def ensure(self, module: model.Module, patience: float | None = chart_cache.PATIENCE) -> None:
+        """Nothing is pulled."""
+
+
 class Bench:
     def __init__(self, root: pathlib.Path) -> None:
         self.crds = root / "web" / "crds"
@@ -84,14 +101,11 @@ class Bench:
     def restarted(self) -> module_crds.ModuleCrds:
         """As the next process has it."""
         return module_crds.ModuleCrds(
-            cast("crds.CrdInstaller", self.cluster),
+            self.cluster,
             self.cluster.tell,
             crd_sources.CrdSources(("doc-", "_"), lambda _: self.values),
-            cast("chart_cache.ChartCache", self),
+            Charts(),
         )
-
-    async def ensure(self, module: model.Module) -> None:
-        """Every chart is there."""
 
     def write(self, name: str, text: str) -> None:
         path = self.crds / name

@@ -2,10 +2,10 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection, Iterable, Mapping
-from typing import cast
+from collections.abc import Collection, Iterable
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases
@@ -26,7 +26,7 @@ WEB = ModuleName("web")
 MODULE = model.Module(WEB, 1, pathlib.Path("010-web"), has_chart=True)
 
 
-class Manager:
+class Manager(helm_releases.ReleaseManager):
     """Releases in memory; ``gate`` holds up each work on one."""
 
     def __init__(self) -> None:
@@ -38,19 +38,23 @@ class Manager:
         self.removals: list[str] = []
         self.unreadable: frozenset[str] = frozenset()
 
+    @override
     async def remember(self) -> frozenset[str]:
         return self.unreadable
 
+    @override
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
         return self.places.assign(modules)
 
-    async def observe_all(self) -> Mapping[str, release.Revision]:
+    @override
+    async def observe_all(self) -> dict[str, release.Revision]:
         half = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN, release.MANAGED_LABEL: "true"}
         return {
             "web": release.Revision("web", 1, "deployed", {release.GO_OPERATOR_LABEL: "x"}),
             "half": release.Revision("half", 1, "uninstalled", half),
         }
 
+    @override
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         try:
             await self.gate.wait()
@@ -67,9 +71,11 @@ class Manager:
             release_types.ReleaseAction.INSTALLED, "as the test says", 1, release.Checksum("x")
         )
 
+    @override
     async def deployed(self, module: ModuleName) -> release_types.Deployed | None:
         return release_types.Deployed(1, f"# manifest of {module}\n")
 
+    @override
     async def remove(
         self,
         module: ModuleName,
@@ -104,9 +110,10 @@ def releases_of(
         fakes.Inbox(),
         clock,
     )
-    helm = cast("helm_releases.ReleaseManager", manager)
-    followed = followed_releases.FollowedReleases(helm, resources, drifted, lambda _: None, clock)
-    return module_releases.ModuleReleases(helm, values, drifted, followed, reported.append, ignored=ignored)
+    followed = followed_releases.FollowedReleases(manager, resources, drifted, lambda _: None, clock)
+    return module_releases.ModuleReleases(
+        manager, values, drifted, followed, reported.append, ignored=ignored
+    )
 
 
 @pytest.fixture

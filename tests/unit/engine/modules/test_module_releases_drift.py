@@ -3,7 +3,6 @@
 import asyncio
 import pathlib
 from collections.abc import Collection, Iterable
-from typing import cast
 
 import pytest
 from typing_extensions import override
@@ -26,7 +25,7 @@ WEB = watching.WEB
 MODULE = model.Module(WEB, 1, pathlib.Path("web"), has_chart=True)
 
 
-class Manager:
+class Manager(helm_releases.ReleaseManager):
     """Helm as far as releases see it."""
 
     def __init__(self, cluster: watching.Cluster) -> None:
@@ -43,18 +42,22 @@ class Manager:
         self.given_up: tuple[str, ...] = ()
         self.error: errors.AddonOperatorError | None = None
 
+    @override
     async def remember(self) -> frozenset[str]:
         return frozenset()
 
+    @override
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
         return self.places.assign(modules)
 
+    @override
     async def observe_all(self) -> dict[str, release.Revision]:
         if self.revision_seen is None:
             return {}
         revisions = (release.Revision(name, self.revision_seen, "deployed") for name in (WEB, watching.DB))
         return {revision.release: revision for revision in revisions}
 
+    @override
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         if self.changes:
             await request.before_change()
@@ -69,6 +72,7 @@ class Manager:
         )
         return release_types.ReleaseOutcome(action, "because", self.number, release.Checksum("x"))
 
+    @override
     async def deployed(self, release: ModuleName) -> release_types.Deployed | None:
         self.manifests_read += 1
         if self.error is not None:
@@ -76,6 +80,7 @@ class Manager:
         document = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {}}}\n"
         return release_types.Deployed(self.number, "---\n".join(map(document.format, self.names)))
 
+    @override
     async def remove(
         self,
         release: str,
@@ -107,7 +112,6 @@ class Bench:
         self.warnings: list[str] = []
         self.defects: list[str] = []
         self.helm = Manager(self.cluster)
-        manager = cast("helm_releases.ReleaseManager", self.helm)
         self.drift = drift.Drift(
             self.resources,
             watching.restorer_of(self.cluster),
@@ -117,11 +121,11 @@ class Bench:
             self.clock,
         )
         self.followed = followed_releases.FollowedReleases(
-            manager, self.resources, self.drift, self._tell, self.clock
+            self.helm, self.resources, self.drift, self._tell, self.clock
         )
         self.values = Values([store.ModuleValues(WEB), store.ModuleValues(watching.DB)])
         self.releases = module_releases.ModuleReleases(
-            manager, self.values, self.drift, self.followed, self._tell
+            self.helm, self.values, self.drift, self.followed, self._tell
         )
 
     async def see(self, revision: int) -> None:

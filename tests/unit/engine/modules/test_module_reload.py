@@ -3,9 +3,9 @@
 import asyncio
 import pathlib
 from collections.abc import Collection, Sequence
-from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, reactions, state
@@ -25,6 +25,32 @@ DB, WEB, NEW = ModuleName("db"), ModuleName("web"), ModuleName("new")
 SCHEMA = "type: object\nproperties: {size: {type: integer, maximum: %d}}\n"
 
 
+class Config(config_sync.ConfigSync):
+    """Takes down which modules there were when their sections were read again."""
+
+    def __init__(self, values: store.ValuesStore) -> None:
+        self.known: list[Collection[str]] = []
+        self._values = values
+
+    @override
+    async def set_modules(self) -> None:
+        self.known.append(tuple(self._values.modules))
+
+
+class Hooks(module_hooks.ModuleHooks):
+    """Takes down whose hooks are read again."""
+
+    def __init__(self) -> None:
+        self.renewed: list[str] = []
+        self.are_broken = False
+
+    @override
+    async def renew(self, name: ModuleName) -> None:
+        if self.are_broken:
+            raise errors.AddonOperatorError("no configuration")
+        self.renewed.append(name)
+
+
 class Bench:
     """Two enabled modules on disk that were loaded and discovered."""
 
@@ -41,9 +67,8 @@ class Bench:
         self.told: list[str] = []
         self.refusals: list[str] = []
         self.warnings: list[str] = []
-        self.renewed: list[str] = []
-        self.broken_hooks = False
-        self.known: list[Collection[str]] = []
+        self.config = Config(self.values)
+        self.hooks = Hooks()
         self.reactions: list[reactions.Reaction] = []
         self.sleep: waiting.Sleep = asyncio.sleep
         """A test may put its own in its place."""
@@ -53,8 +78,8 @@ class Bench:
         self.reload = module_reload.ModuleReload(
             self.values,
             self.states,
-            cast("config_sync.ConfigSync", self),
-            cast("module_hooks.ModuleHooks", self),
+            self.config,
+            self.hooks,
             self._tell,
             end=self.ended.append,
         )
@@ -72,14 +97,6 @@ class Bench:
 
     async def _take(self, loading: module_watch.Loading) -> None:
         self.reactions.append(await self.reload.take_or_undo(loading, self.loader))
-
-    async def set_modules(self) -> None:
-        self.known.append(tuple(self.values.modules))
-
-    async def renew(self, name: ModuleName) -> None:
-        if self.broken_hooks:
-            raise errors.AddonOperatorError("no configuration")
-        self.renewed.append(name)
 
     def _tell(self, event: events.Event) -> None:
         match event:
@@ -128,7 +145,7 @@ async def test_a_change_is_applied_when_it_has_come_to_rest(bench: Bench) -> Non
     await bench.watch.look()
     assert bench.reactions == [reactions.Reaction(runs=(WEB,))]
     assert bench.own(WEB) == {"size": 2}
-    assert (bench.told, bench.renewed) == (["web"], ["web"])
+    assert (bench.told, bench.hooks.renewed) == (["web"], ["web"])
     assert await bench.changed() is None
 
 
@@ -188,7 +205,7 @@ async def test_a_new_module_is_known_everywhere(bench: Bench) -> None:
     await bench.changed()
     assert [module.name for module in bench.states.modules] == [WEB, DB, NEW]
     assert bench.own(NEW) == {"a": 1}
-    assert bench.known == [(WEB, DB, NEW)]
+    assert bench.config.known == [(WEB, DB, NEW)]
 
 
 async def test_a_removed_module_is_ended_and_forgotten(bench: Bench) -> None:
@@ -198,7 +215,7 @@ async def test_a_removed_module_is_ended_and_forgotten(bench: Bench) -> None:
     assert (bench.ended, bench.told) == (["db"], ["-db"])
     assert bench.states.enabled == (WEB,)
     assert DB not in [module.name for module in bench.states.modules]
-    assert bench.known == [(WEB,)]
+    assert bench.config.known == [(WEB,)]
 
 
 async def test_a_renamed_directory_keeps_the_state_of_its_module(bench: Bench) -> None:
@@ -207,7 +224,7 @@ async def test_a_renamed_directory_keeps_the_state_of_its_module(bench: Bench) -
     assert await bench.changed() == reactions.Reaction(converge=True)
     assert [module.name for module in bench.states.modules] == [DB, WEB]
     assert bench.states[DB].started
-    assert (bench.ended, bench.known) == ([], [])
+    assert (bench.ended, bench.config.known) == ([], [])
     assert bench.states[DB].module.path.name == "005-db"
 
 
@@ -463,14 +480,14 @@ async def test_a_module_whose_required_module_is_gone_fails_until_that_is_back(b
 
 
 async def test_hooks_without_a_valid_configuration_are_reported_and_the_rest_is_applied(bench: Bench) -> None:
-    bench.broken_hooks = True
+    bench.hooks.are_broken = True
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
     said = "module web: its hooks stay unchanged: no configuration"
     assert bench.refusals == [said]
     assert bench.states[WEB].not_in_force == said
     assert bench.states.refusals == [f"{state.REFUSED}: {said}"]
-    bench.broken_hooks = False
+    bench.hooks.are_broken = False
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 4}")
     await bench.changed()
     assert (bench.states[WEB].not_in_force, bench.states.refusals) == ("", [])

@@ -4,8 +4,8 @@ import asyncio
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import structlog
@@ -17,7 +17,6 @@ from addon_operator.engine.modules import module_crds, module_hooks, module_rele
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.objects import object_patches
 from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store
@@ -54,7 +53,9 @@ class Observer:
                 self.failed.append("discovery")
 
 
-class Releases:
+class Releases(module_releases.ModuleReleases):
+    """Releases in memory; the discovery, which no run asks, is not there."""
+
     def __init__(self, log: list[str]) -> None:
         self.log = log
         self.there: set[str] = set()
@@ -63,9 +64,7 @@ class Releases:
         self.error: errors.AddonOperatorError | None = None
         self.fresh: list[bool] = []
 
-    async def observe_all(self) -> Mapping[str, bool]:
-        raise AssertionError("the discovery does that")
-
+    @override
     async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
         self.log.append("helm")
         self.fresh.append(fresh)
@@ -73,6 +72,7 @@ class Releases:
             raise self.error
         self.there.add(module.name)
 
+    @override
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
         self.log.append("uninstall")
         if self.error is not None:
@@ -82,17 +82,13 @@ class Releases:
             self.half_removed.add(release)
             self.noted.append(release)
 
+    @override
     async def forget(self, release: str) -> None:
         self.half_removed.discard(release)
 
-    def stop(self, module: ModuleName) -> None:
-        raise AssertionError("no run stops its own release")
-
+    @override
     def exists(self, release: str) -> bool:
         return release in self.there
-
-    def follow(self, modules: Iterable[ModuleName]) -> None:
-        raise AssertionError("the discovery does that")
 
 
 class Definitions(module_crds.ModuleCrds):
@@ -106,7 +102,13 @@ class Definitions(module_crds.ModuleCrds):
         """There is nothing to do."""
 
 
-class NoConfigMap:
+class ConfigMap(config_sync.ConfigSync):
+    """Takes in what hooks write."""
+
+    def __init__(self) -> None:
+        """There is no cluster."""
+
+    @override
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         return True
 
@@ -131,8 +133,8 @@ class Bench:
         )
         (root / "tmp").mkdir()
         outputs = hook_outputs.HookOutputs(
-            cast("object_patches.ObjectPatcher", fakes.Objects()),
-            cast("config_sync.ConfigSync", NoConfigMap()),
+            fakes.Objects(),
+            ConfigMap(),
             self.values,
             hook_metrics.HookMetrics(series.Registry()),
         )
@@ -151,7 +153,7 @@ class Bench:
             self.states,
             self.hooks,
             self.bindings,
-            cast("module_releases.ModuleReleases", self.releases),
+            self.releases,
             Definitions(),
             self.observer.tell,
         )

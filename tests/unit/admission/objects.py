@@ -106,9 +106,3 @@ class Gate:
 
     def open(self) -> None:
         self._open.set()
-
-
-async def settled() -> None:
-    """Let everything go on that waits for nothing but its turn."""
-    for _ in range(20):
-        await asyncio.sleep(0)

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from addon_operator.aio import daemon_threads
+from tests.fakes import clocks
 
 
 async def test_the_result_is_that_of_the_function() -> None:
@@ -34,4 +35,4 @@ async def test_a_cancellation_does_not_wait_for_the_end_of_the_work() -> None:
     assert thread.daemon
     gate.set()
     await asyncio.to_thread(thread.join)
-    await asyncio.sleep(0)
+    await clocks.settle()

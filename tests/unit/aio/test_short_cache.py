@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from addon_operator.aio import short_cache
+from tests.fakes import clocks
 from tests.fakes.api_server import Pauses
 
 
@@ -67,7 +68,7 @@ async def test_whoever_gives_up_does_not_take_the_answer_from_the_others(
     cache: short_cache.ShortCache[str, str], loader: Loader
 ) -> None:
     impatient, patient = asyncio.create_task(cache.get("a")), asyncio.create_task(cache.get("a"))
-    await asyncio.sleep(0)
+    await clocks.settle()
     impatient.cancel()
     loader.gate.set()
     assert await patient == "a1"
@@ -116,7 +117,7 @@ async def test_an_answer_that_nobody_waits_for_any_more_is_given_up(
     cache: short_cache.ShortCache[str, str], loader: Loader
 ) -> None:
     asking = [asyncio.create_task(cache.get("a")) for _ in range(2)]
-    await asyncio.sleep(0)
+    await clocks.settle()
     for each in asking:
         each.cancel()
     await asyncio.gather(*asking, return_exceptions=True)

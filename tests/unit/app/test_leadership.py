@@ -19,7 +19,7 @@ from addon_operator.process.children import launcher
 from addon_operator.settings import settings
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
-from tests.fakes import api_server
+from tests.fakes import api_server, clocks
 from tests.fakes.api_server import Answer, ApiServer, Asked
 
 COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
@@ -157,7 +157,7 @@ async def test_without_a_right_to_leases_an_operator_works_and_says_what_it_will
             assert world.leads == 1
             part.fence.check()
             lost = asyncio.create_task(part.lost())
-            await asyncio.sleep(0)
+            await clocks.settle()
             assert not lost.done()
             lost.cancel()
     (line,) = lines

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.aio import background
 from addon_operator.app import observers
 from addon_operator.telemetry import metrics
-from tests.fakes import logs
+from tests.fakes import clocks, logs
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ async def test_what_ends_by_a_defect_and_nobody_waits_for_is_logged_and_counted(
         raise TypeError("a bug")
 
     asyncio.create_task(work(), name="forgotten")  # noqa: RUF006 - that is the point
-    await asyncio.sleep(0)
+    await clocks.settle()
     gc.collect()
-    await asyncio.sleep(0)
+    await clocks.settle()
     assert errors_of(meters, "background") == 1
     assert log.lines == [("error", "a part of the operator failed: forgotten; report this bug with the log")]

@@ -7,26 +7,15 @@ import pytest
 
 from addon_operator.app import stopping
 from addon_operator.kernel import errors
-from tests.fakes import logs
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
+from tests.fakes import clocks, logs
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> clocks.Clock:
+    return clocks.Clock()
 
 
-async def test_the_first_signal_asks_to_stop(clock: Clock) -> None:
+async def test_the_first_signal_asks_to_stop(clock: clocks.Clock) -> None:
     request = stopping.StopRequest(clock)
     request.ask()
     assert (request.asked.is_set(), request.hurried.is_set()) == (True, False)
@@ -34,7 +23,7 @@ async def test_the_first_signal_asks_to_stop(clock: Clock) -> None:
 
 @pytest.mark.parametrize(("seconds", "hurries"), [(0.0, False), (0.9, False), (1.0, True), (20.0, True)])
 async def test_a_further_signal_hurries_unless_it_is_the_same_key_press(
-    clock: Clock, seconds: float, hurries: bool
+    clock: clocks.Clock, seconds: float, hurries: bool
 ) -> None:
     request = stopping.StopRequest(clock)
     request.ask()
@@ -43,7 +32,7 @@ async def test_a_further_signal_hurries_unless_it_is_the_same_key_press(
     assert request.hurried.is_set() == hurries
 
 
-async def test_a_signal_during_the_start_interrupts_it_once(clock: Clock) -> None:
+async def test_a_signal_during_the_start_interrupts_it_once(clock: clocks.Clock) -> None:
     calls: list[str] = []
     request = stopping.StopRequest(clock)
     request.listen(lambda: calls.append("interrupted"))
@@ -52,7 +41,7 @@ async def test_a_signal_during_the_start_interrupts_it_once(clock: Clock) -> Non
     assert calls == ["interrupted"]
 
 
-async def test_a_signal_after_the_start_interrupts_nothing(clock: Clock) -> None:
+async def test_a_signal_after_the_start_interrupts_nothing(clock: clocks.Clock) -> None:
     calls: list[str] = []
     request = stopping.StopRequest(clock)
     request.listen(lambda: calls.append("interrupted"))

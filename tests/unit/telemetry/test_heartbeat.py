@@ -5,17 +5,7 @@ import asyncio
 import pytest
 
 from addon_operator.telemetry import heartbeat
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
+from tests.fakes import clocks
 
 
 class EndedError(Exception):
@@ -32,7 +22,7 @@ async def beat_once(heart: heartbeat.Heartbeat) -> None:
 
 
 async def test_a_loop_that_comes_round_is_healthy() -> None:
-    time = Time()
+    time = clocks.Clock()
     heart = heartbeat.Heartbeat(time)
     time.now += heartbeat.STALE_SECONDS + 5
     await beat_once(heart)
@@ -40,7 +30,7 @@ async def test_a_loop_that_comes_round_is_healthy() -> None:
 
 
 async def test_a_loop_that_does_not_come_round_is_stuck() -> None:
-    time = Time()
+    time = clocks.Clock()
     heart = heartbeat.Heartbeat(time)
     await beat_once(heart)
     time.now += heartbeat.STALE_SECONDS
@@ -50,8 +40,8 @@ async def test_a_loop_that_does_not_come_round_is_stuck() -> None:
 
 
 async def test_it_beats_until_it_is_cancelled() -> None:
-    task = asyncio.create_task(heartbeat.Heartbeat(Time()).keep())
-    await asyncio.sleep(0)
+    task = asyncio.create_task(heartbeat.Heartbeat(clocks.Clock()).keep())
+    await clocks.settle()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

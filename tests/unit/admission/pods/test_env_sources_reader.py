@@ -10,8 +10,9 @@ from addon_operator.admission import events
 from addon_operator.admission.pods import env_sources_reader
 from addon_operator.kube.client import api_errors, client
 from addon_operator.podpreset import model
+from tests.fakes import clocks
 from tests.fakes.api_server import ApiServer, Pauses, status
-from tests.unit.admission.objects import Object, settled
+from tests.unit.admission.objects import Object
 
 CONFIG = model.SourceRef("ConfigMap", "c")
 SECRET = model.SourceRef("Secret", "s")
@@ -163,7 +164,7 @@ async def test_a_pod_with_too_many_sources_has_none_of_them_read() -> None:
 async def test_sources_are_read_a_few_at_a_time() -> None:
     crowd = Crowd(env_sources_reader.SOURCES_MAX)
     reading = asyncio.create_task(crowd.read())
-    await settled()
+    await clocks.settle()
     crowd.gate.set()
     assert {each.readable for each in await reading} == {True}
     assert crowd.at_once == env_sources_reader.AT_ONCE
@@ -173,7 +174,7 @@ async def test_reads_that_nobody_waits_for_any_more_are_not_made() -> None:
     crowd = Crowd(env_sources_reader.SOURCES_MAX)
     assert set(await crowd.read(budget=0.01)) == {env_sources_reader.UNREADABLE}
     crowd.gate.set()
-    await settled()
+    await clocks.settle()
     assert crowd.asked == env_sources_reader.AT_ONCE
 
 
@@ -181,7 +182,7 @@ async def test_no_more_reads_wait_than_there_is_room_for(monkeypatch: pytest.Mon
     monkeypatch.setattr(env_sources_reader, "WAITING_MAX", 30)
     crowd = Crowd(40)
     first = asyncio.create_task(crowd.read(20))
-    await settled()
+    await clocks.settle()
     assert set(await crowd.read(20, 40)) == {env_sources_reader.UNREADABLE}
     crowd.gate.set()
     await first

@@ -11,8 +11,9 @@ from addon_operator.admission.server import site_load
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import merge
+from tests.fakes import clocks
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
-from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review, settled
+from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review
 from tests.unit.admission.pods.pod_fakes import Observer, Presets, merger
 
 CONFLICTING = pod(container(env=[{"name": "A", "value": "2"}]))
@@ -211,7 +212,7 @@ async def test_what_is_not_done_is_given_up_at_the_end(world: World) -> None:
     gate = Gate()
     check = world.check(gate.sleep)
     await check(review(CONFLICTING))
-    await settled()
+    await clocks.settle()
     await asyncio.wait_for(check.close(), 5)
     gate.open()
     assert world.observer.conflicted == []
@@ -241,7 +242,7 @@ async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world
     for _ in range(3):
         await check(msgspec.structs.replace(review(CONFLICTING), memory=10))
     assert (world.observer.dropped, account.memory) == (1, 20)
-    await settled()
+    await clocks.settle()
     # What is waited for now is the pod in the API server, for which the one in memory is not needed.
     assert account.memory == 0
     gate.open()
@@ -253,5 +254,5 @@ async def test_the_end_gives_back_what_was_held(world: World) -> None:
     check = world.check(None, account)
     await check(msgspec.structs.replace(review(CONFLICTING), memory=10))
     await check.close()
-    await settled()
+    await clocks.settle()
     assert account.memory == 0

@@ -7,8 +7,9 @@ import pytest
 
 from addon_operator.admission.presets import preset_cache, preset_notices
 from addon_operator.kube.client import client
+from tests.fakes import clocks
 from tests.fakes.api_server import Answer, ApiServer, Asked, status
-from tests.unit.admission.objects import IN_SHOP, LABELS, Gate, Object, Seen, listing, preset, review, settled
+from tests.unit.admission.objects import IN_SHOP, LABELS, Gate, Object, Seen, listing, preset, review
 
 
 @pytest.fixture
@@ -117,11 +118,11 @@ async def test_a_notice_is_settled_with_a_list_after_its_time(
     refused = preset("refused")
     server.on("GET", IN_SHOP, listing(preset("other")))
     await notices(review(refused))
-    await settled()
+    await clocks.settle()
     assert gate.asked == [preset_notices.SECONDS]
     gate.open()
     await lists.refresh("shop")
-    await settled()
+    await clocks.settle()
     count = len(server.asked)
     assert await names(notices) == ["other"]
     assert len(server.asked) == count
@@ -170,7 +171,7 @@ async def test_a_namespace_that_cannot_be_one_leaves_nothing_behind(
 ) -> None:
     await notices(review(preset(namespace="."), namespace="."))
     gate.open()
-    await settled()
+    await clocks.settle()
     asked = len(server.asked)
     await notices.match(".", {})
     assert len(server.asked) == asked

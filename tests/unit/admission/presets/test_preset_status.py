@@ -10,8 +10,9 @@ from addon_operator.admission.presets import preset_status
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import model
+from tests.fakes import clocks
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
-from tests.unit.admission.objects import EVENTS, IN_SHOP, Gate, Object, preset, settled
+from tests.unit.admission.objects import EVENTS, IN_SHOP, Gate, Object, preset
 
 P = model.PresetName("p")
 VALID: Object = {
@@ -233,12 +234,12 @@ async def test_batches_are_written_with_pauses_in_between(
     monkeypatch.setattr(pauses, "sleep", gate.sleep)
     statuses = preset_status.PresetStatuses(kube, recorder, pauses)
     running = asyncio.create_task(statuses.run())
-    await settled()
+    await clocks.settle()
     assert gate.asked == []
     statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
-    await settled()
+    await clocks.settle()
     statuses.note(admission_events.PresetsAnswered("shop", [P], "injected"))
-    await settled()
+    await clocks.settle()
     assert gate.asked == [preset_status.FIRST_SECONDS]
     assert server.asked == []
     running.cancel()

@@ -11,6 +11,7 @@ import pytest
 
 from addon_operator.admission import review_shapes, reviews
 from addon_operator.admission.server import site, site_load
+from tests.fakes import clocks
 from tests.unit.admission import tls_clients
 
 PATH = tls_clients.PATH
@@ -199,7 +200,7 @@ async def test_stopping_answers_what_was_asked_and_takes_nothing_more() -> None:
         asked = asyncio.create_task(run.ask())
         await gate.entered.acquire()
         stopping = asyncio.create_task(run.site.stop())
-        await asyncio.sleep(0)
+        await clocks.settle()
         gate.open.set()
         assert (await asked)[0] == 200
         await stopping

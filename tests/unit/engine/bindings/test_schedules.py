@@ -104,8 +104,7 @@ async def test_news_at_the_moment_of_the_end_do_not_keep_the_work_going(bench: B
     bench.schedules.open()
     bench.add("a")
     work = asyncio.create_task(bench.schedules.work())
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await clocks.settle()
     bench.add("b")
     for _ in range(turns):
         await asyncio.sleep(0)

@@ -451,13 +451,6 @@ async def test_a_hooks_write_beside_a_bad_edit_does_not_count_it_again() -> None
     assert len(bench.heard.invalid) == 1
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Let the thread do its work; the test's own deadline is the only clock."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - nothing tells of the end of the thread's work
-            await asyncio.sleep(0.001)
-
-
 LARGE = "".join(f"key{number}: {'x' * 100}\n" for number in range(1000))
 
 
@@ -466,7 +459,7 @@ async def test_an_edit_is_read_beside_the_loop_and_what_follows_waits_for_it() -
     bench.state.received(bench.cluster.edit(db=LARGE))
     bench.state.received(bench.cluster.edit(web="a: 5"))
     assert bench.changes == [], "nothing was read in the call itself"
-    await until(lambda: len(bench.changes) == 2)
+    await bench.state.settled()
     assert [change.sections_changed for change in bench.changes] == [{DB}, {WEB}]
     assert len(bench.values.config_values(DB)["db"]) == 1000  # type: ignore[arg-type] # it is a mapping
 
@@ -475,7 +468,7 @@ async def test_a_large_bad_edit_is_reported_once_and_a_hook_may_write_at_the_sam
     bench = await loaded({"db": "b: 1"})
     bench.state.received(bench.cluster.edit(db=LARGE + "key0: twice"))
     assert await bench.state.write(WEB, patch("/web/c", 2)) is True
-    await until(lambda: bench.heard.invalid)
+    await bench.state.settled()
     assert len(bench.heard.invalid) == 1
     assert bench.values.config_values(WEB)["web"] == {"c": 2}
 

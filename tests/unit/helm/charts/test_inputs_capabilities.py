@@ -1,17 +1,7 @@
 """How often the cluster is asked what it can do."""
 
 from addon_operator.helm.charts import inputs
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return self.now
+from tests.fakes import clocks
 
 
 class Cluster:
@@ -26,12 +16,12 @@ class Cluster:
 
 
 async def test_what_is_true_now_is_always_asked_for() -> None:
-    reader = inputs.CapabilityReader(Cluster().read, Clock())
+    reader = inputs.CapabilityReader(Cluster().read, clocks.Clock())
     assert [(await reader.now()).kube_version for _ in range(2)] == ["v1.1.0", "v1.2.0"]
 
 
 async def test_what_was_true_within_a_minute_is_not_asked_for_again() -> None:
-    clock, cluster = Clock(), Cluster()
+    clock, cluster = clocks.Clock(), Cluster()
     reader = inputs.CapabilityReader(cluster.read, clock)
     await reader.recent()
     clock.now += 59

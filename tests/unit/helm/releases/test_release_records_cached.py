@@ -8,6 +8,7 @@ from typing_extensions import override
 from addon_operator.helm import messages
 from addon_operator.helm.releases import release_namespaces, release_records
 from addon_operator.kube.client import client
+from tests.fakes import clocks
 from tests.unit.helm import fakes
 
 
@@ -46,7 +47,7 @@ def observed(api: SlowApi) -> release_records.ReleaseRecords:
 
 async def begin_list(observed: release_records.ReleaseRecords) -> asyncio.Task[object]:
     task: asyncio.Task[object] = asyncio.create_task(observed.read_all())
-    await asyncio.sleep(0)
+    await clocks.settle()
     return task
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from addon_operator.process import start_errors
 from addon_operator.process.children import children, groups
-from tests.fakes import programs
+from tests.fakes import clocks, programs
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -228,7 +228,7 @@ async def test_cancelling_twice_kills_without_waiting_for_the_grace(
     path = script("trap '' TERM; echo $$; while :; do sleep 0.05; done")
     task, pid = await first_line(path, kill_grace=1000)
     task.cancel()
-    await asyncio.sleep(0)
+    await clocks.settle()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 10)

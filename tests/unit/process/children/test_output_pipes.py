@@ -7,6 +7,7 @@ import os
 import pytest
 
 from addon_operator.process.children import output
+from tests.fakes import clocks
 
 
 class SlowHandler:
@@ -68,7 +69,7 @@ async def test_what_is_in_the_pipe_is_taken_whole_when_it_is_finished_though_som
         held_open = os.dup(pipe.write_end)
         pipe.close_write_end()
         os.write(held_open, b"1\n" * 100)
-        await asyncio.sleep(0)
+        await clocks.settle()
         os.write(held_open, b"2\n" * 100)
         await pipe.finish()
         assert handler.lines == ["1"] * 100 + ["2"] * 100

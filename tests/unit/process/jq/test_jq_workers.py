@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from addon_operator.hook_contract import jq_programs
 from addon_operator.process.jq import jq_workers
+from tests.fakes import clocks
 
 PATIENT = 30.0
 TOLERANT = 0.2
@@ -130,7 +131,7 @@ async def test_however_many_programs_never_end_one_worker_is_left_for_those_that
     async with jq_workers.JqWorkers(workers=2) as pool:
         await asyncio.gather(*(pool.run(program, [b"{}"], SHORT) for program in endless))
         stuck = [asyncio.create_task(pool.run(program, [b"{}"], 2 * PATIENT)) for program in endless]
-        await asyncio.sleep(0)
+        await clocks.settle()
         async with asyncio.timeout(PATIENT):
             assert results(await pool.run(".n", [b'{"n": 1}'], PATIENT)) == [[1]]
         for task in stuck:
@@ -141,8 +142,7 @@ async def test_however_many_programs_never_end_one_worker_is_left_for_those_that
 async def test_the_event_loop_goes_on_while_a_program_is_stuck(workers: jq_workers.JqWorkers) -> None:
     await workers.run(".", [b"{}"], PATIENT)
     stuck = asyncio.create_task(workers.run("repeat(1) | empty", [b"{}"], PATIENT))
-    for _ in range(100):
-        await asyncio.sleep(0)
+    await clocks.settle()
     assert not stuck.done()
     stuck.cancel()
     await asyncio.gather(stuck, return_exceptions=True)

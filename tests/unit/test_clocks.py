@@ -60,7 +60,7 @@ async def test_what_never_rests_is_a_failure(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(clocks, "_PATIENCE", 0.01)
 
     async def turn() -> None:
-        while True:
+        while True:  # noqa: ASYNC110 - it waits for nothing
             await asyncio.sleep(0)
 
     turning = asyncio.create_task(turn())

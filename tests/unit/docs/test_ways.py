@@ -9,7 +9,7 @@ from tests.unit.docs import ways
 
 FILES = {
     "sources/watch.py": """
-        from house.work import queues
+        from addon_operator.work import queues
 
         class Watch:
             def changed(self) -> None:
@@ -33,14 +33,14 @@ FILES = {
             def drop(self) -> None: ...
         ''',
     "work/workers.py": """
-        from house.work import queues
+        from addon_operator.work import queues
 
         class Worker:
             def work(self, task: queues.Task) -> None:
                 task.run()
         """,
     "runs.py": """
-        from house.work import queues
+        from addon_operator.work import queues
 
         class Run(queues.Task):
             def run(self) -> None: ...
@@ -54,10 +54,10 @@ FILES = {
 @pytest.fixture
 def sources(tmp_path: pathlib.Path) -> ways.Sources:
     for name, text in FILES.items():
-        path = tmp_path / "house" / name
+        path = tmp_path / "addon_operator" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
-    return ways.Sources(tmp_path / "house")
+    return ways.Sources(tmp_path / "addon_operator")
 
 
 def problems(sources: ways.Sources, path: str) -> list[str]:

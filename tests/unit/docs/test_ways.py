@@ -1,4 +1,4 @@
-"""What walks the paths of the page about architecture: it notices steps that nothing leads to."""
+"""The paths through the code that ``docs/architecture.md`` shows are the ones that an editor walks."""
 
 import pathlib
 import textwrap
@@ -7,20 +7,24 @@ import pytest
 
 from tests.unit.docs import ways
 
+ROOT = pathlib.Path(__file__).parents[3]
+PACKAGE = ROOT / "operator" / "addon_operator"
+PATHS = ways.paths((ROOT / "docs" / "architecture.md").read_text("utf-8"))
+MOST_FILES = 10
+"""Nobody keeps a longer path in mind."""
 FILES = {
     "sources/watch.py": """
-        from addon_operator.work import queues
+        from house.work import queues
 
         class Watch:
+            def __init__(self, queue: queues.Queue) -> None:
+                self._queue = queue
+
             def changed(self) -> None:
                 self._put()
 
             def _put(self) -> None:
                 self._queue.add(1)
-
-        class Other:
-            def unused(self) -> None:
-                self._queue.drop()
         """,
     "work/queues.py": '''
         class Task:
@@ -33,14 +37,14 @@ FILES = {
             def drop(self) -> None: ...
         ''',
     "work/workers.py": """
-        from addon_operator.work import queues
+        from house.work import queues
 
         class Worker:
             def work(self, task: queues.Task) -> None:
                 task.run()
         """,
     "runs.py": """
-        from addon_operator.work import queues
+        from house.work import queues
 
         class Run(queues.Task):
             def run(self) -> None: ...
@@ -54,56 +58,70 @@ FILES = {
 @pytest.fixture
 def sources(tmp_path: pathlib.Path) -> ways.Sources:
     for name, text in FILES.items():
-        path = tmp_path / "addon_operator" / name
+        path = tmp_path / "house" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
-    return ways.Sources(tmp_path / "addon_operator")
+    return ways.Sources(tmp_path / "house")
 
 
-def problems(sources: ways.Sources, path: str) -> list[str]:
-    return list(sources.problems(ways.steps_of(path)))
+def steps(*names: str) -> list[ways.Step]:
+    return [ways.Step(*name.split(":")) for name in names]
+
+
+def test_the_page_shows_five_paths() -> None:
+    assert len(PATHS) == 5
+
+
+@pytest.mark.parametrize("title", PATHS)
+def test_each_step_of_a_path_leads_to_the_next(title: str) -> None:
+    assert ways.Sources(PACKAGE).problems(PATHS[title]) == []
+
+
+@pytest.mark.parametrize("title", PATHS)
+def test_a_path_has_few_files(title: str) -> None:
+    assert 1 < len({step.file for step in PATHS[title]}) <= MOST_FILES
 
 
 def test_a_path_leads_over_calls_docstrings_and_methods_that_are_overridden(sources: ways.Sources) -> None:
-    path = (
-        "`sources/watch.py:Watch.changed` (a thread) → `work/queues.py:Queue.add` → `workers.py:Worker.work`"
-        " → `runs.py:Run.run`"
+    path = steps(
+        "sources/watch.py:Watch",
+        "sources/watch.py:Watch.changed",
+        "sources/watch.py:Watch._put",
+        "work/queues.py:Queue.add",
+        "work/workers.py:Worker.work",
+        "runs.py:Run.run",
     )
-    steps = ways.steps_of(path.replace("`runs", "`./runs"))
-    assert [step.file for step in steps[:3]] == ["sources/watch.py", "work/queues.py", "work/workers.py"]
-    root = [*steps[:3], ways.Step("runs.py", "Run.run")]
-    assert list(sources.problems(root)) == []
+    assert sources.problems(path) == []
 
 
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        pytest.param("`sources/gone.py:X`", "there is no sources/gone.py", id="no file"),
+        pytest.param(["sources/gone.py:X"], "there is no sources/gone.py: X", id="no file"),
         pytest.param(
-            "`work/queues.py:Queue.put`", "there is no work/queues.py:Queue.put", id="no definition"
-        ),
-        pytest.param("`work/queues.py`", "there is no work/queues.py:", id="nothing said"),
-        pytest.param(
-            "`work/queues.py:Queue.add` → `work/queues.py:Queue.drop`", "a file is entered twice", id="twice"
+            ["work/queues.py:Queue.put"], "there is no work/queues.py: Queue.put", id="no definition"
         ),
         pytest.param(
-            "`sources/watch.py:Watch.changed` → `work/queues.py:Queue.drop`",
-            "work/queues.py:Queue.drop is not reached from sources/watch.py:Watch.changed",
-            id="another method names it",
+            ["work/queues.py:Queue.add", "work/workers.py:Worker.work", "work/queues.py:Task.run"],
+            "work/queues.py is entered twice",
+            id="twice",
         ),
         pytest.param(
-            "`work/queues.py:Queue.add` → `sources/watch.py:Watch.changed`",
-            "sources/watch.py:Watch.changed is not reached from work/queues.py:Queue.add",
+            ["sources/watch.py:Watch.changed", "work/queues.py:Queue.drop"],
+            "sources/watch.py: Watch.changed does not lead to work/queues.py: Queue.drop",
+            id="nothing names it",
+        ),
+        pytest.param(
+            ["work/queues.py:Queue.add", "sources/watch.py:Watch.changed"],
+            "work/queues.py: Queue.add does not lead to sources/watch.py: Watch.changed",
             id="the wrong way",
+        ),
+        pytest.param(
+            ["work/workers.py:Worker.work", "runs.py:Chance.run"],
+            "work/workers.py: Worker.work does not lead to runs.py: Chance.run",
+            id="a method of the same name that overrides nothing",
         ),
     ],
 )
-def test_what_is_wrong_with_a_path_is_said(sources: ways.Sources, path: str, problem: str) -> None:
-    assert problem in problems(sources, path)
-
-
-def test_a_method_of_a_class_that_inherits_nothing_is_not_reached_by_chance(sources: ways.Sources) -> None:
-    steps = [ways.Step("work/workers.py", "Worker.work"), ways.Step("runs.py", "Chance.run")]
-    assert list(sources.problems(steps)) == [
-        "runs.py:Chance.run is not reached from work/workers.py:Worker.work"
-    ]
+def test_what_is_wrong_with_a_path_is_said(sources: ways.Sources, path: list[str], problem: str) -> None:
+    assert sources.problems(steps(*path)) == [problem]

@@ -1,156 +1,160 @@
-"""Walks a path through the code: from file to file, each entered at one definition.
+"""Walks the paths of ``docs/architecture.md`` as a reader does: with "go to definition" of an editor.
 
-A step is reached from the one before it when that one, or what it uses of its own file, names it, and knows
-its file, or that of a base class which declares it: it imports the file, or one that imports it. A class is
-also reached from whoever gets an object of it, and whatever a docstring refers to from there.
+A step is a definition. It is reached from the one before it if a name in the body of that leads there, or to
+the class that it belongs to, or to the method that it overrides; or if the docstring of that refers to it, as
+an inbox says who reads it. From a class a reader sees its methods.
 """
 
 import ast
+import contextlib
 import dataclasses
 import functools
 import itertools
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+import jedi
 from typing_extensions import override
 
-_REFERENCE = re.compile(r":\w+:`\.?([\w.]+)`")
-_STEP = re.compile(r"`([\w/]+\.py)(?::([\w.]+))?`")
-
-Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+HEADING = "### Five paths through the code"
+_PATH = re.compile(r"^\*\*(.+?)\*\*$")
+_FILE = re.compile(r"^\d+\. `([\w/]+\.py)`: (.+)$")
+_NAME = re.compile(r"`([A-Za-z_][\w.]*)`")
+_REFERENCE = re.compile(r":\w+:`~?\.?([\w.]+)`")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One file of a path, and where it is entered."""
+    """One definition on a path."""
 
     file: str
-    entry: str
+    name: str
+    """With its class: ``Engine.react``."""
 
     @override
     def __str__(self) -> str:
-        return f"{self.file}:{self.entry}"
+        return f"{self.file}: {self.name}"
 
 
-def steps_of(cell: str) -> list[Step]:
-    """Read the steps that a text names; a file without a folder lies beside the one before it."""
-    steps: list[Step] = []
-    for file, entry in _STEP.findall(cell):
-        folder = "" if "/" in file or not steps else steps[-1].file.rpartition("/")[0] + "/"
-        steps.append(Step(folder + file, entry))
+def paths(page: str) -> dict[str, list[Step]]:
+    """Read the numbered lists under the heading: a file, and its definitions in the order they are met."""
+    steps: dict[str, list[Step]] = {}
+    title = ""
+    section = page.split(f"\n{HEADING}\n", 1)[1].split("\n## ", 1)[0]
+    # A step may go on in the next line.
+    for line in re.sub(r"\n {2,}", " ", section).splitlines():
+        if match := _PATH.match(line):
+            title = match.group(1)
+        elif match := _FILE.match(line):
+            definitions = [Step(match.group(1), name) for name in _NAME.findall(match.group(2))]
+            steps.setdefault(title, []).extend(definitions)
     return steps
 
 
 class Sources:
-    """The files of one package."""
+    """The files of one package, as an editor sees them."""
 
     def __init__(self, package: pathlib.Path) -> None:
-        self._package = package
-        self.read = functools.cache(self._read)
+        self._package = package.resolve()
+        self._project = jedi.Project(self._package.parent)
+        self._tree = functools.cache(self._parsed)
+        self._script = functools.cache(self._opened)
 
-    def _read(self, file: str) -> "Source | None":
-        path = self._package / file
-        return Source(ast.parse(path.read_text("utf-8")), self._package) if path.is_file() else None
-
-    def problems(self, steps: Sequence[Step]) -> Iterator[str]:
+    def problems(self, steps: Sequence[Step]) -> list[str]:
         """Say what is wrong with a path."""
-        for step in steps:
-            source = self.read(step.file)
-            if source is None:
-                yield f"there is no {step.file}"
-            elif step.entry not in source.definitions:
-                yield f"there is no {step}"
-        if len({step.file for step in steps}) < len(steps):
-            yield "a file is entered twice"
-        for before, after in itertools.pairwise(steps):
-            if not self._is_reached(before, after):
-                yield f"{after} is not reached from {before}"
+        if absent := [f"there is no {step}" for step in steps if self._definition(step) is None]:
+            return absent
+        entered = [file for file, _ in itertools.groupby(step.file for step in steps)]
+        twice = {file for file in entered if entered.count(file) > 1}
+        return [f"{file} is entered twice" for file in sorted(twice)] + [
+            f"{before} does not lead to {after}"
+            for before, after in itertools.pairwise(steps)
+            if not self._leads(before, after)
+        ]
 
-    def _is_reached(self, before: Step, after: Step) -> bool:
-        here, there = self.read(before.file), self.read(after.file)
-        if here is None or there is None:
+    def _parsed(self, file: str) -> ast.Module | None:
+        path = self._package / file
+        return ast.parse(path.read_text("utf-8")) if path.is_file() else None
+
+    def _opened(self, file: str) -> jedi.Script:
+        return jedi.Script(path=self._package / file, project=self._project)
+
+    def _definition(self, step: Step) -> _Function | ast.ClassDef | None:
+        node: ast.AST | None = self._tree(step.file)
+        for part in step.name.split("."):
+            inner = ast.iter_child_nodes(node) if node is not None else ()
+            named = (each for each in inner if isinstance(each, _Function | ast.ClassDef))
+            node = next((each for each in named if each.name == part), None)
+        return node if isinstance(node, _Function | ast.ClassDef) else None
+
+    def _leads(self, before: Step, after: Step) -> bool:
+        body = self._definition(before)
+        if body is None:
             return False
-        if after.entry in here.references(before.entry):
+        if before.file == after.file and after.name.rpartition(".")[0] == before.name:
             return True
-        owner, _, name = after.entry.rpartition(".")
-        # Nobody writes __call__: who calls an object names its class.
-        word = owner if name.startswith("__") else name
-        if word not in here.words_from(before.entry) | (set() if owner else here.held_by(before.entry)):
-            return False
-        declared = {after.entry, *(f"{base}.{name}" for base in there.bases(owner))}
-        known = (self.read(file) for file in self._known(before.file, here))
-        return after.file in self._known(before.file, here) or any(
-            source is not None and declared & source.definitions.keys() for source in known
+        if after.name in _REFERENCE.findall(ast.get_docstring(body) or ""):
+            return True
+        wanted = {_plain(part) for part in after.name.split(".")}
+        places = (
+            place
+            for name, line, column in _names(body)
+            # A name of something else is not looked up: that takes its time.
+            if _plain(name) in wanted or "." not in after.name
+            for place in self._definitions(before.file, line, column)
         )
+        return any(self._is_at(place, after) or self._is_overridden(place, after) for place in places)
 
-    def _known(self, file: str, here: "Source") -> set[str]:
-        """Return the file itself, those that it imports, and those that these import."""
-        imported = (self.read(other) for other in here.imports)
-        return {file, *here.imports}.union(*(source.imports for source in imported if source is not None))
+    def _definitions(self, file: str, line: int, column: int) -> Iterator[Any]:
+        script = self._script(file)
+        look_up = functools.partial(script.goto, follow_imports=True)
+        for look in (look_up, script.infer):
+            # jedi does not know every type of the standard library's.
+            with contextlib.suppress(AttributeError):
+                yield from look(line, column)
 
+    def _is_at(self, place: Any, step: Step) -> bool:  # noqa: ANN401 - jedi has no types
+        """Say whether an editor stands at the step: at the function or its class, or within the class."""
+        if place.module_path is None or place.module_path.resolve() != self._package / step.file:
+            return False
+        node, owner = self._definition(step), step.name.rpartition(".")[0]
+        if isinstance(node, ast.ClassDef):
+            return bool(node.lineno <= place.line <= (node.end_lineno or 0))
+        starts = [node, self._definition(Step(step.file, owner)) if owner else None]
+        return any(each is not None and each.lineno == place.line for each in starts)
 
-class Source:
-    """One file: what it defines, what these use, and which files it imports."""
+    def _is_overridden(self, place: Any, step: Step) -> bool:  # noqa: ANN401 - jedi has no types
+        """Say whether an editor stands at a method that the step overrides: it lists the implementations."""
+        owner, _, method = step.name.rpartition(".")
+        if not owner or place.type != "function" or place.name != method:
+            return False
+        parent = place.parent()
+        return parent is not None and parent.name in set(self._bases(Step(step.file, owner)))
 
-    def __init__(self, tree: ast.Module, package: pathlib.Path) -> None:
-        self.definitions: dict[str, Definition] = {}
-        for node in tree.body:
-            if isinstance(node, Definition):
-                self.definitions[node.name] = node
-            if isinstance(node, ast.ClassDef):
-                methods = (inner for inner in node.body if isinstance(inner, Definition))
-                self.definitions |= {f"{node.name}.{inner.name}": inner for inner in methods}
-        self.imports = {
-            file
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and str(node.module).startswith(package.name)
-            for file in _files(package, node)
-        }
-
-    def words_from(self, entry: str) -> set[str]:
-        """Return all names that a definition uses, or that what it uses of this file uses."""
-        words, waiting, seen = set[str](), [entry], set[str]()
-        while waiting:
-            current = waiting.pop()
-            if current in seen or current not in self.definitions:
-                continue
-            seen.add(current)
-            used = set(_words(self.definitions[current]))
-            words |= used
-            waiting += [name for name in self.definitions if name.rpartition(".")[2] in used]
-        return words
-
-    def held_by(self, entry: str) -> set[str]:
-        """Return the names in the constructor of the class that a definition belongs to."""
-        constructor = self.definitions.get(f"{entry.partition('.')[0]}.__init__")
-        return set() if constructor is None else set(_words(constructor))
-
-    def references(self, entry: str) -> set[str]:
-        """Return what the docstring of a definition refers to, as ``:meth:`.Engine.react```."""
-        node = self.definitions.get(entry)
-        return set(_REFERENCE.findall(ast.get_docstring(node) or "")) if node is not None else set()
-
-    def bases(self, name: str) -> set[str]:
-        """Return the last words of what a class inherits from."""
-        node = self.definitions.get(name)
-        bases = node.bases if isinstance(node, ast.ClassDef) else ()
-        return {ast.unparse(base).rpartition(".")[2] for base in bases}
+    def _bases(self, step: Step) -> Iterator[str]:
+        """Yield the names of all classes that a class inherits from."""
+        node = self._definition(step)
+        for base in node.bases if isinstance(node, ast.ClassDef) else ():
+            target = base.value if isinstance(base, ast.Subscript) else base
+            line, column = target.end_lineno or 0, (target.end_col_offset or 1) - 1
+            for place in self._script(step.file).goto(line, column, follow_imports=True):
+                yield place.name
+                if place.module_path is not None and place.module_path.is_relative_to(self._package):
+                    file = place.module_path.relative_to(self._package).as_posix()
+                    yield from self._bases(Step(file, place.name))
 
 
-def _words(definition: Definition) -> Iterator[str]:
-    for node in ast.walk(definition):
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
+def _plain(name: str) -> str:
+    """Return a name without what tells attributes and classes apart: ``_inbox`` holds an ``Inbox``."""
+    return name.replace("_", "").lower()
 
 
-def _files(package: pathlib.Path, node: ast.ImportFrom) -> Iterator[str]:
-    folder = str(node.module).replace(".", "/").removeprefix(package.name).removeprefix("/")
-    if (package / f"{folder}.py").is_file():
-        yield f"{folder}.py"
-    for alias in node.names:
-        file = f"{folder}/{alias.name}.py".removeprefix("/")
-        if (package / file).is_file():
-            yield file
+def _names(body: ast.AST) -> Iterator[tuple[str, int, int]]:
+    for node in ast.walk(body):
+        if isinstance(node, ast.Attribute) and node.end_lineno and node.end_col_offset:
+            yield node.attr, node.end_lineno, node.end_col_offset - len(node.attr)
+        elif isinstance(node, ast.Name):
+            yield node.id, node.lineno, node.col_offset

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 from addon_operator.kube.informers import wire
 from addon_operator.process.jq import jq_filters, jq_workers
 from tests.benchmarks import measures, pod_server

@@ -15,8 +15,9 @@ from aiohttp import web
 from typing_extensions import override
 
 from addon_operator.kernel import clock
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors, client, connection, retries
+from addon_operator.kube.client import client, connection, retries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.admission.server import site, site_load, tls
 from addon_operator.aio import waiting
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 
 PATH = "/mutate-config-maps"
 SECRET = "webhook-certificates"

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
 from addon_operator.aio import waiting
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, reflector
 from addon_operator.process.jq import jq_workers

@@ -17,8 +17,9 @@ from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.devcluster.pytest_plugin import DevCluster
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.client import client
 from tests.integration.admission_replicas import (
     SECRET,
     Observer,

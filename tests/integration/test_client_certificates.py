@@ -14,8 +14,9 @@ from addon_operator.admission.server import tls
 from addon_operator.devcluster import api, layout, state
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import x509
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube.client import client
 from addon_operator.process import daemons
 from tests.integration import operator_process
 from tests.integration.admission_replicas import configuration, replica, withdraw

@@ -8,8 +8,9 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.devcluster import handle
+from addon_operator.kube import paths
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import client, paths
+from addon_operator.kube.client import client
 from tests.integration import admitting, informing, operator_process, operator_site
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.aio import waiting
 from addon_operator.devcluster.pytest_plugin import DevCluster
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 from addon_operator.kube.informers import object_selections, projections, reflector
 from tests.fakes import histories, listeners
 from tests.integration import informing

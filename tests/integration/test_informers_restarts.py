@@ -26,7 +26,7 @@ from addon_operator.devcluster import (
 )
 from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.devcluster.controlplane import certificates, controlplane
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 from addon_operator.kube.informers import informers, object_selections, projections, reflector
 from addon_operator.process import daemons
 from tests.fakes import histories, listeners

@@ -10,8 +10,9 @@ import yaml
 
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import clock
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client, config_maps, paths
+from addon_operator.kube.client import client, config_maps
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import events
 

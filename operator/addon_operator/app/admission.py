@@ -32,8 +32,8 @@ from addon_operator.app import admission_webhooks, observers
 from addon_operator.documents import own_manifests
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
-from addon_operator.kube.access import own_user
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client, own_user
 from addon_operator.kube.informers import watch_health
 from addon_operator.kube.objects import crds
 from addon_operator.kube.objects import events as kube_events

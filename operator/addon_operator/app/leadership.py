@@ -18,8 +18,9 @@ import structlog
 
 from addon_operator.aio import warn_once
 from addon_operator.kernel import clock, errors, fencing
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.client import client
 from addon_operator.kube.objects import lease
 from addon_operator.process import process_marks
 from addon_operator.process.children import launcher

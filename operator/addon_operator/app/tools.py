@@ -16,8 +16,8 @@ from addon_operator.helm import binary, command
 from addon_operator.helm.charts import chart_access, chart_cache, chart_pull
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import clock, errors, names
-from addon_operator.kube import cluster
-from addon_operator.kube.client import api_errors, client, config_maps, paths, values_secret
+from addon_operator.kube import api_errors, cluster, paths
+from addon_operator.kube.client import client, config_maps, values_secret
 from addon_operator.kube.discovery import discovery
 from addon_operator.process import values_worker
 from addon_operator.process.children import children

@@ -11,7 +11,8 @@ from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_cache
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, json_types
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, model
 from addon_operator.values import store

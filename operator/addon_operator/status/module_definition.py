@@ -11,7 +11,8 @@ from typing import Final
 from addon_operator.aio import waiting, warn_once
 from addon_operator.documents import own_manifests
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.objects import crds
 from addon_operator.status import module_status
 

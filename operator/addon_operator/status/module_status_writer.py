@@ -16,7 +16,8 @@ from addon_operator.aio import waiting, warn_once
 from addon_operator.engine import state
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.status import module_definition, module_status
 

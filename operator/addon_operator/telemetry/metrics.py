@@ -11,7 +11,7 @@ from typing import Final
 import prometheus_client
 from prometheus_client import exposition
 
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 from addon_operator.telemetry import families, series
 
 OTHERS: Final = "(others)"

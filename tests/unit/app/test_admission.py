@@ -13,8 +13,8 @@ from addon_operator.app import (
     admission_webhooks,
 )
 from addon_operator.kernel import errors
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors
 from addon_operator.settings import settings
 from tests.fakes import api_server, logs
 

@@ -13,7 +13,8 @@ from addon_operator.helm import helm_errors, places
 from addon_operator.helm.charts import chart_cache
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import errors, names
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.modules import model
 from addon_operator.values import sources, store
 from addon_operator.values.schema import schemas

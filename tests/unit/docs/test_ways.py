@@ -2,7 +2,9 @@
 
 import pathlib
 import textwrap
+from collections.abc import Iterator
 
+import jedi
 import pytest
 
 from tests.unit.docs import ways
@@ -62,6 +64,15 @@ def sources(tmp_path: pathlib.Path) -> ways.Sources:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
     return ways.Sources(tmp_path / "house")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what jedi has parsed in a place of this process: another one may be writing it."""
+    usual = jedi.settings.cache_directory
+    jedi.settings.cache_directory = tmp_path_factory.mktemp("jedi")
+    yield
+    jedi.settings.cache_directory = usual
 
 
 def steps(*names: str) -> list[ways.Step]:

@@ -34,7 +34,7 @@ class Subscription(informers.Subscription):
 
     cluster: "Cluster"
     kind: str
-    listener: object_changes.Listener
+    listener: object_changes.ObjectListener
     synced: bool = False
     is_kind_known = True
     reason: str | None = None
@@ -79,7 +79,7 @@ class Cluster(informers.Informers):
         self,
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
-        listener: object_changes.Listener,
+        listener: object_changes.ObjectListener,
     ) -> informers.Subscription:
         made = Subscription(self, selection.kind, listener)
         self.subscriptions.append(made)

@@ -42,7 +42,7 @@ class Subscription(informers.Subscription):
     """One open watch, driven by hand."""
 
     selection: object_selections.ObjectSelection
-    listener: object_changes.Listener
+    listener: object_changes.ObjectListener
     cluster: "Cluster"
     is_open: bool = True
     synced: bool = False
@@ -113,7 +113,7 @@ class Cluster(informers.Informers):
         self,
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
-        listener: object_changes.Listener,
+        listener: object_changes.ObjectListener,
     ) -> informers.Subscription:
         assert isinstance(projection, projections.Presence)
         self.subscriptions.append(Subscription(selection, listener, self))

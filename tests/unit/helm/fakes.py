@@ -24,7 +24,8 @@ from addon_operator.helm.releases import (
     releases,
 )
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.process.children import children
 from tests.fakes import kinds
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.status import module_definition
 from tests.fakes import api_server, logs
 from tests.fakes.api_server import Answer, Asked

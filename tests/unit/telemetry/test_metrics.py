@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import exposition
 from prometheus_client.openmetrics import parser as openmetrics
 
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 from addon_operator.telemetry import heartbeat, metrics, series
 
 HOOK = {"hook": "a.sh", "binding": "onStartup", "activation": "OnStartup", "queue": "main"}

@@ -14,7 +14,8 @@ from typing import Any, Final
 from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
 from addon_operator.aio import waiting
 from addon_operator.documents import yaml_loader
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.1

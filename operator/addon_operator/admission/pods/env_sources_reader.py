@@ -15,7 +15,8 @@ from addon_operator import expansion
 from addon_operator.admission import events
 from addon_operator.aio import short_cache
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.podpreset import model
 
 SOURCE_SECONDS: Final = 2.0

@@ -10,7 +10,7 @@ from addon_operator import expansion
 from addon_operator.admission.pods import env_sources_reader
 from addon_operator.expansion import services as expansion_services
 from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors
+from addon_operator.kube import api_errors
 from addon_operator.podpreset import env_sources, model
 
 IGNORE: Final = "expansion.addon-operator.io/ignore"

@@ -19,7 +19,8 @@ from addon_operator.admission.server import site_load
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import merge, selection
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting, warn_once
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.podpreset import model
 
 LIST_EVERY_SECONDS: Final = 60.0

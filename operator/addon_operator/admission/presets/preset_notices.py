@@ -16,7 +16,8 @@ import msgspec
 from addon_operator.admission import reviews
 from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.podpreset import model
 
 SECONDS: Final = 1.0

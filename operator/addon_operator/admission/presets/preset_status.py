@@ -14,7 +14,8 @@ from typing import Any, Final
 from addon_operator.admission import events as admission_events
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import model
 

@@ -16,7 +16,8 @@ from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.admission.registration import registration_watch
 from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
 
 DIGEST: Final = "admission.addon-operator.io/specification"

@@ -18,7 +18,7 @@ import msgspec
 import orjson
 
 from addon_operator.kernel import errors
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
 

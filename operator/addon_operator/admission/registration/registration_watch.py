@@ -5,7 +5,8 @@ from typing import Final
 
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
-from addon_operator.kube.client import api_errors, client, connection
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client, connection
 from addon_operator.kube.informers import wire
 
 _WATCH_SECONDS: Final = 270

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.documents import manifest_diff
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.modules import manifests
 

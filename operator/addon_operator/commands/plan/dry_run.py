@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import messages
 from addon_operator.helm.releases import release_types
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, model
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 import addon_operator
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
-from addon_operator.kube.client import api_errors, client, paths, pod_exec
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client, pod_exec
 from addon_operator.values.patches import hook_values, patches
 
 _PATH: Final = "/hook-values.json"

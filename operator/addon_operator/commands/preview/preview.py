@@ -17,8 +17,9 @@ from addon_operator.commands.preview import (
     preview_pods,
 )
 from addon_operator.kernel import errors, json_types
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.client import client
 from addon_operator.podpreset import merge, model, selection, volume_types
 
 DEFAULT_NAMESPACE: Final = "default"

@@ -8,7 +8,8 @@ from typing import Final
 from addon_operator.aio import short_cache
 from addon_operator.commands.preview import preview_objects
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.podpreset import model
 
 _PLURALS: Final = {"ConfigMap": "configmaps", "Secret": "secrets"}

@@ -37,7 +37,7 @@ class BindingPhase(enum.Enum):
     """Its module is being disabled: nothing makes a run, but the snapshot is kept."""
 
 
-class FollowedBinding(object_changes.Listener, triggers.SynchronizedBinding):
+class FollowedBinding(object_changes.ObjectListener, triggers.SynchronizedBinding):
     """Follows the objects of a kubernetes binding from :meth:`start` to :meth:`close`."""
 
     def __init__(

@@ -28,7 +28,7 @@ async def ask(
     return requirements.ClusterFacts(answer.version, answer.served, answer.unclear)
 
 
-class ApiWatch(object_changes.Listener):
+class ApiWatch(object_changes.ObjectListener):
     """Follows the APIServices of the cluster as long as a module requires an API."""
 
     def __init__(

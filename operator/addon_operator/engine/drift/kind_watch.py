@@ -53,7 +53,7 @@ class KindWatchListener(abc.ABC):
         """Take note that the objects cannot be followed; the watch has the reason."""
 
 
-class KindWatch(object_changes.Listener):
+class KindWatch(object_changes.ObjectListener):
     """Which objects of a scope are there, and which of those that modules want are not."""
 
     def __init__(self, scope: KindScope, listener: KindWatchListener) -> None:

@@ -13,7 +13,8 @@ from addon_operator.engine.drift import watched_resources
 from addon_operator.helm import helm_errors, messages
 from addon_operator.helm.releases import release_types, releases
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import manifests
 

@@ -15,7 +15,7 @@ from addon_operator.engine import events
 from addon_operator.engine.modules import crd_index, crd_sources
 from addon_operator.helm.charts import chart_cache, chart_files, subcharts
 from addon_operator.kernel import errors, names
-from addon_operator.kube.client import api_errors
+from addon_operator.kube import api_errors
 from addon_operator.kube.objects import crds
 from addon_operator.modules import crd_claims, crd_files, model
 

@@ -8,7 +8,8 @@ from addon_operator.documents import manifest_diff
 from addon_operator.helm import messages, places
 from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 
 NAME: Final = "addon-operator-release-namespaces"
 SELECTOR: Final = "owner in (helm,addon-operator)"

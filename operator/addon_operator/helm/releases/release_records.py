@@ -16,7 +16,8 @@ from typing import Any, Final
 from addon_operator.helm import helm_errors, messages, places
 from addon_operator.helm.releases import record_format, release_namespaces, release_types, saved_places
 from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.modules import manifests, release
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})

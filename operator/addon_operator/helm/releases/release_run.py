@@ -10,7 +10,7 @@ from typing import Final
 from addon_operator.helm import helm_errors, messages, verbs
 from addon_operator.helm.charts import rendering
 from addon_operator.helm.releases import release_planning, release_records, release_types, saved_places
-from addon_operator.kube.client import api_errors
+from addon_operator.kube import api_errors
 from addon_operator.modules import crd_files, manifests, release
 
 _RECOVERIES: Final = 3

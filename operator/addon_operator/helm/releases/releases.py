@@ -17,7 +17,8 @@ from addon_operator.helm.releases import (
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, model, release
 

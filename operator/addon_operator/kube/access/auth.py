@@ -10,8 +10,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Final, Protocol
 
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import credentials, kubeconfig
-from addon_operator.kube.client import api_errors
 
 SERVICE_ACCOUNT: Final = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

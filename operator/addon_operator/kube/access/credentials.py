@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import kubeconfig, proxies
-from addon_operator.kube.client import api_errors
 from addon_operator.process import workspaces
 
 # Tokens in files are rotated by the kubelet; client-go reads them again each minute as well.

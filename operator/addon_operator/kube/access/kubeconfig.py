@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 from addon_operator.documents import yaml_loader
-from addon_operator.kube.client import api_errors
+from addon_operator.kube import api_errors
 
 Entry = Mapping[str, Any]
 

@@ -22,13 +22,9 @@ import orjson
 
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock, fencing
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import (
-    api_errors,
-    connection,
-    paths,
-    retries,
-)
+from addon_operator.kube.client import connection, retries
 
 Object = dict[str, Any]
 """An object of the API as decoded JSON."""

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from addon_operator.aio import waiting
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.05

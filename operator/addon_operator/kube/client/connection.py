@@ -20,8 +20,8 @@ import yarl
 
 import addon_operator
 from addon_operator.kernel import clock
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ import aiohttp
 import orjson
 import yarl
 
-from addon_operator.kube.client import api_errors, client, connection, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client, connection
 
 _PROTOCOL: Final = "v4.channel.k8s.io"
 _OUTPUT, _ERRORS, _STATUS = 1, 2, 3

@@ -5,7 +5,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.kube.client import api_errors, client, config_maps, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client, config_maps
 
 _NOT_A_TEXT: Final = "\0"
 

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, connection
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client, connection
 from addon_operator.kube.discovery import api_resources
 
 _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from addon_operator.kube.client import api_errors, client, connection, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client, connection
 from addon_operator.kube.discovery import api_resources
 
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"

@@ -9,7 +9,8 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.documents import json_documents
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import (
     informer_cache,
@@ -47,7 +48,7 @@ class Informers(shared_watches.SharedWatches):
         self,
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
-        listener: object_changes.Listener,
+        listener: object_changes.ObjectListener,
     ) -> "Subscription":
         """Follow the objects; the listener is called from now on, but never before this returns.
 
@@ -64,17 +65,14 @@ class Informers(shared_watches.SharedWatches):
         await self.ended()
 
 
-class Subscription:
-    """A listener's hold on the objects; what it returns is the state of this moment.
-
-    Implements :class:`.CacheListener`.
-    """
+class Subscription(informer_cache.CacheListener):
+    """A listener's hold on the objects; what it returns is the state of this moment."""
 
     def __init__(
         self,
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
-        listener: object_changes.Listener,
+        listener: object_changes.ObjectListener,
         watches: shared_watches.SharedWatches,
     ) -> None:
         self._selection = selection.canonical
@@ -84,7 +82,7 @@ class Subscription:
         self._resource: api_resources.Resource | None = None
         self._lookup: asyncio.Task[None] | None = None
         self._lookup_trouble: str | None = None
-        self._namespaces = _NamespaceListener(self, watches)
+        self._namespaces = _SelectedNamespaces(self, watches)
         self._parts: dict[Place, informer_cache.InformerCache] = {}
         self._joined: set[informer_cache.InformerCache] = set()
         self._reported_reason: str | None = None
@@ -308,7 +306,7 @@ class Subscription:
         return iter(sorted(itertools.chain.from_iterable(cache.rows() for cache in shown)))
 
 
-class _NamespaceListener:
+class _SelectedNamespaces(object_changes.ObjectListener):
     """Follows the namespaces with certain labels for a subscription."""
 
     def __init__(self, owner: Subscription, watches: shared_watches.SharedWatches) -> None:

@@ -44,7 +44,7 @@ class Change:
         return json_documents.unpack(self.kept)
 
 
-class Listener(Protocol):
+class ObjectListener(Protocol):
     """Who subscribes to objects: bindings of hooks, drift, and namespaces of a selection.
 
     Called in the event loop; must return at once and not raise.

@@ -4,7 +4,8 @@ import dataclasses
 import random
 from typing import Final, Self
 
-from addon_operator.kube.client import connection, paths
+from addon_operator.kube import paths
+from addon_operator.kube.client import connection
 from addon_operator.kube.discovery import api_resources
 
 _METADATA: Final = "application/json;as={kind};g=meta.k8s.io;v=v1,application/json"

@@ -10,7 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from typing import Final, TypeAlias
 
 from addon_operator.aio import read_ahead, waiting
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.informers import informer_cache, object_selections, wire
 
 _BATCH_OBJECTS: Final = 100

@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from addon_operator.documents import json_documents
-from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube import api_errors, paths
 
 DELETED: Final = "DELETED"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from addon_operator.aio import waiting
 from addon_operator.documents import own_manifests
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.modules import crd_changes, crd_claims, crd_files
 

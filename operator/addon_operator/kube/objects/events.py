@@ -16,7 +16,8 @@ from collections.abc import Hashable
 from typing import Any, Final, Generic, Literal, TypeVar
 
 from addon_operator.kernel import clock
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 
 COMPONENT: Final = "addon-operator"
 _MESSAGE_MAX: Final = 1024

@@ -20,7 +20,8 @@ from typing import Any, Final
 
 from addon_operator.aio import waiting
 from addon_operator.kernel import clock, errors, fencing
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
 
 API_VERSION: Final = "coordination.k8s.io/v1"

@@ -17,7 +17,8 @@ from addon_operator.aio import waiting
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import json_types
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import projections
 from addon_operator.kube.objects import own_deletions

@@ -18,7 +18,8 @@ from addon_operator.admission.certificates import (
 )
 from addon_operator.admission.server import tls
 from addon_operator.kernel import errors as kernel_errors
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from tests.fakes import api_server, logs
 
 LIFE = dt.timedelta(days=30)

@@ -8,7 +8,8 @@ from typing_extensions import override
 
 from addon_operator.admission import events
 from addon_operator.admission.pods import env_sources_reader
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.podpreset import model
 from tests.fakes import clocks
 from tests.fakes.api_server import ApiServer, Pauses, status

@@ -12,7 +12,8 @@ from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from tests.fakes import api_server, logs
 
 COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"

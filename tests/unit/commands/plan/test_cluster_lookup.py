@@ -8,7 +8,8 @@ from typing_extensions import override
 
 from addon_operator.commands.plan import cluster_lookup
 from addon_operator.documents import manifest_diff
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from tests.fakes import kinds
 

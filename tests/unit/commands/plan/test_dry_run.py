@@ -12,7 +12,8 @@ from addon_operator.commands.plan import dry_run
 from addon_operator.documents import manifest_diff
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import names
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.modules import model
 from tests.fakes import kinds
 

@@ -8,8 +8,8 @@ import pytest
 
 from addon_operator.commands.preview import preview, preview_admission, preview_cluster, preview_files
 from addon_operator.kernel import errors
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors
 from addon_operator.podpreset import model
 from tests.fakes import api_server
 

@@ -83,7 +83,7 @@ class Informers(informers.Informers):
         self,
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
-        listener: object_changes.Listener,
+        listener: object_changes.ObjectListener,
     ) -> bound_fakes.Subscription:
         self.asked.append((selection, projection, listener))
         return bound_fakes.Subscription(bound_fakes.Cluster(), "Pod", listener)

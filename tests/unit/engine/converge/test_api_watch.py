@@ -78,7 +78,7 @@ class Watches(informers.Informers):
         self,
         selection: object_selections.ObjectSelection,
         projection: projections.Projection,
-        listener: object_changes.Listener,
+        listener: object_changes.ObjectListener,
     ) -> informers.Subscription:
         subscription = Subscription(selection)
         self.subscriptions.append(subscription)

@@ -11,7 +11,7 @@ from addon_operator.helm import helm_errors, messages
 from addon_operator.helm.releases import release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.objects import own_deletions
 from tests.fakes import clocks
 from tests.unit.engine import fakes, watching

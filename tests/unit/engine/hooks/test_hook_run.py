@@ -20,7 +20,7 @@ from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.client import api_errors
+from addon_operator.kube import api_errors
 from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store

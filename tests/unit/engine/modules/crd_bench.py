@@ -9,7 +9,7 @@ from addon_operator.engine.modules import crd_sources, module_crds
 from addon_operator.helm.charts import chart_cache
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.objects import crds
 from addon_operator.modules import crd_files, model
 

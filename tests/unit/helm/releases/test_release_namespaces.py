@@ -10,7 +10,8 @@ from typing_extensions import override
 from addon_operator.helm import helm_errors, places
 from addon_operator.helm.releases import release_namespaces, release_records
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 from addon_operator.modules import model, module_config, release
 
 _ALL = "/api/v1/secrets"

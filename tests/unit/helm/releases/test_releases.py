@@ -12,7 +12,7 @@ import pytest
 from addon_operator.helm import helm_errors
 from addon_operator.helm.releases import release_namespaces, release_types
 from addon_operator.kernel import json_types, names
-from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube import api_errors, paths
 from addon_operator.modules import manifests, release
 from tests.unit.helm import fakes
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from addon_operator.kernel import errors as kernel_errors
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import api_errors
 from tests.unit.kube import kubeconfigs
 
 IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}

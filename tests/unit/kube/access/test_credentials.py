@@ -16,8 +16,9 @@ from aiohttp import web
 from typing_extensions import override
 
 from addon_operator.aio import waiting
+from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube.client import client
 from tests.unit.kube import certifying, kubeconfigs
 
 

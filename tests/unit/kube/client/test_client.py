@@ -9,8 +9,9 @@ from typing_extensions import override
 
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import fencing
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import api_errors, client, connection, paths, retries
+from addon_operator.kube.client import client, connection, retries
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, ApiServer, Pauses, status
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from addon_operator.kube.client import api_errors, client, config_maps
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client, config_maps
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
 
 COLLECTION = "/api/v1/namespaces/addons/configmaps"

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from addon_operator.kube.client import api_errors, client, pod_exec
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client, pod_exec
 from tests.fakes import api_server, pod_server
 from tests.fakes.api_server import Pauses, status
 from tests.fakes.pod_server import PodServer, Ran

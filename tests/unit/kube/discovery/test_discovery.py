@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from addon_operator.kube.client import api_errors, client, retries
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client, retries
 from addon_operator.kube.discovery import api_resources, discovery
 from tests.fakes import api_server
 from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses

@@ -2,7 +2,8 @@
 
 import pytest
 
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, presence
 from tests.fakes import api_server
 

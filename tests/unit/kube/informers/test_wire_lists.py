@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import orjson
 import pytest
 
-from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.informers import wire
 
 TARGET = paths.target("GET", "/api/v1/pods")

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from addon_operator.kube.client import api_errors
+from addon_operator.kube import api_errors
 from addon_operator.kube.informers import wire
 
 METADATA = {"namespace": "a", "uid": "u1", "resourceVersion": "7", "name": "x", "labels": {"name": "no"}}

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from addon_operator.documents import own_manifests
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import crds
 from addon_operator.modules import crd_changes, crd_files

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from addon_operator.kernel import fencing
-from addon_operator.kube.client import api_errors, client
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
 from addon_operator.kube.objects import lease
 from tests.fakes.api_server import Answer, ApiServer, Asked, status
 

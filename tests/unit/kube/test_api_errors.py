@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from addon_operator.kube.client import api_errors, paths
+from addon_operator.kube import api_errors, paths
 
 
 def forbidden(method: str, path: str, message: str) -> str:

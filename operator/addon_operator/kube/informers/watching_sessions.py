@@ -10,8 +10,9 @@ from typing import Final
 
 import aiohttp
 
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import credentials
-from addon_operator.kube.client import api_errors, connection, paths
+from addon_operator.kube.client import connection
 from addon_operator.kube.informers import watch_health
 
 _WATCH: Final = "watch"

@@ -9,7 +9,8 @@ from typing import Final
 
 import orjson
 
-from addon_operator.kube.client import api_errors, client, paths
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
 
 _API_VERSION: Final = "authentication.k8s.io/v1"
 _KIND: Final = "SelfSubjectReview"

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from addon_operator.kube.access import credentials, own_user
-from addon_operator.kube.client import client
+from addon_operator.kube.access import credentials
+from addon_operator.kube.client import client, own_user
 from tests.fakes import api_server
 
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

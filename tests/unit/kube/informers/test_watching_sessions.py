@@ -12,8 +12,7 @@ import pytest
 from aiohttp import web
 
 from addon_operator.kube.access import credentials
-from addon_operator.kube.client import watching_sessions
-from addon_operator.kube.informers import watch_health
+from addon_operator.kube.informers import watch_health, watching_sessions
 from tests.unit.kube import certifying
 
 PATH = "/apis/settings.k8s.io/v1alpha1/podpresets"

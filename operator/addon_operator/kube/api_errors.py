@@ -9,7 +9,7 @@ import orjson
 
 from addon_operator.documents import quotations
 from addon_operator.kernel import errors
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 
 _SHOWN_HEAD: Final = 1000
 _SHOWN_END: Final = 400

@@ -2,7 +2,7 @@
 
 import pytest
 
-from addon_operator.kube.client import paths
+from addon_operator.kube import paths
 
 
 @pytest.mark.parametrize(

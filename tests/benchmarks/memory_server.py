@@ -16,6 +16,7 @@ from addon_operator.admission.presets import preset_cache
 from addon_operator.admission.server import site, site_load, tls
 from addon_operator.app import admission, graph  # noqa: F401 - what every operator has imported
 from tests.benchmarks import pods, surroundings
+from tests.fakes import review_handlers
 
 PATH: Final = "/mutate-pods"
 _DAY: Final = dt.timedelta(days=1)
@@ -49,7 +50,7 @@ async def main() -> None:
     live = tls.LiveTls()
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
     account = site_load.Account(site_load.Limits())
-    routes = {PATH: site.Route(holding, timeout=300)}
+    routes = {PATH: site.Route(review_handlers.Calling(holding), timeout=300)}
     served = site.AdmissionSite(routes, live, site.ListeningPlace("127.0.0.1", 0), observer, account)
     await served.start()
     _say({"port": served.port, "authority": authority.certificate.decode()})

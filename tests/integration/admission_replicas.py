@@ -20,6 +20,7 @@ from addon_operator.admission.server import site, site_load, tls
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
+from tests.fakes import review_handlers
 
 PATH = "/mutate-config-maps"
 SECRET = "webhook-certificates"
@@ -121,7 +122,7 @@ async def replica(
     store = certificate_store.CertificateStore(source, live, observer, time)
     await store.refresh()
     served = site.AdmissionSite(
-        {PATH: site.Route(handler)},
+        {PATH: site.Route(review_handlers.Calling(handler))},
         live,
         site.ListeningPlace("127.0.0.1", 0),
         observer.note,

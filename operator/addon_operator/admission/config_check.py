@@ -29,7 +29,7 @@ Check = Callable[[Data, Data], Awaitable[Findings]]
 """Finds what is wrong with the first state of the ConfigMap, which would take the place of the second."""
 
 
-class ConfigCheck:
+class ConfigCheck(reviews.ReviewHandler):
     """A handler of reviews of ConfigMaps."""
 
     def __init__(self, namespace: str, name: str, check: Check, writer: Writer) -> None:
@@ -37,7 +37,7 @@ class ConfigCheck:
         self._check = check
         self._writer = writer
 
-    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
+    async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Refuse an edit of the values ConfigMap that is wrong; everything else is allowed."""
         if not self._is_edit(review) or await self._is_of_a_hook(review):
             return reviews.ALLOWED

@@ -3,8 +3,9 @@
 Source: ``admission.k8s.io/v1`` of the Kubernetes API and "Dynamic Admission Control" of its documentation.
 """
 
+import abc
 import base64
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -129,8 +130,14 @@ class ReviewVerdict(msgspec.Struct, frozen=True):
     """Sentences that ``kubectl`` shows; the API server cuts those over 256 characters."""
 
 
-Handler = Callable[[Review], Awaitable[ReviewVerdict]]
-"""Decides about reviews of one path; what it raises is answered as the path's route says."""
+class ReviewHandler(abc.ABC):
+    """Decides about the reviews of one path; what it raises is answered as the path's route says."""
+
+    @abc.abstractmethod
+    async def decide(self, review: Review) -> ReviewVerdict:
+        """Allow or refuse what the review asks, or change it."""
+
+
 ALLOWED: Final = ReviewVerdict()
 
 

@@ -138,10 +138,10 @@ def _exempting(settings: settings_module.Settings) -> dict[str, object]:
 def routes(
     settings: settings_module.Settings,
     *,
-    mutate_pods: reviews.Handler,
-    check_pods: reviews.Handler,
-    notice_presets: reviews.Handler,
-    check_config: reviews.Handler,
+    mutate_pods: reviews.ReviewHandler,
+    check_pods: reviews.ReviewHandler,
+    notice_presets: reviews.ReviewHandler,
+    check_config: reviews.ReviewHandler,
 ) -> Mapping[str, site.Route]:
     """Return the paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.ReviewShape("", "pods")

@@ -53,7 +53,7 @@ async def verdict(
     **changes: Any,  # noqa: ANN401 - of any field
 ) -> reviews.ReviewVerdict:
     check = config_check.ConfigCheck("addons", "values", checker.findings, writer)
-    return await check(msgspec.structs.replace(EDIT, **changes))
+    return await check.decide(msgspec.structs.replace(EDIT, **changes))
 
 
 async def test_a_right_edit_is_allowed_with_its_warnings() -> None:

@@ -33,7 +33,7 @@ def encoded(value: object) -> bytes:
     return json.dumps(value).encode(errors="surrogatepass")
 
 
-def presetting() -> reviews.Handler:
+def presetting() -> reviews.ReviewHandler:
     """The handler of pods with a preset that matches every pod here."""
     presets = pod_fakes.Presets(preset())
     merger = pod_fakes.merger(presets)
@@ -90,7 +90,7 @@ async def test_a_pod_of_any_shape_is_allowed(specs: list[dict[str, Any]]) -> Non
     handler = presetting()
     for spec in specs:
         review = reviews.parse(encoded(tls_clients.review(object=pod() | {"spec": spec})))
-        answer = json.loads(reviews.answer(review, await handler(review)))
+        answer = json.loads(reviews.answer(review, await handler.decide(review)))
         assert answer["response"]["allowed"] is True
 
 

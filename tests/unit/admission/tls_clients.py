@@ -16,6 +16,7 @@ import orjson
 from addon_operator.admission import events, reviews
 from addon_operator.admission.certificates import certificates
 from addon_operator.admission.server import site, site_load, tls
+from tests.fakes import review_handlers
 
 NOW = dt.datetime.now(dt.UTC)
 LIFE = dt.timedelta(days=30)
@@ -139,7 +140,7 @@ async def running(
 ) -> AsyncIterator[Running]:
     live, watcher = live or shared_tls(), Watcher()
     served = site.AdmissionSite(
-        routes or {PATH: site.Route(allowing)},
+        routes or {PATH: site.Route(review_handlers.Calling(allowing))},
         live,
         site.ListeningPlace("127.0.0.1", 0, leaving or site.AT_ONCE),
         watcher,

@@ -16,7 +16,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
 from addon_operator.settings import settings
-from tests.fakes import api_server, logs
+from tests.fakes import api_server, logs, review_handlers
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podpresets.settings.k8s.io"
 
@@ -155,12 +155,13 @@ def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ
     async def allowing(review: reviews.Review) -> reviews.ReviewVerdict:
         return reviews.ALLOWED
 
+    handler = review_handlers.Calling(allowing)
     served = admission_webhooks.routes(
         load(**environ),
-        mutate_pods=allowing,
-        check_pods=allowing,
-        notice_presets=allowing,
-        check_config=allowing,
+        mutate_pods=handler,
+        check_pods=handler,
+        notice_presets=handler,
+        check_config=handler,
     )
     assert served.keys() == webhooks(**environ).keys()
 

@@ -82,7 +82,7 @@ class PodFindings:
         return found
 
 
-class PodCheck:
+class PodCheck(reviews.ReviewHandler):
     """Looks at pods after they were allowed."""
 
     def __init__(
@@ -104,7 +104,7 @@ class PodCheck:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
+    async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Allow the pod, and look at it later."""
         pod = review.object
         if (

@@ -48,7 +48,7 @@ class Merger:
         return merge.inject(pod, matching, keys)
 
 
-class PodHandler:
+class PodHandler(reviews.ReviewHandler):
     """Answers reviews of pods; an error of ours never refuses one."""
 
     def __init__(self, merger: Merger, tell: events.Listener, time: clock.Clock) -> None:
@@ -56,7 +56,7 @@ class PodHandler:
         self._tell = tell
         self._clock = time
 
-    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
+    async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Answer with the patch that the presets make."""
         pod = review.object
         if review.operation != "CREATE" or review.sub_resource or pod is None:

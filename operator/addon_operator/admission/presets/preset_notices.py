@@ -66,7 +66,7 @@ class FreshLists:
                 del self._current[namespace]
 
 
-class PresetNotices:
+class PresetNotices(reviews.ReviewHandler):
     """Remembers which changes are under way, and gives the presets as they are for sure."""
 
     def __init__(
@@ -81,7 +81,7 @@ class PresetNotices:
         self._pending: dict[str, dict[str, _Notice]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
+    async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Accept every review of a preset, and note what changes."""
         if not review.dry_run and review.operation in ("CREATE", "DELETE"):
             creates = review.operation == "CREATE"
@@ -153,7 +153,7 @@ def _retrieve(task: "asyncio.Task[Any]") -> None:
         task.exception()
 
 
-class PresetCheck:
+class PresetCheck(reviews.ReviewHandler):
     """Refuses PodPresets with what a setting of the operator does not allow, which no CRD can know.
 
     A handler of reviews: what it does not refuse goes on to the next one.
@@ -161,11 +161,11 @@ class PresetCheck:
     While no operator answers, the API server stores what would be refused here: it is invalid all the same.
     """
 
-    def __init__(self, allowed_volumes: Collection[str], then: reviews.Handler) -> None:
+    def __init__(self, allowed_volumes: Collection[str], then: reviews.ReviewHandler) -> None:
         self._allowed_volumes = allowed_volumes
         self._then = then
 
-    async def __call__(self, review: reviews.Review) -> reviews.ReviewVerdict:
+    async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
         """Refuse a new preset that is in order but for what the setting says."""
         if review.operation == "CREATE" and not review.sub_resource and review.object is not None:
             parsed = model.parse(review.object, self._allowed_volumes)
@@ -173,7 +173,7 @@ class PresetCheck:
                 model.parse(review.object), model.Preset
             ):
                 return _refusal(parsed.reasons)
-        return await self._then(review)
+        return await self._then.decide(review)
 
 
 def _refusal(reasons: Sequence[str]) -> reviews.ReviewVerdict:

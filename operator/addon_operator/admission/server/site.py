@@ -66,7 +66,7 @@ class AdmissionListenError(errors.ConfigurationError):
 class Route(msgspec.Struct, frozen=True):
     """Who answers the reviews of a path."""
 
-    handler: reviews.Handler
+    handler: reviews.ReviewHandler
     """What it raises, or takes too long for, is allowed: an error of ours never refuses anything."""
     timeout: float = 4.5
     """Seconds that the handler may take; fewer if the API server says that it waits less."""
@@ -212,7 +212,7 @@ class AdmissionSite:
     async def _decided(self, path: str, route: Route, review: reviews.Review, seconds: float) -> bytes:
         try:
             async with asyncio.timeout(seconds):
-                verdict = await route.handler(review)
+                verdict = await route.handler.decide(review)
             return reviews.answer(review, verdict)
         except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
             self._tell(events.HandlerFailed(path, error))

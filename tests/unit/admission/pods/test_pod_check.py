@@ -60,7 +60,7 @@ class World:
         """Reason, source and message of the Events about pods."""
         check = self.check()
         for each in given:
-            assert (await check(review(each, dry_run=dry_run))).allowed
+            assert (await check.decide(review(each, dry_run=dry_run))).allowed
         await check.idle()
         await self._recorder.flush()
         return [(each["reason"], each["source"]["component"], each["message"]) for each in self.events]
@@ -199,11 +199,11 @@ async def test_too_many_pods_at_once_are_skipped_and_counted(
     gate = Gate()
     check = world.check(gate.sleep)
     for _ in range(5):
-        await check(review(CONFLICTING))
+        await check.decide(review(CONFLICTING))
     assert world.observer.dropped == 3
     gate.open()
     await check.idle()
-    await check(review(CONFLICTING))
+    await check.decide(review(CONFLICTING))
     assert world.observer.dropped == 3
     await check.close()
 
@@ -211,7 +211,7 @@ async def test_too_many_pods_at_once_are_skipped_and_counted(
 async def test_what_is_not_done_is_given_up_at_the_end(world: World) -> None:
     gate = Gate()
     check = world.check(gate.sleep)
-    await check(review(CONFLICTING))
+    await check.decide(review(CONFLICTING))
     await clocks.settle()
     await asyncio.wait_for(check.close(), 5)
     gate.open()
@@ -224,7 +224,7 @@ async def test_other_reviews_are_allowed_and_not_looked_at(
 ) -> None:
     check = world.check()
     given = review(CONFLICTING, operation=operation, sub_resource=sub_resource)
-    assert (await check(given)).allowed
+    assert (await check.decide(given)).allowed
     await check.idle()
     assert world.server.asked == []
 
@@ -240,7 +240,7 @@ async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world
     account = site_load.Account(site_load.Limits(memory_bytes=25))
     check = world.check(gate.sleep, account)
     for _ in range(3):
-        await check(msgspec.structs.replace(review(CONFLICTING), memory=10))
+        await check.decide(msgspec.structs.replace(review(CONFLICTING), memory=10))
     assert (world.observer.dropped, account.memory) == (1, 20)
     await clocks.settle()
     # What is waited for now is the pod in the API server, for which the one in memory is not needed.
@@ -252,7 +252,7 @@ async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world
 async def test_the_end_gives_back_what_was_held(world: World) -> None:
     account = site_load.Account(site_load.Limits())
     check = world.check(None, account)
-    await check(msgspec.structs.replace(review(CONFLICTING), memory=10))
+    await check.decide(msgspec.structs.replace(review(CONFLICTING), memory=10))
     await check.close()
     await clocks.settle()
     assert account.memory == 0

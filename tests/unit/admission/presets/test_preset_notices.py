@@ -52,7 +52,7 @@ async def test_a_preset_is_seen_before_the_watch_tells_of_it(
     notices: preset_notices.PresetNotices, server: ApiServer
 ) -> None:
     server.on("GET", IN_SHOP, listing(preset()))
-    assert (await notices(review(preset()))).allowed
+    assert (await notices.decide(review(preset()))).allowed
     assert await names(notices) == ["p"]
 
 
@@ -60,7 +60,7 @@ async def test_after_the_list_has_shown_the_preset_memory_suffices(
     notices: preset_notices.PresetNotices, server: ApiServer
 ) -> None:
     server.on("GET", IN_SHOP, listing(preset()))
-    await notices(review(preset()))
+    await notices.decide(review(preset()))
     assert [await names(notices), await names(notices)] == [["p"], ["p"]]
     assert len(server.asked) == 1
 
@@ -68,7 +68,7 @@ async def test_after_the_list_has_shown_the_preset_memory_suffices(
 async def test_once_the_watch_has_reported_it_memory_suffices(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer
 ) -> None:
-    await notices(review(preset()))
+    await notices.decide(review(preset()))
     cache.watched("ADDED", preset())
     assert await names(notices) == ["p"]
     assert server.asked == []
@@ -79,7 +79,7 @@ async def test_another_preset_of_the_same_name_does_not_count(
 ) -> None:
     server.on("GET", IN_SHOP, listing(preset(version=7, uid="second", env=[{"name": "B", "value": "2"}])))
     cache.watched("ADDED", preset(version=1, uid="first"))
-    await notices(review(preset(uid="second")))
+    await notices.decide(review(preset(uid="second")))
     (found,) = await notices.match("shop", LABELS)
     assert found.resource_version == "7"
 
@@ -89,7 +89,7 @@ async def test_a_deleted_preset_is_not_applied_before_the_watch_tells_of_it(
 ) -> None:
     server.on("GET", IN_SHOP, listing())
     cache.watched("ADDED", preset())
-    await notices(review(None, operation="DELETE", old=preset()))
+    await notices.decide(review(None, operation="DELETE", old=preset()))
     assert await names(notices) == []
     assert await names(notices) == []
     assert len(server.asked) == 1
@@ -107,7 +107,7 @@ async def test_what_changes_no_preset_is_not_a_notice(
     operation: str,
     dry_run: bool,
 ) -> None:
-    assert (await notices(review(object_, operation=operation, dry_run=dry_run))).allowed
+    assert (await notices.decide(review(object_, operation=operation, dry_run=dry_run))).allowed
     await names(notices)
     assert server.asked == []
 
@@ -117,7 +117,7 @@ async def test_a_notice_is_settled_with_a_list_after_its_time(
 ) -> None:
     refused = preset("refused")
     server.on("GET", IN_SHOP, listing(preset("other")))
-    await notices(review(refused))
+    await notices.decide(review(refused))
     await clocks.settle()
     assert gate.asked == [preset_notices.SECONDS]
     gate.open()
@@ -133,7 +133,7 @@ async def test_a_pod_is_served_from_memory_when_the_list_fails(
 ) -> None:
     server.on("GET", IN_SHOP, status(403, "Forbidden"))
     cache.watched("ADDED", preset("known"))
-    await notices(review(preset("new")))
+    await notices.decide(review(preset("new")))
     assert await names(notices) == ["known"]
 
 
@@ -169,7 +169,7 @@ async def test_a_list_that_failed_does_not_spoil_the_next(
 async def test_a_namespace_that_cannot_be_one_leaves_nothing_behind(
     notices: preset_notices.PresetNotices, cache: preset_cache.PresetCache, server: ApiServer, gate: Gate
 ) -> None:
-    await notices(review(preset(namespace="."), namespace="."))
+    await notices.decide(review(preset(namespace="."), namespace="."))
     gate.open()
     await clocks.settle()
     asked = len(server.asked)
@@ -181,7 +181,7 @@ async def test_more_changes_than_can_be_waited_for_are_left_to_the_watch(
     notices: preset_notices.PresetNotices, server: ApiServer
 ) -> None:
     for number in range(preset_notices.PENDING_MAX):
-        await notices(review(preset(uid=str(number)), namespace="other"))
-    await notices(review(preset()))
+        await notices.decide(review(preset(uid=str(number)), namespace="other"))
+    await notices.decide(review(preset()))
     assert await names(notices) == []
     assert server.asked == []

@@ -4,6 +4,7 @@ import pytest
 
 from addon_operator.admission import reviews
 from addon_operator.admission.presets import preset_notices
+from tests.fakes import review_handlers
 from tests.unit.admission.objects import Object, preset, review
 
 MOUNT = {"name": "v", "mountPath": "/v"}
@@ -29,7 +30,7 @@ def then() -> Next:
 
 @pytest.fixture
 def check(then: Next) -> preset_notices.PresetCheck:
-    return preset_notices.PresetCheck(("configMap", "emptyDir"), then)
+    return preset_notices.PresetCheck(("configMap", "emptyDir"), review_handlers.Calling(then))
 
 
 def mounting(volume: Object) -> Object:
@@ -40,7 +41,7 @@ def mounting(volume: Object) -> Object:
 async def test_a_type_of_volume_that_is_not_allowed_is_refused_with_the_field(
     check: preset_notices.PresetCheck, then: Next, dry_run: bool
 ) -> None:
-    verdict = await check(review(mounting(HOST), dry_run=dry_run))
+    verdict = await check.decide(review(mounting(HOST), dry_run=dry_run))
     assert not verdict.allowed
     rule = "volumes of this type are not allowed in presets here, only configMap, emptyDir "
     rule += "(PODPRESET_VOLUME_TYPES)"
@@ -63,5 +64,5 @@ async def test_a_type_of_volume_that_is_not_allowed_is_refused_with_the_field(
 async def test_everything_else_goes_on(
     check: preset_notices.PresetCheck, then: Next, given: reviews.Review
 ) -> None:
-    assert (await check(given)).allowed
+    assert (await check.decide(given)).allowed
     assert then.asked == [given]

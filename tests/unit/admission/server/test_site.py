@@ -11,7 +11,7 @@ import pytest
 
 from addon_operator.admission import review_shapes, reviews
 from addon_operator.admission.server import site, site_load
-from tests.fakes import clocks
+from tests.fakes import clocks, review_handlers
 from tests.unit.admission import tls_clients
 
 PATH = tls_clients.PATH
@@ -24,7 +24,10 @@ async def test_a_review_is_answered_by_the_handler_of_its_path() -> None:
     async def refusing(review: reviews.Review) -> reviews.ReviewVerdict:
         return reviews.ReviewVerdict(allowed=False, message=f"not {review.namespace}")
 
-    routes = {"/a": site.Route(patching), "/b": site.Route(refusing)}
+    routes = {
+        "/a": site.Route(review_handlers.Calling(patching)),
+        "/b": site.Route(review_handlers.Calling(refusing)),
+    }
     async with tls_clients.running(routes) as run:
         a, b = [(await run.ask(path=path))[1]["response"] for path in ("/a", "/b")]
     assert a["patchType"] == "JSONPatch"
@@ -90,7 +93,7 @@ async def in_chunks(size: int) -> AsyncIterator[bytes]:
 )
 async def test_a_body_over_the_limit_is_refused(announced: bool, limit: int) -> None:
     assert site.MAX_BODY_BYTES == 20 << 20
-    routes = {PATH: site.Route(tls_clients.allowing, max_body=limit)}
+    routes = {PATH: site.Route(review_handlers.Calling(tls_clients.allowing), max_body=limit)}
     data = io.BytesIO(b" " * (limit + 1)) if announced else in_chunks(limit)
     async with tls_clients.running(routes) as run:
         # Whoever is still writing may see the connection closed before the answer.
@@ -116,7 +119,9 @@ async def unwritable(review: reviews.Review) -> reviews.ReviewVerdict:
 
 async def test_an_error_of_ours_refuses_no_pod() -> None:
     handlers = {"/failing": failing, "/never": never, "/unwritable": unwritable}
-    routes = {path: site.Route(handler, timeout=0.01) for path, handler in handlers.items()}
+    routes = {
+        path: site.Route(review_handlers.Calling(handler), timeout=0.01) for path, handler in handlers.items()
+    }
     async with tls_clients.running(routes) as run:
         found = {path: await run.ask(path=path) for path in routes}
     told = {path: (status, answer["response"]["allowed"]) for path, (status, answer) in found.items()}
@@ -129,7 +134,7 @@ async def test_an_error_of_ours_refuses_no_pod() -> None:
 
 @pytest.mark.parametrize("query", ["?timeout=300ms", "?timeout=0.1s"])
 async def test_the_handler_gets_no_more_time_than_the_api_server_gives(query: str) -> None:
-    async with tls_clients.running({PATH: site.Route(never, timeout=3600)}) as run:
+    async with tls_clients.running({PATH: site.Route(review_handlers.Calling(never), timeout=3600)}) as run:
         async with asyncio.timeout(5):
             status, _ = await run.ask(path=PATH + query)
     assert status == 200
@@ -173,7 +178,7 @@ async def test_nothing_is_answered_before_the_operator_is_ready() -> None:
 
 async def test_many_reviews_at_once_are_all_answered() -> None:
     gate = tls_clients.Gate()
-    async with tls_clients.running({PATH: site.Route(gate, timeout=60)}) as run:
+    async with tls_clients.running({PATH: site.Route(review_handlers.Calling(gate), timeout=60)}) as run:
         asked = [asyncio.create_task(run.ask()) for _ in range(12)]
         for _ in range(12):
             await gate.entered.acquire()
@@ -184,7 +189,7 @@ async def test_many_reviews_at_once_are_all_answered() -> None:
 
 async def test_a_flood_beyond_the_limit_is_turned_away_at_once() -> None:
     gate = tls_clients.Gate()
-    routes = {PATH: site.Route(gate, timeout=60)}
+    routes = {PATH: site.Route(review_handlers.Calling(gate), timeout=60)}
     async with tls_clients.running(routes, limits=site_load.Limits(requests=1)) as run:
         first = asyncio.create_task(run.ask())
         await gate.entered.acquire()
@@ -196,7 +201,7 @@ async def test_a_flood_beyond_the_limit_is_turned_away_at_once() -> None:
 
 async def test_stopping_answers_what_was_asked_and_takes_nothing_more() -> None:
     gate = tls_clients.Gate()
-    async with tls_clients.running({PATH: site.Route(gate, timeout=60)}) as run:
+    async with tls_clients.running({PATH: site.Route(review_handlers.Calling(gate), timeout=60)}) as run:
         asked = asyncio.create_task(run.ask())
         await gate.entered.acquire()
         stopping = asyncio.create_task(run.site.stop())
@@ -266,7 +271,7 @@ async def test_a_port_that_is_taken_is_reported() -> None:
 
 async def test_bodies_that_take_too_much_together_are_turned_away_with_503() -> None:
     gate = tls_clients.Gate()
-    routes = {PATH: site.Route(gate, timeout=60)}
+    routes = {PATH: site.Route(review_handlers.Calling(gate), timeout=60)}
     async with tls_clients.running(routes, limits=site_load.Limits(memory_bytes=60_000)) as run:
         first = asyncio.create_task(run.ask(tls_clients.review(object={"a": "x" * 10_000})))
         await gate.entered.acquire()
@@ -296,8 +301,8 @@ async def test_a_compressed_body_is_refused() -> None:
 
 async def test_a_path_may_take_less_than_the_others() -> None:
     routes = {
-        "/small": site.Route(tls_clients.allowing, max_body=1000),
-        "/large": site.Route(tls_clients.allowing),
+        "/small": site.Route(review_handlers.Calling(tls_clients.allowing), max_body=1000),
+        "/large": site.Route(review_handlers.Calling(tls_clients.allowing)),
     }
     given = tls_clients.review(object={"a": "x" * 1000})
     async with tls_clients.running(routes) as run:
@@ -315,8 +320,8 @@ async def test_no_answer_names_the_server() -> None:
 
 async def test_a_review_that_the_api_server_would_not_send_reaches_no_handler() -> None:
     routes = {
-        "/any": site.Route(failing),
-        "/pods": site.Route(failing, shape=review_shapes.ReviewShape("", "pods")),
+        "/any": site.Route(review_handlers.Calling(failing)),
+        "/pods": site.Route(review_handlers.Calling(failing), shape=review_shapes.ReviewShape("", "pods")),
     }
     async with tls_clients.running(routes) as run:
         nowhere = await run.ask(tls_clients.review(namespace="."), path="/any")

@@ -16,7 +16,7 @@ MOST_FILES = 10
 """Nobody keeps a longer path in mind."""
 FILES = {
     "sources/watch.py": """
-        from addon_operator.work import queues
+        from ..work import queues
 
         class Watch:
             def __init__(self, queue: queues.Queue) -> None:
@@ -39,14 +39,14 @@ FILES = {
             def drop(self) -> None: ...
         ''',
     "work/workers.py": """
-        from addon_operator.work import queues
+        from ..work import queues
 
         class Worker:
             def work(self, task: queues.Task) -> None:
                 task.run()
         """,
     "runs.py": """
-        from addon_operator.work import queues
+        from .work import queues
 
         class Run(queues.Task):
             def run(self) -> None: ...
@@ -60,10 +60,10 @@ FILES = {
 @pytest.fixture
 def sources(tmp_path: pathlib.Path) -> ways.Sources:
     for name, text in FILES.items():
-        path = tmp_path / "addon_operator" / name
+        path = tmp_path / "house" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
-    return ways.Sources(tmp_path / "addon_operator")
+    return ways.Sources(tmp_path / "house")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,8 +16,8 @@ import pytest
 
 from addon_operator.devcluster import locations, pytest_plugin, reporters
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.helm import binary, command
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import binary, command, release_types
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock, json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client

@@ -10,8 +10,7 @@ import signal
 import pytest
 
 from addon_operator.devcluster import pytest_plugin
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
 from tests.fakes import programs

@@ -8,8 +8,7 @@ import textwrap
 import pytest
 import yaml
 
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.kube import api_errors
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 

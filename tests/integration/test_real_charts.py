@@ -10,8 +10,7 @@ from typing import Final
 import pytest
 
 from addon_operator.documents import yaml_reading
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.modules import release
 from tests.integration import counted_helm, definitions
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site

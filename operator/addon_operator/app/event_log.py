@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 from addon_operator.engine import events, state, tasks
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import release_types
 from addon_operator.kernel import errors, names
 
 Logger = structlog.typing.FilteringBoundLogger

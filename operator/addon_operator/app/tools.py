@@ -12,9 +12,9 @@ from addon_operator.engine import events, intents
 from addon_operator.engine.hooks import hook_outputs, hook_runner
 from addon_operator.engine.modules import crd_sources
 from addon_operator.engine.sources import config_sync
-from addon_operator.helm import binary, command
-from addon_operator.helm.charts import chart_access, chart_cache, chart_pull
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import binary, command, release_types
+from addon_operator.helm.releases import releases
+from addon_operator.helm.repositories import chart_access, chart_cache, chart_pull
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import api_errors, cluster, paths
 from addon_operator.kube.client import client, config_maps, values_secret

@@ -15,8 +15,9 @@ from addon_operator.engine import introspection, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import release_monitor
-from addon_operator.helm.charts import chart, chart_cache
+from addon_operator.helm.charts import chart
 from addon_operator.helm.releases import releases
+from addon_operator.helm.repositories import chart_cache
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.kube import cluster as cluster_module

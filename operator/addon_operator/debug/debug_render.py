@@ -7,9 +7,9 @@ from typing import Any, Final
 from addon_operator.debug import debug_client, debug_masking
 from addon_operator.documents import text_diff, yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart_cache
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm.releases import releases
+from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, json_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
@@ -82,9 +82,9 @@ class Renderer:
         given = await self._given(module) if texts else None
         return await asyncio.to_thread(_redacted, self._values.snapshot(module.name), module, text, given)
 
-    async def _given(self, module: model.Module) -> release_types.Given | None:
+    async def _given(self, module: model.Module) -> release_types.RevisionInputs | None:
         try:
-            return await self._manager.given(module.name)
+            return await self._manager.revision_inputs(module.name)
         except helm_errors.ReleaseRecordError as error:
             raise errors.ModuleError(
                 module.name,
@@ -122,7 +122,10 @@ def _masked(values: store.ValuesStore, module: model.Module, manifest: str) -> s
 
 
 def _redacted(
-    values: store.ValuesStore, module: model.Module, text: str, before: release_types.Given | None = None
+    values: store.ValuesStore,
+    module: model.Module,
+    text: str,
+    before: release_types.RevisionInputs | None = None,
 ) -> str:
     return module_releases.redactor_of(values, module, before)(text)
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from addon_operator.engine import reactions, state, tasks
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import names
 from addon_operator.modules import model

@@ -5,9 +5,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Final
 
-from addon_operator.helm import command, helm_errors
-from addon_operator.helm.charts import inputs
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import capabilities, command, helm_errors, release_types
 from addon_operator.kernel import clock
 
 _MANIFEST_BYTES: Final = 64 * 1024 * 1024
@@ -28,7 +26,7 @@ async def template(
     helm: command.Helm,
     call: command.Call,
     files: Files,
-    cluster: inputs.Capabilities,
+    cluster: capabilities.Capabilities,
     timeout: float,
     *,
     with_lookup: bool = False,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from addon_operator.aio import waiting, warn_once
 from addon_operator.engine import state
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client

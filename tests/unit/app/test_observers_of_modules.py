@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from addon_operator.app import event_log, observers
 from addon_operator.engine import events, state
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.kube.objects import events as kube_events

@@ -9,9 +9,9 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.debug import debug_render
-from addon_operator.helm import helm_errors, places
-from addon_operator.helm.charts import chart_cache
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import helm_errors, places, release_types
+from addon_operator.helm.releases import releases
+from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
@@ -58,11 +58,11 @@ class Releases(releases.ReleaseManager):
         return self.rendered
 
     @override
-    async def given(self, module: names.ModuleName) -> release_types.Given | None:
+    async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         if self.is_broken:
             raise helm_errors.ReleaseRecordError("the record sh.helm.release.v1.web.v1 cannot be decoded")
         before = {str(names.values_key(module)): {"password": "former-password"}}
-        return release_types.Given(1, False, before, None, 0)
+        return release_types.RevisionInputs(1, False, before, None, 0)
 
 
 class Charts(chart_cache.ChartCache):

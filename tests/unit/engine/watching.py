@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import restoring, watched_resources
-from addon_operator.helm import places
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import places, release_types
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import client

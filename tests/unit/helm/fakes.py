@@ -13,15 +13,14 @@ from typing import Any
 
 from typing_extensions import override
 
-from addon_operator.helm import binary, command, places
-from addon_operator.helm.charts import inputs, rendering
+from addon_operator.helm import binary, capabilities, command, places, release_types
 from addon_operator.helm.releases import (
     live_objects,
     release_namespaces,
     release_planning,
     release_records,
-    release_types,
     releases,
+    rendering,
 )
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
@@ -340,8 +339,8 @@ class World:
     helm: FakeHelm
     workspace: pathlib.Path
     version: str = "v3.19.0"
-    cluster: inputs.Capabilities = dataclasses.field(
-        default_factory=lambda: inputs.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
+    cluster: capabilities.Capabilities = dataclasses.field(
+        default_factory=lambda: capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
     )
     warnings: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     capability_reads: int = 0
@@ -358,11 +357,11 @@ class World:
         target = command.HelmTarget(NAMESPACE)
         helm = command.Helm(found, target, {}, self.workspace, self.helm, self._warn)
         clock = FakeClock()
-        capabilities = inputs.CapabilityReader(self._capabilities, clock)
+        reader = capabilities.CapabilityReader(self._capabilities, clock)
         return release_planning.ReleasePlanner(
             helm=helm,
             records=records(self.api),
-            renderer=rendering.ChartRenderer(helm, capabilities, 1200.0, clock),
+            renderer=rendering.ChartRenderer(helm, reader, 1200.0, clock),
             options=release_types.Options(history_max=10, timeout=1200.0, take_ownership=self.take_ownership),
             live=live_objects.LiveObjects(
                 self.live,
@@ -373,7 +372,7 @@ class World:
             clock=clock,
         )
 
-    async def _capabilities(self) -> inputs.Capabilities:
+    async def _capabilities(self) -> capabilities.Capabilities:
         self.capability_reads += 1
         return self.cluster
 

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from typing_extensions import override
 
-from addon_operator.helm import binary, command, helm_errors, verbs
-from addon_operator.helm.charts import inputs
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import binary, capabilities, command, helm_errors, release_types, verbs
 from addon_operator.kernel import names
 from addon_operator.process.children import children
 from tests.unit.helm import fakes
 
 CALL = command.Call(names.ModuleName("web"))
 FILES = verbs.Files(pathlib.Path("/chart"), pathlib.Path("/values.json"))
-CLUSTER = inputs.Capabilities("v1.36.3", frozenset())
+CLUSTER = capabilities.Capabilities("v1.36.3", frozenset())
 OPTIONS = release_types.Options(history_max=10, timeout=1200)
 LABELS = {"b": "2", "a": "1"}
 

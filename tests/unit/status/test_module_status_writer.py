@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from addon_operator.engine import state
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events

@@ -17,8 +17,9 @@ from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.documents import manifest_diff
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import module_directories, module_files, module_releases
-from addon_operator.helm import binary, command, messages
-from addon_operator.helm.charts import chart_files, inputs, rendering
+from addon_operator.helm import binary, capabilities, command, messages
+from addon_operator.helm.charts import chart_files
+from addon_operator.helm.releases import rendering
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
@@ -168,11 +169,11 @@ class _Renders:
     ) -> None:
         version = known.version if known else _SOME_VERSION
 
-        async def capabilities() -> inputs.Capabilities:
-            return inputs.Capabilities(version, frozenset())
+        async def read() -> capabilities.Capabilities:
+            return capabilities.Capabilities(version, frozenset())
 
         clock = clocks.SystemClock()
-        reader = inputs.CapabilityReader(capabilities, clock)
+        reader = capabilities.CapabilityReader(read, clock)
         self._renderer = rendering.ChartRenderer(helm, reader, _STEP_SECONDS, clock)
         self._values = values
         self._objects = object_checks.ObjectChecks(known)

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import messages
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import messages, release_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery

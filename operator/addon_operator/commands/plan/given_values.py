@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.commands.plan import running_operator
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import release_types
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.client import client
 from addon_operator.modules import model, module_config
@@ -116,14 +117,14 @@ class GivenValues:
 
     async def _given(
         self, modules: Sequence[names.ModuleName] | Mapping[names.ModuleName, model.Module]
-    ) -> dict[names.ModuleName, release_types.Given]:
+    ) -> dict[names.ModuleName, release_types.RevisionInputs]:
         """Return what releases were made with, newest first, of modules that hooks may give something."""
         has_global = (self._settings.global_hooks_dir / HOOKS).is_dir()
         found = {}
         for name in modules:
             if has_global or (self._modules[name].path / HOOKS).is_dir():
                 try:
-                    given = await self._manager.given(name)
+                    given = await self._manager.revision_inputs(name)
                 except errors.AddonOperatorError as error:
                     self._note(f"what hooks gave to module {name} is not known: {error}")
                     continue
@@ -131,7 +132,7 @@ class GivenValues:
                     found[name] = given
         return dict(sorted(found.items(), key=lambda each: each[1].made_at, reverse=True))
 
-    def _adopt_own(self, given: Mapping[names.ModuleName, release_types.Given]) -> None:
+    def _adopt_own(self, given: Mapping[names.ModuleName, release_types.RevisionInputs]) -> None:
         for name, found in given.items():
             module, source = self._modules[name], f"revision {found.revision} of {name}"
             if not (module.path / HOOKS).is_dir():
@@ -143,7 +144,7 @@ class GivenValues:
                 known = _object(self._values.values(name)[module.key])
                 self._adopt(name, hook_values.unexplained(module.key, known, section, source), source)
 
-    def _adopt_shared(self, given: Mapping[names.ModuleName, release_types.Given]) -> None:
+    def _adopt_shared(self, given: Mapping[names.ModuleName, release_types.RevisionInputs]) -> None:
         """Take what global hooks gave when the newest release was made that records it."""
         if not (self._settings.global_hooks_dir / HOOKS).is_dir():
             return
@@ -171,7 +172,7 @@ class GivenValues:
             self._note(f"what hooks gave to {owner or 'global values'} by {source} is left out: {error}")
 
 
-def _numbers(given: Mapping[names.ModuleName, release_types.Given]) -> dict[names.ModuleName, int]:
+def _numbers(given: Mapping[names.ModuleName, release_types.RevisionInputs]) -> dict[names.ModuleName, int]:
     return {name: found.revision for name, found in given.items()}
 
 
@@ -180,11 +181,11 @@ def _has_all(module: model.Module) -> bool:
     return module.stock is None or module.stock.values is module_config.ValuesPlace.SECTION
 
 
-def _section(module: model.Module, found: release_types.Given) -> json_types.JsonObject:
+def _section(module: model.Module, found: release_types.RevisionInputs) -> json_types.JsonObject:
     return _object(found.values.get(module.key) if _has_all(module) else dict(found.values))
 
 
-def _shared(name: names.ModuleName, found: release_types.Given) -> tuple[str, json_types.JsonObject]:
+def _shared(name: names.ModuleName, found: release_types.RevisionInputs) -> tuple[str, json_types.JsonObject]:
     """Return what a release is called, and the global values that it was made with."""
     return f"revision {found.revision} of {name}", {
         names.GLOBAL_KEY: _object(found.values.get(names.GLOBAL_KEY))

@@ -18,8 +18,7 @@ from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.hooks import hook_files
 from addon_operator.engine.modules import crd_index, module_files, module_releases
-from addon_operator.helm import binary, helm_errors
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import binary, helm_errors, release_types
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster
 from addon_operator.kube.access import auth
@@ -253,10 +252,10 @@ class _Planner:
         namespace = self._manager.places.of(module.name).namespace
         return redact(await self._dry_run.refused(module, namespace, made, brought.__contains__))
 
-    async def _given_before(self, module: model.Module) -> release_types.Given | None:
+    async def _given_before(self, module: model.Module) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with; nothing of it is shown if it cannot be read."""
         try:
-            return await self._manager.given(module.name)
+            return await self._manager.revision_inputs(module.name)
         except helm_errors.ReleaseRecordError:
             return None
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine.drift import watched_resources
-from addon_operator.helm import helm_errors, messages
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import helm_errors, messages, release_types
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client

@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 
 from addon_operator.engine import events
 from addon_operator.engine.modules import crd_index, crd_sources
-from addon_operator.helm.charts import chart_cache, chart_files, subcharts
+from addon_operator.helm.charts import chart_files, subcharts
+from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import crds

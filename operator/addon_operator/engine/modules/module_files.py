@@ -16,14 +16,8 @@ from addon_operator.engine.modules import (
     shared_values,
     stock_schemas,
 )
-from addon_operator.helm.charts import (
-    chart,
-    chart_cache,
-    chart_files,
-    chart_links,
-    dependencies,
-    plain_files,
-)
+from addon_operator.helm.charts import chart, chart_files, chart_links, dependencies, plain_files
+from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
 from addon_operator.modules import crd_files, model, module_config, requirements
 from addon_operator.process import start_errors

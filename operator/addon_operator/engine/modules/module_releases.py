@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import release_types
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config
 from addon_operator.values import redaction, store
@@ -17,7 +18,7 @@ from addon_operator.values.patches import hook_values
 
 
 def request_of(
-    values: store.ValuesStore, module: model.Module, before: release_types.Given | None = None
+    values: store.ValuesStore, module: model.Module, before: release_types.RevisionInputs | None = None
 ) -> release_types.ReleaseRequest:
     """Return the release that the module's values ask for; messages do not show what is sensitive.
 
@@ -39,7 +40,7 @@ def request_of(
 
 
 def redactor_of(
-    values: store.ValuesStore, module: model.Module, before: release_types.Given | None = None
+    values: store.ValuesStore, module: model.Module, before: release_types.RevisionInputs | None = None
 ) -> Callable[[str], str]:
     """Return what hides the module's sensitive values in texts.
 

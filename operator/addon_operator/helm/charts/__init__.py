@@ -1,1 +1,4 @@
-"""Charts: pulled from repositories, their files and inputs, and what they render to."""
+"""Charts on disk: their files, their subcharts, and what their templates ask for.
+
+No Helm runs here, and nothing is fetched.
+"""

@@ -1,1 +1,4 @@
-"""Releases: observed, decided upon, and installed, upgraded or uninstalled."""
+"""Releases: observed, rendered, decided upon, and installed, upgraded or uninstalled.
+
+What a module is, and when it is run, is not known here.
+"""

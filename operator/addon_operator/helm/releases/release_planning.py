@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from addon_operator.documents import manifest_diff, varying_parts
-from addon_operator.helm import command, helm_errors, verbs
-from addon_operator.helm.charts import rendering
-from addon_operator.helm.releases import live_objects, release_records, release_types
+from addon_operator.helm import command, helm_errors, release_types, verbs
+from addon_operator.helm.releases import live_objects, release_records, render_inputs, rendering
 from addon_operator.kernel import clock as clocks
 from addon_operator.modules import release
 
@@ -25,7 +24,7 @@ class ReleasePlan:
     decision: release.Recover | release.Skip | release.Install | release.Upgrade
     record: release_records.Record | None
     """The last revision; ``None`` if there is no release."""
-    given: rendering.Inputs
+    inputs: render_inputs.RenderInputs
     files: verbs.Files = _NO_FILES
     """What Helm installs or upgrades to; they are there as long as the plan is worked on."""
     manifest: str = ""
@@ -73,14 +72,14 @@ class ReleasePlanner:
 
     async def observe(
         self, request: release_types.ReleaseRequest, watch: Stopwatch
-    ) -> tuple[rendering.Inputs, release_records.Record | None]:
+    ) -> tuple[render_inputs.RenderInputs, release_records.Record | None]:
         """Read what the release is made from, and its last revision; no process is started.
 
         Raises :class:`.ChartError` for a chart that cannot be read, :class:`.HelmError` for a release that
         must not be taken over, and the errors of the API client.
         """
         with watch.measured(release_types.Operation.CHECK):
-            given = await self.renderer.inputs(request)
+            inputs = await self.renderer.inputs(request)
             record = await self.records.get(request.module, fresh=request.fresh)
             self.records.check_operator(record)
         is_allowed = self.options.take_ownership is not release_types.TakeOwnership.NEVER
@@ -90,7 +89,7 @@ class ReleasePlanner:
                 f"{foreign} exists, and TAKE_OWNERSHIP={self.options.take_ownership} does not allow to take "
                 "it over: uninstall it, set another releaseName in module.yaml, or allow it",
             )
-        return given, record
+        return inputs, record
 
     def foreign(self, request: release_types.ReleaseRequest, record: release_records.Record | None) -> str:
         """Name the release for a person if no operator made it and it is to be taken over; else nothing."""
@@ -103,7 +102,7 @@ class ReleasePlanner:
     async def plan(
         self,
         request: release_types.ReleaseRequest,
-        given: rendering.Inputs,
+        inputs: render_inputs.RenderInputs,
         record: release_records.Record | None,
         watch: Stopwatch,
     ) -> AsyncIterator[ReleasePlan]:
@@ -114,31 +113,31 @@ class ReleasePlanner:
         """
         state = release.ReleaseState(
             revision=record.revision if record else None,
-            inputs=given.checksum,
-            chart=given.chart.checksum,
+            inputs=inputs.checksum,
+            chart=inputs.chart.checksum,
             rendered=self.records.rendered(record),
             absent=request.absent,
         )
         decision = release.decide(state)
         if isinstance(decision, release.Recover | release.Skip):
-            yield ReleasePlan(decision, record, given)
+            yield ReleasePlan(decision, record, inputs)
             return
-        async with self.renderer.files(request, given) as files:
+        async with self.renderer.files(request, inputs) as files:
             if isinstance(decision, release.Install):
-                yield ReleasePlan(decision, record, given, files)
+                yield ReleasePlan(decision, record, inputs, files)
                 return
             await request.before_change()
             with watch.measured(release_types.Operation.TEMPLATE):
-                manifest, checksum, applied = await self._compared(request, given, files, record)
+                manifest, checksum, applied = await self._compared(request, inputs, files, record)
             decision = release.decide(dataclasses.replace(state, manifest=checksum, applied=applied))
             if isinstance(decision, release.Render):
                 raise TypeError("what is rendered is to be rendered")
-            yield ReleasePlan(decision, record, given, files, manifest, given.rendered_to(checksum))
+            yield ReleasePlan(decision, record, inputs, files, manifest, inputs.rendered_to(checksum))
 
     async def _compared(
         self,
         request: release_types.ReleaseRequest,
-        given: rendering.Inputs,
+        inputs: render_inputs.RenderInputs,
         files: verbs.Files,
         record: release_records.Record | None,
     ) -> tuple[str, release.Checksum, bool]:
@@ -146,19 +145,19 @@ class ReleasePlanner:
 
         A chart may render to something else each time. Only if it does, another render shows what that is.
         """
-        manifest = await self.renderer.render(request, given, files)
+        manifest = await self.renderer.render(request, inputs, files)
         checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest)
         known = self._known(record)
         if known is not None and known.manifest == checksum:
             return manifest, checksum, False
         applied = None
-        if known is None or given.is_by_chance:
+        if known is None or inputs.is_by_chance:
             applied = await self._applied_manifest(request, record)
         if await self._is_same(request, applied, manifest, manifest):
             return manifest, checksum, True
-        if not given.is_by_chance:
+        if not inputs.is_by_chance:
             return manifest, checksum, False
-        again = await self.renderer.again(request, given, files)
+        again = await self.renderer.again(request, inputs, files)
         checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest, again)
         if known is not None and known.manifest == checksum:
             return manifest, checksum, False

@@ -4,8 +4,8 @@ import asyncio
 import dataclasses
 
 from addon_operator.documents import manifest_diff
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_planning, release_records, release_types
+from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm.releases import release_planning, release_records
 from addon_operator.modules import release
 
 
@@ -14,10 +14,10 @@ async def preview(
 ) -> release_types.ReleasePreview:
     """Plan a release and show the plan; nothing is changed. Raises what :meth:`.ReleaseRun.run` raises."""
     watch = release_planning.Stopwatch(planner.clock)
-    given, record = await planner.observe(request, watch)
+    inputs, record = await planner.observe(request, watch)
     recoveries: list[str] = []
     while True:
-        async with planner.plan(request, given, record, watch) as plan:
+        async with planner.plan(request, inputs, record, watch) as plan:
             if not isinstance(plan.decision, release.Recover):
                 shown = await _shown(planner, request, plan, plan.decision)
                 return dataclasses.replace(shown, recoveries=tuple(recoveries))
@@ -39,7 +39,7 @@ async def _shown(
         return release_types.ReleasePreview(release_types.PlannedAction.NOTHING, decision.reason, revision)
     if isinstance(decision, release.Install):
         action, revision, before = release_types.PlannedAction.INSTALL, None, ""
-        manifest = await planner.renderer.render(request, plan.given, plan.files, is_upgrade=False)
+        manifest = await planner.renderer.render(request, plan.inputs, plan.files, is_upgrade=False)
     else:
         action, manifest = release_types.PlannedAction.UPGRADE, plan.manifest
         before = await _applied(planner, request, plan.record)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from addon_operator.helm import helm_errors, messages, places
-from addon_operator.helm.releases import record_format, release_namespaces, release_types, saved_places
+from addon_operator.helm import helm_errors, messages, places, release_types
+from addon_operator.helm.releases import record_format, release_namespaces, saved_places
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
@@ -254,7 +254,7 @@ class ReleaseRecords:
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
             return await asyncio.to_thread(record_format.decode, text, is_secret=is_secret)
 
-    async def given(self, name: str) -> release_types.Given | None:
+    async def revision_inputs(self, name: str) -> release_types.RevisionInputs | None:
         """Return what the last revision of a release was made with; ``None`` if there is none.
 
         After a failed upgrade, that is what the deployed revision was made with.
@@ -267,7 +267,7 @@ class ReleaseRecords:
             return None
         stored = await self._api.get(self._object_path(record))
         revision = record.revision
-        return release_types.Given(
+        return release_types.RevisionInputs(
             revision.number,
             by_go_operator=revision.by_go_operator,
             values=(await self._decoded(record, stored)).values,

@@ -7,9 +7,14 @@ import functools
 from collections.abc import Mapping
 from typing import Final
 
-from addon_operator.helm import helm_errors, messages, verbs
-from addon_operator.helm.charts import rendering
-from addon_operator.helm.releases import release_planning, release_records, release_types, saved_places
+from addon_operator.helm import helm_errors, messages, release_types, verbs
+from addon_operator.helm.releases import (
+    release_planning,
+    release_records,
+    render_inputs,
+    rendering,
+    saved_places,
+)
 from addon_operator.kube import api_errors
 from addon_operator.modules import crd_files, manifests, release
 
@@ -34,11 +39,11 @@ class ReleaseRun:
 
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
-        given, self._record = await self._planner.observe(self._request, self._watch)
+        inputs, self._record = await self._planner.observe(self._request, self._watch)
         if foreign := self._planner.foreign(self._request, self._record):
             self._adopted = (foreign,)
         for _ in range(_RECOVERIES):
-            async with self._planner.plan(self._request, given, self._record, self._watch) as plan:
+            async with self._planner.plan(self._request, inputs, self._record, self._watch) as plan:
                 if isinstance(plan.decision, release.Skip):
                     return await self._skip(plan, plan.decision)
                 if isinstance(plan.decision, release.Install):
@@ -90,7 +95,7 @@ class ReleaseRun:
             labels = {**places_of_hooks, **plan.rendered.labels(before.number + 1)}
         await self._call(plan, labels, validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
-        rendered = None if plan.given.looks_up else plan.rendered
+        rendered = None if plan.inputs.looks_up else plan.rendered
         await self._save(await self._as_seen_now(plan, rendered or await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.UPGRADED, decision.reason)
 
@@ -167,7 +172,7 @@ class ReleaseRun:
         """Return the objects that become the release's now; raises what Helm said if they must not."""
         policy = self._planner.options.take_ownership
         is_there = self._record is not None and self._record.revision.exists
-        manifest = await self._renderer.render(self._request, plan.given, plan.files, is_upgrade=is_there)
+        manifest = await self._renderer.render(self._request, plan.inputs, plan.files, is_upgrade=is_there)
         before = await self._records.deployed(self._request.module)
         foreign = await self._planner.live.foreign(
             self._request.module, manifest, before.manifest if before else ""
@@ -188,20 +193,20 @@ class ReleaseRun:
         For most charts that is what Helm has just applied. Those whose render differs from call to call are
         rendered once more.
         """
-        given = plan.given
+        inputs = plan.inputs
         try:
             applied = await self._checksum_of_record()
         except helm_errors.ReleaseRecordError:
             applied = None
-        if applied and not (given.looks_up or given.is_by_chance):
-            return given.rendered_to(applied)
+        if applied and not (inputs.looks_up or inputs.is_by_chance):
+            return inputs.rendered_to(applied)
         try:
             with self._watch.measured(release_types.Operation.TEMPLATE):
-                return given.rendered_to(await self._checksum(plan, given, applied))
+                return inputs.rendered_to(await self._checksum(plan, inputs, applied))
         except helm_errors.HelmError as error:
             text = f"the release is installed, but an upgrade of it would fail: {error.message}"
             self._helm.warn(self._request.module, text)
-            return given.rendered_to(applied or await self._checksum_of_record())
+            return inputs.rendered_to(applied or await self._checksum_of_record())
 
     async def _as_seen_now(
         self, plan: release_planning.ReleasePlan, rendered: release.Rendered
@@ -211,17 +216,17 @@ class ReleaseRun:
         Without this, the next start would find other inputs, and render. If the chart renders to something
         else by now, it is left to the next run to find that out.
         """
-        if plan.given.cluster is None or not (groups := await self._defined_groups()):
+        if plan.inputs.cluster is None or not (groups := await self._defined_groups()):
             return rendered
         try:
             with self._watch.measured(release_types.Operation.TEMPLATE):
-                given = await self._renderer.seen_now(plan.given, groups)
-                if given.checksum == plan.given.checksum:
+                inputs = await self._renderer.seen_now(plan.inputs, groups)
+                if inputs.checksum == plan.inputs.checksum:
                     return rendered
-                checksum = await self._checksum(plan, given, rendered.manifest)
+                checksum = await self._checksum(plan, inputs, rendered.manifest)
         except (helm_errors.HelmError, api_errors.KubernetesError):
             return rendered
-        return given.rendered_to(checksum) if checksum == rendered.manifest else rendered
+        return inputs.rendered_to(checksum) if checksum == rendered.manifest else rendered
 
     async def _defined_groups(self) -> frozenset[str]:
         """Return the API groups that the release itself defines."""
@@ -235,15 +240,15 @@ class ReleaseRun:
     async def _checksum(
         self,
         plan: release_planning.ReleasePlan,
-        given: rendering.Inputs,
+        inputs: render_inputs.RenderInputs,
         expected: release.Checksum | None,
     ) -> release.Checksum:
         """Return the checksum of what the chart renders to now, as an upgrade."""
-        manifest = await self._renderer.render(self._request, given, plan.files)
+        manifest = await self._renderer.render(self._request, inputs, plan.files)
         checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest)
-        if checksum == expected or not given.is_by_chance:
+        if checksum == expected or not inputs.is_by_chance:
             return checksum
-        again = await self._renderer.again(self._request, given, plan.files)
+        again = await self._renderer.again(self._request, inputs, plan.files)
         return await asyncio.to_thread(rendering.manifest_checksum, manifest, again)
 
     async def _checksum_of_record(self) -> release.Checksum:

@@ -5,15 +5,14 @@ import collections
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable
 
-from addon_operator.helm import command, helm_errors, verbs
-from addon_operator.helm.charts import inputs, rendering
+from addon_operator.helm import capabilities, command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     live_objects,
     release_planning,
     release_preview,
     release_records,
     release_run,
-    release_types,
+    rendering,
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
@@ -83,10 +82,10 @@ class ReleaseManager:
         Raises what :meth:`ensure` raises.
         """
         record = await self._records.get(request.module, fresh=request.fresh)
-        given = await self._planner.renderer.inputs(request)
-        async with self._planner.renderer.files(request, given) as files:
+        inputs = await self._planner.renderer.inputs(request)
+        async with self._planner.renderer.files(request, inputs) as files:
             is_upgrade = record is not None and record.revision.exists
-            return await self._planner.renderer.render(request, given, files, is_upgrade=is_upgrade)
+            return await self._planner.renderer.render(request, inputs, files, is_upgrade=is_upgrade)
 
     async def preview(self, request: release_types.ReleaseRequest) -> release_types.ReleasePreview:
         """Return what :meth:`ensure` would do, and why; nothing is changed. Raises what that raises."""
@@ -158,12 +157,12 @@ class ReleaseManager:
         record = await self._records.get(module)
         return None if record is None else await self._records.manifest(record)
 
-    async def given(self, module: names.ModuleName) -> release_types.Given | None:
+    async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with, and where hooks wrote to; ``None`` without a release.
 
         Raises :class:`.ReleaseRecordError` when the record cannot be decoded.
         """
-        return await self._records.given(module)
+        return await self._records.revision_inputs(module)
 
     async def deployed(self, module: names.ModuleName) -> release_types.Deployed | None:
         """Return what the module's release consists of, read now; ``None`` if no revision of it is deployed.
@@ -193,12 +192,12 @@ def release_manager(
     """Make the manager of the releases of ``helm``'s namespace; ``driver`` is the setting ``HELM_DRIVER``."""
     clock = clocks.SystemClock()
 
-    async def read_capabilities() -> inputs.Capabilities:
+    async def read_capabilities() -> capabilities.Capabilities:
         found = await kinds.look()
-        return inputs.Capabilities(found.version, found.api_versions)
+        return capabilities.Capabilities(found.version, found.api_versions)
 
-    capabilities = inputs.CapabilityReader(read_capabilities, clock)
+    reader = capabilities.CapabilityReader(read_capabilities, clock)
     records = release_records.ReleaseRecords(kube, helm.places, driver)
-    renderer = rendering.ChartRenderer(helm, capabilities, options.timeout, clock)
+    renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock)
     live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)
     return ReleaseManager(release_planning.ReleasePlanner(helm, records, renderer, live, options, clock))

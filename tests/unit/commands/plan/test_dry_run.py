@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from addon_operator.commands.plan import dry_run
 from addon_operator.documents import manifest_diff
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client

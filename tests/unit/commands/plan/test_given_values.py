@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from addon_operator.commands.plan import given_values
 from addon_operator.debug import debug_site
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_types, releases
+from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.settings import settings
@@ -27,7 +27,7 @@ WEB, DB = names.ModuleName("web"), names.ModuleName("db")
 NAMESPACE, SERVER = inspected.HOME
 
 
-Records = dict[names.ModuleName, release_types.Given | errors.AddonOperatorError]
+Records = dict[names.ModuleName, release_types.RevisionInputs | errors.AddonOperatorError]
 """What the releases of modules were given; an error is raised."""
 
 
@@ -38,23 +38,23 @@ class Manager(releases.ReleaseManager):
         self._by_module = records
 
     @override
-    async def given(self, module: names.ModuleName) -> release_types.Given | None:
+    async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         record = self._by_module.get(module)
         if isinstance(record, errors.AddonOperatorError):
             raise record
         return record
 
 
-def given(
+def revision_inputs(
     values: dict[str, Any],
     places: hook_values.HookPlaces | None = None,
     *,
     revision: int = 1,
     made_at: int = 1,
     by_go_operator: bool = False,
-) -> release_types.Given:
+) -> release_types.RevisionInputs:
     text = None if places is None else places.text()
-    return release_types.Given(revision, by_go_operator, values, text, made_at)
+    return release_types.RevisionInputs(revision, by_go_operator, values, text, made_at)
 
 
 class World:
@@ -101,9 +101,11 @@ def world(tmp_path: pathlib.Path) -> Iterator[World]:
 
 
 async def test_values_of_a_running_operator_go_before_those_of_releases(world: World) -> None:
-    world.releases[DB] = given({"db": {"a": 1}}, hook_values.HookPlaces(own=("/db/a",)), revision=7)
+    world.releases[DB] = revision_inputs({"db": {"a": 1}}, hook_values.HookPlaces(own=("/db/a",)), revision=7)
     # What the hook gave then has changed since.
-    world.releases[WEB] = given({"web": {"password": "old"}}, hook_values.HookPlaces(own=("/web/password",)))
+    world.releases[WEB] = revision_inputs(
+        {"web": {"password": "old"}}, hook_values.HookPlaces(own=("/web/password",))
+    )
     async with world.operator() as running:
         running.values.adopt_switches({"webEnabled": True})
         taken = await world.take()
@@ -119,7 +121,7 @@ async def test_values_of_a_running_operator_go_before_those_of_releases(world: W
 async def test_of_modules_that_the_operator_has_not_run_yet_the_releases_tell(world: World) -> None:
     world.modules[inspected.KUBE_DNS] = dataclasses.replace(world.modules.pop(DB), name=inspected.KUBE_DNS)
     world.values.set_files([store.ModuleValues(name) for name in world.modules], ())
-    world.releases[inspected.KUBE_DNS] = given(
+    world.releases[inspected.KUBE_DNS] = revision_inputs(
         {"kubeDns": {"a": 1}}, hook_values.HookPlaces(own=("/kubeDns/a",)), revision=7
     )
     async with world.operator():
@@ -160,7 +162,9 @@ async def test_an_operator_elsewhere_is_not_believed(
 
 
 async def test_a_standby_replica_is_reported_and_the_releases_count(world: World) -> None:
-    world.releases[WEB] = given({"web": {"a": 1}}, hook_values.HookPlaces(own=("/web/a",)), revision=7)
+    world.releases[WEB] = revision_inputs(
+        {"web": {"a": 1}}, hook_values.HookPlaces(own=("/web/a",)), revision=7
+    )
     running = inspected.make()
     async with debug_site.serving(world.settings, running.api, structlog.get_logger()):
         taken = await world.take()
@@ -185,10 +189,10 @@ async def test_without_a_socket_the_releases_tell_and_nothing_is_said_of_it(worl
 
 
 async def test_values_that_users_removed_were_not_given_by_hooks(world: World) -> None:
-    world.releases[WEB] = given(
+    world.releases[WEB] = revision_inputs(
         {"web": {"note": "mine", "removed": 1, "internal": 2}}, hook_values.HookPlaces(own=("/web/internal",))
     )
-    world.releases[DB] = given({"db": {"removed": 1}})
+    world.releases[DB] = revision_inputs({"db": {"removed": 1}})
     await world.take()
     assert world.values.values(WEB)["web"] == {"note": "mine", "internal": 2}
     assert world.values.values(DB)["db"] == {}
@@ -197,15 +201,15 @@ async def test_values_that_users_removed_were_not_given_by_hooks(world: World) -
 async def test_global_values_and_switches_are_those_of_the_newest_release(world: World) -> None:
     places = hook_values.HookPlaces(shared=("/global/zone",), switches={"webEnabled": True})
     older = hook_values.HookPlaces(shared=("/global/old",), switches={"dbEnabled": True})
-    world.releases[WEB] = given({"global": {"zone": "new", "old": 1}}, places, made_at=9)
-    world.releases[DB] = given({"global": {"zone": "old", "old": 1}}, older, made_at=3)
+    world.releases[WEB] = revision_inputs({"global": {"zone": "new", "old": 1}}, places, made_at=9)
+    world.releases[DB] = revision_inputs({"global": {"zone": "old", "old": 1}}, older, made_at=3)
     await world.take()
     assert world.values.values(None)["global"] == {"zone": "new"}
     assert (world.values.flag(WEB).enabled, world.values.flag(DB).enabled) == (True, False)
 
 
 async def test_of_the_go_operators_releases_what_no_source_has_counts(world: World) -> None:
-    world.releases[WEB] = given(
+    world.releases[WEB] = revision_inputs(
         {"global": {"zone": "a", "enabledModules": ["web"]}, "web": {"note": "old", "internal": {"x": 1}}},
         by_go_operator=True,
     )
@@ -224,6 +228,6 @@ async def test_a_release_that_cannot_be_read_is_reported(world: World) -> None:
 
 async def test_without_hooks_a_module_takes_nothing_of_its_own_from_its_release(world: World) -> None:
     (world.modules[WEB].path / "hooks").rmdir()
-    world.releases[WEB] = given({"web": {"a": 1}}, hook_values.HookPlaces(own=("/web/a",)))
+    world.releases[WEB] = revision_inputs({"web": {"a": 1}}, hook_values.HookPlaces(own=("/web/a",)))
     await world.take()
     assert world.values.values(WEB)["web"] == {"note": "mine"}

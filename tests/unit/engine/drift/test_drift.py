@@ -7,8 +7,7 @@ import pytest
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import drift, drift_backoff, restoring
-from addon_operator.helm import helm_errors, messages
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import helm_errors, messages, release_types
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors, paths

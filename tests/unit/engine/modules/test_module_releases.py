@@ -10,8 +10,7 @@ from typing_extensions import override
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm import places
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import places, release_types
 from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName

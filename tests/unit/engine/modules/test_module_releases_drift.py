@@ -10,8 +10,7 @@ from typing_extensions import override
 from addon_operator.engine import events
 from addon_operator.engine.drift import drift, followed_releases
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import release
 from tests.unit.helm import fakes

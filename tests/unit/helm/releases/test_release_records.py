@@ -75,12 +75,12 @@ async def test_a_release_holds_what_it_was_made_with_and_where_hooks_wrote_to(
     api.put("web", 1, "deployed", labels, values={"web": {"key": "hunter2"}})
     rendered = release.Rendered(*map(release.Checksum, "abc"))
     await records.save(await read(records, "web"), rendered, '{"section": ["/web/key"]}')
-    found = await records.given("web")
+    found = await records.revision_inputs("web")
     assert found is not None
     assert (found.revision, found.made_at, found.by_go_operator) == (1, 12, False)
     assert (found.values, found.hook_places) == ({"web": {"key": "hunter2"}}, '{"section": ["/web/key"]}')
     assert "hunter2" not in repr(found)
-    assert await records.given("other") is None
+    assert await records.revision_inputs("other") is None
 
 
 async def test_places_that_helm_copies_to_a_revision_made_by_hand_do_not_count(
@@ -93,7 +93,7 @@ async def test_places_that_helm_copies_to_a_revision_made_by_hand_do_not_count(
     for labels, places in ((rendered.labels(2), "some places"), ({}, None)):
         api.put("web", 2, "deployed", copied | labels, values={"web": {"key": 2}})
         await records.read("web")
-        found = await records.given("web")
+        found = await records.revision_inputs("web")
         assert found is not None
         assert (found.revision, found.hook_places) == (2, places)
 
@@ -103,7 +103,7 @@ async def test_after_a_failed_upgrade_the_deployed_revision_counts(
 ) -> None:
     api.put("web", 1, "deployed", {"moduleChecksum": "x"}, values={"web": {"a": 1}})
     api.put("web", 2, "failed", {}, values={"web": {"a": 2}})
-    found = await records.given("web")
+    found = await records.revision_inputs("web")
     assert found is not None
     assert (found.revision, found.values, found.by_go_operator) == (1, {"web": {"a": 1}}, True)
 

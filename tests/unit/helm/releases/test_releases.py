@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from addon_operator.helm import helm_errors
-from addon_operator.helm.releases import release_namespaces, release_types
+from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm.releases import release_namespaces
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import api_errors, paths
 from addon_operator.modules import manifests, release
@@ -99,7 +99,7 @@ async def test_upgrades_save_where_hooks_wrote_to_without_a_request_of_their_own
         world.api.patches.clear()
         request = dataclasses.replace(asked(module_dir, size=size), hook_places=places)
         await manager.ensure(request)
-        given = await manager.given(WEB)
+        given = await manager.revision_inputs(WEB)
         assert given is not None
         assert (given.hook_places or "") == places
         return [name.rpartition(".")[2] for name in world.api.patches]

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.modules import release
 from tests.unit.helm import fakes

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart_archives, chart_files, chart_pull
+from addon_operator.helm.charts import chart_archives, chart_files
+from addon_operator.helm.repositories import chart_pull
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
 

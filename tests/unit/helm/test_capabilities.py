@@ -1,6 +1,6 @@
 """How often the cluster is asked what it can do."""
 
-from addon_operator.helm.charts import inputs
+from addon_operator.helm import capabilities
 from tests.fakes import clocks
 
 
@@ -10,19 +10,19 @@ class Cluster:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def read(self) -> inputs.Capabilities:
+    async def read(self) -> capabilities.Capabilities:
         self.asked += 1
-        return inputs.Capabilities(f"v1.{self.asked}.0", frozenset())
+        return capabilities.Capabilities(f"v1.{self.asked}.0", frozenset())
 
 
 async def test_what_is_true_now_is_always_asked_for() -> None:
-    reader = inputs.CapabilityReader(Cluster().read, clocks.Clock())
+    reader = capabilities.CapabilityReader(Cluster().read, clocks.Clock())
     assert [(await reader.now()).kube_version for _ in range(2)] == ["v1.1.0", "v1.2.0"]
 
 
 async def test_what_was_true_within_a_minute_is_not_asked_for_again() -> None:
     clock, cluster = clocks.Clock(), Cluster()
-    reader = inputs.CapabilityReader(cluster.read, clock)
+    reader = capabilities.CapabilityReader(cluster.read, clock)
     await reader.recent()
     clock.now += 59
     await reader.recent()

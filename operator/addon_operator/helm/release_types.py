@@ -130,7 +130,7 @@ class ReleaseOutcome:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Given:
+class RevisionInputs:
     """What the last revision of a release was made with."""
 
     revision: int

@@ -1,57 +1,50 @@
-"""The inputs of a render: what the chart may know of the cluster, a checksum over all, the values' file."""
+"""The inputs of a render: the chart, its values, what it may know of the cluster, and a checksum over all."""
 
 import dataclasses
 import json
 import pathlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import orjson
 
+from addon_operator.helm import capabilities
 from addon_operator.helm.charts import chart_files
-from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import release
 
 _VERSION: Final = b"2"
 """Part of the checksum: raised when the way of rendering changes, so that releases are compared anew."""
-_RECENT_SECONDS: Final = 60.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Capabilities:
-    """Versions of the cluster and of its API."""
+class RenderInputs:
+    """Everything that the manifest is made from."""
 
-    kube_version: str
-    """Such as ``v1.36.3``."""
-    api_versions: frozenset[str]
-    """All ``group/version`` and ``group/version/Kind``, as Helm lists them."""
+    chart: chart_files.ChartFiles
+    document: json_types.JsonObject
+    """What the chart gets."""
+    values: bytes
+    """:attr:`document` as JSON."""
+    mentions: chart_files.Mention
+    """What the chart looks at, in templates within the values, too."""
+    cluster: capabilities.Capabilities | None
+    """Only if the chart may see it."""
+    checksum: release.Checksum
 
+    @property
+    def looks_up(self) -> bool:
+        """Whether the chart may find other objects after a call of Helm than before it."""
+        return bool(self.mentions & chart_files.Mention.LOOKUP)
 
-ReadCapabilities: TypeAlias = Callable[[], Awaitable[Capabilities]]
-"""Asks the cluster."""
+    @property
+    def is_by_chance(self) -> bool:
+        """Whether the chart may render to something else each time, or after the first install."""
+        return bool(self.mentions & chart_files.Mention.VARIATION)
 
-
-class CapabilityReader:
-    """Asks the cluster as seldom as the charts allow: most of them only need to know its version."""
-
-    def __init__(self, read: ReadCapabilities, clock: clocks.Clock) -> None:
-        self._read = read
-        self._clock = clock
-        self._last: Capabilities | None = None
-        self._read_at = 0.0
-
-    async def now(self) -> Capabilities:
-        """Return what is true now, custom resources included that were defined a moment ago."""
-        self._last = await self._read()
-        self._read_at = self._clock.monotonic()
-        return self._last
-
-    async def recent(self) -> Capabilities:
-        """Return what was true within the last minute."""
-        if self._last is not None and self._clock.monotonic() - self._read_at < _RECENT_SECONDS:
-            return self._last
-        return await self.now()
+    def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
+        """Return what is saved with a revision of that manifest."""
+        return release.Rendered(self.checksum, manifest, self.chart.checksum)
 
 
 def encode_values(values: json_types.JsonObject) -> bytes:
@@ -109,7 +102,7 @@ def checksum(
     chart: chart_files.ChartFiles,
     values: bytes,
     helm_version: str,
-    cluster: Capabilities | None,
+    cluster: capabilities.Capabilities | None,
 ) -> release.Checksum:
     """Sum up everything that the manifest is made from; ``cluster`` only if the chart may see it.
 

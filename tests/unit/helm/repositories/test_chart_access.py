@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.helm.charts import chart_access
+from addon_operator.helm.repositories import chart_access
 from addon_operator.kernel import errors
 
 PASSWORD = "canary"

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from addon_operator.helm import binary, command
-from addon_operator.helm.charts import chart_access, chart_pull
+from addon_operator.helm.repositories import chart_access, chart_pull
 from addon_operator.kernel import json_types
 from addon_operator.modules import chart_index, module_config
 from tests.fakes import programs

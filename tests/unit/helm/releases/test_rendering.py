@@ -2,7 +2,7 @@
 
 import pytest
 
-from addon_operator.helm.charts import rendering
+from addon_operator.helm.releases import rendering
 
 MANIFEST = "---\n# Source: a\nkind: A\na: |\n  x\n\n  y\n---\n# Source: b\nkind: B\nb: 1\n---\n# nothing\n"
 

@@ -15,7 +15,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from addon_operator.helm import command
-from addon_operator.helm.charts import chart_access, chart_archives
+from addon_operator.helm.charts import chart_archives
+from addon_operator.helm.repositories import chart_access
 from addon_operator.kernel import errors, json_types
 from addon_operator.modules import chart_index, module_config
 from addon_operator.process.children import children

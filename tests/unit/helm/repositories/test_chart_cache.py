@@ -12,7 +12,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart_cache, chart_pull
+from addon_operator.helm.repositories import chart_cache, chart_pull
 from addon_operator.kernel import names
 from addon_operator.modules import model, module_config
 from tests.unit.helm.charts import packed_charts

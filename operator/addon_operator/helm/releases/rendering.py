@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from addon_operator.documents import manifest_diff, varying_parts
-from addon_operator.helm import command, helm_errors, messages, verbs
-from addon_operator.helm.charts import chart, chart_files, inputs
-from addon_operator.helm.releases import release_types
+from addon_operator.helm import capabilities, command, helm_errors, messages, release_types, verbs
+from addon_operator.helm.charts import chart, chart_files
+from addon_operator.helm.releases import render_inputs
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
@@ -23,41 +23,15 @@ _ANOTHER_SECOND: Final = 1.05
 """After so many seconds each time is another one, if it has its seconds."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Inputs:
-    """Everything that the manifest is made from."""
-
-    chart: chart_files.ChartFiles
-    document: json_types.JsonObject
-    """What the chart gets."""
-    values: bytes
-    """:attr:`document` as JSON."""
-    mentions: chart_files.Mention
-    """What the chart looks at, in templates within the values, too."""
-    cluster: inputs.Capabilities | None
-    """Only if the chart may see it."""
-    checksum: release.Checksum
-
-    @property
-    def looks_up(self) -> bool:
-        """Whether the chart may find other objects after a call of Helm than before it."""
-        return bool(self.mentions & chart_files.Mention.LOOKUP)
-
-    @property
-    def is_by_chance(self) -> bool:
-        """Whether the chart may render to something else each time, or after the first install."""
-        return bool(self.mentions & chart_files.Mention.VARIATION)
-
-    def rendered_to(self, manifest: release.Checksum) -> release.Rendered:
-        """Return what is saved with a revision of that manifest."""
-        return release.Rendered(self.checksum, manifest, self.chart.checksum)
-
-
 class ChartRenderer:
     """Renders the charts of modules, as their releases ask for it."""
 
     def __init__(
-        self, helm: command.Helm, capabilities: inputs.CapabilityReader, timeout: float, clock: clocks.Clock
+        self,
+        helm: command.Helm,
+        capabilities: capabilities.CapabilityReader,
+        timeout: float,
+        clock: clocks.Clock,
     ) -> None:
         """``timeout``: seconds for each single step of Helm."""
         self._helm = helm
@@ -65,7 +39,7 @@ class ChartRenderer:
         self._timeout = timeout
         self._reader = chart_files.ChartFilesReader(clock)
 
-    async def inputs(self, request: release_types.ReleaseRequest) -> Inputs:
+    async def inputs(self, request: release_types.ReleaseRequest) -> render_inputs.RenderInputs:
         """Read what the manifest depends on; no process is started.
 
         Raises :class:`.ChartError`, and the errors of the API client.
@@ -75,10 +49,12 @@ class ChartRenderer:
         is_seen = mentions & chart_files.Mention.CAPABILITIES
         cluster = await self._capabilities.now() if is_seen else None
         version = self._helm.binary.version
-        checksum = await asyncio.to_thread(inputs.checksum, found, values, version, cluster)
-        return Inputs(found, document, values, mentions, cluster, checksum)
+        checksum = await asyncio.to_thread(render_inputs.checksum, found, values, version, cluster)
+        return render_inputs.RenderInputs(found, document, values, mentions, cluster, checksum)
 
-    async def seen_now(self, given: Inputs, groups: frozenset[str]) -> Inputs:
+    async def seen_now(
+        self, inputs: render_inputs.RenderInputs, groups: frozenset[str]
+    ) -> render_inputs.RenderInputs:
         """Return the same for the cluster as it is once it serves these API groups, or after some seconds.
 
         Raises the errors of the API client.
@@ -90,38 +66,42 @@ class ChartRenderer:
             await asyncio.sleep(_POLL_SECONDS)
             cluster = await self._capabilities.now()
         version = self._helm.binary.version
-        checksum = await asyncio.to_thread(inputs.checksum, given.chart, given.values, version, cluster)
-        return dataclasses.replace(given, cluster=cluster, checksum=checksum)
+        checksum = await asyncio.to_thread(
+            render_inputs.checksum, inputs.chart, inputs.values, version, cluster
+        )
+        return dataclasses.replace(inputs, cluster=cluster, checksum=checksum)
 
     @contextlib.asynccontextmanager
-    async def files(self, request: release_types.ReleaseRequest, given: Inputs) -> AsyncIterator[verbs.Files]:
+    async def files(
+        self, request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs
+    ) -> AsyncIterator[verbs.Files]:
         """Write values and chart to a directory that only the operator can read; remove it afterwards."""
         self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(
             prefix=f"{request.module}-", dir=self._helm.workspace, ignore_cleanup_errors=True
         ) as private:
-            yield await asyncio.to_thread(_write_files, request, given, pathlib.Path(private))
+            yield await asyncio.to_thread(_write_files, request, inputs, pathlib.Path(private))
 
     async def render(
         self,
         request: release_types.ReleaseRequest,
-        given: Inputs,
+        inputs: render_inputs.RenderInputs,
         files: verbs.Files,
         *,
         is_upgrade: bool = True,
     ) -> str:
         """Render the manifest, as an upgrade or as the first install; raises :class:`.HelmError`."""
-        version = (given.cluster or await self._capabilities.recent()).kube_version
+        version = (inputs.cluster or await self._capabilities.recent()).kube_version
         render = functools.partial(
             verbs.template,
             self._helm,
             request.call,
             files,
-            given.cluster or inputs.Capabilities(version, frozenset()),
+            inputs.cluster or capabilities.Capabilities(version, frozenset()),
             command.time_limit(self._timeout),
             is_upgrade=is_upgrade,
         )
-        has_lookup = bool(given.mentions & chart_files.Mention.LOOKUP)
+        has_lookup = bool(inputs.mentions & chart_files.Mention.LOOKUP)
         try:
             rendered = await render(with_lookup=has_lookup)
         except helm_errors.HelmError as error:
@@ -132,14 +112,16 @@ class ChartRenderer:
             rendered = await render(with_lookup=False)
         return rendered.decode(errors="replace")
 
-    async def again(self, request: release_types.ReleaseRequest, given: Inputs, files: verbs.Files) -> str:
+    async def again(
+        self, request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs, files: verbs.Files
+    ) -> str:
         """Render as :meth:`render` once more, at another time; raises :class:`.HelmError`.
 
         Where the two differ, another render makes no difference: see :mod:`.varying_parts`.
         """
-        if given.mentions & chart_files.Mention.TIME:
+        if inputs.mentions & chart_files.Mention.TIME:
             await asyncio.sleep(_ANOTHER_SECOND)
-        return await self.render(request, given, files)
+        return await self.render(request, inputs, files)
 
 
 def manifest_checksum(manifest: str, again: str | None = None) -> release.Checksum:
@@ -157,19 +139,23 @@ def manifest_checksum(manifest: str, again: str | None = None) -> release.Checks
 def _values_of(
     request: release_types.ReleaseRequest, found: chart_files.ChartFiles
 ) -> tuple[json_types.JsonObject, bytes, chart_files.Mention]:
-    document, values = request.values, inputs.encode_values(request.values)
-    mentions = inputs.mentions(found, values)
+    document, values = request.values, render_inputs.encode_values(request.values)
+    mentions = render_inputs.mentions(found, values)
     if mentions & chart_files.Mention.ENABLED_MODULES and request.enabled_modules is not None:
-        document = inputs.with_enabled_modules(document, request.enabled_modules)
-        values = inputs.encode_values(document)
+        document = render_inputs.with_enabled_modules(document, request.enabled_modules)
+        values = render_inputs.encode_values(document)
     return document, values, mentions
 
 
-def _write_files(request: release_types.ReleaseRequest, given: Inputs, private: pathlib.Path) -> verbs.Files:
+def _write_files(
+    request: release_types.ReleaseRequest, inputs: render_inputs.RenderInputs, private: pathlib.Path
+) -> verbs.Files:
     below = chart.own_values(request.module, request.directory) if request.has_own_values else {}
-    encoded = inputs.encode_values(inputs.hiding(below, given.document)) if below else given.values
+    encoded = (
+        render_inputs.encode_values(render_inputs.hiding(below, inputs.document)) if below else inputs.values
+    )
     try:
-        values = inputs.write_values(encoded, private)
+        values = render_inputs.write_values(encoded, private)
     except OSError as error:
         raise helm_errors.HelmError(
             request.module, f"cannot write the values for Helm to {private}: {error.strerror}; check TMP_DIR"

@@ -12,11 +12,11 @@ from typing import Final
 
 from typing_extensions import override
 
-from addon_operator.admission import events, reviews
-from addon_operator.admission.certificates import certificates
+from addon_operator.admission import events, review_budget, reviews
+from addon_operator.admission.certificates import certificates, tls
 from addon_operator.admission.pods import env_sources_reader, pod_handler
 from addon_operator.admission.presets import preset_cache, preset_notices
-from addon_operator.admission.server import site, site_load, tls
+from addon_operator.admission.server import site
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
@@ -111,7 +111,11 @@ def _server() -> _Server:
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
     routes = {PRESETS: site.Route(handler), EMPTY: site.Route(review_handlers.Calling(_empty))}
     served = site.AdmissionSite(
-        routes, live, site.ListeningPlace("127.0.0.1", 0), observer, site_load.Account(site_load.Limits())
+        routes,
+        live,
+        site.ListeningPlace("127.0.0.1", 0),
+        observer,
+        review_budget.Account(review_budget.Limits()),
     )
     return _Server(served, handler, observer, authority.certificate.decode())
 

@@ -10,10 +10,10 @@ import os
 import sys
 from typing import Final
 
-from addon_operator.admission import events, reviews
-from addon_operator.admission.certificates import certificates
+from addon_operator.admission import events, review_budget, reviews
+from addon_operator.admission.certificates import certificates, tls
 from addon_operator.admission.presets import preset_cache
-from addon_operator.admission.server import site, site_load, tls
+from addon_operator.admission.server import site
 from addon_operator.app import admission, graph  # noqa: F401 - what every operator has imported
 from tests.benchmarks import pods, surroundings
 from tests.fakes import review_handlers
@@ -49,7 +49,7 @@ async def main() -> None:
     authority = certificates.make_authority(now, _DAY)
     live = tls.LiveTls()
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
-    account = site_load.Account(site_load.Limits())
+    account = review_budget.Account(review_budget.Limits())
     routes = {PATH: site.Route(review_handlers.Calling(holding), timeout=300)}
     served = site.AdmissionSite(routes, live, site.ListeningPlace("127.0.0.1", 0), observer, account)
     await served.start()

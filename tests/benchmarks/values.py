@@ -15,11 +15,11 @@ from typing_extensions import override
 from addon_operator.documents import json_documents, json_schemas, yaml_writing
 from addon_operator.engine import intents
 from addon_operator.engine.sources import config_sync
+from addon_operator.inspection import values_worker
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.client import config_maps
-from addon_operator.process import values_worker
-from addon_operator.values import inspection, sources, store
+from addon_operator.values import inspectors, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_keywords, schemas
 from tests.benchmarks import measures
@@ -53,7 +53,7 @@ def _section(salt: int = 0) -> JsonObject:
     return {f"group{group}": dict(keys) for group in range(_GROUPS)}
 
 
-def _store(inspector: inspection.Inspector = inspection.HERE) -> store.ValuesStore:
+def _store(inspector: inspectors.Inspector = inspectors.HERE) -> store.ValuesStore:
     common = sources.ValuesFile(
         "modules/values.yaml",
         {names.values_key(name): _section() for name in _NAMES},
@@ -124,13 +124,13 @@ async def _edit() -> measures.Row:
     data = _data()
     with values_worker.ValuesWorker() as worker:
         taken = await _edited(data, worker)
-    here = await _edited(data, inspection.HERE)
+    here = await _edited(data, inspectors.HERE)
     case = f"one key of {_MODULES} modules edited: until the changed modules are known"
     aim = f"<= {_EDIT_AIM:g} ms"
     return measures.Row("values", case, "ms", taken, "without a worker", here, aim, taken <= _EDIT_AIM)
 
 
-async def _edited(data: dict[str, str], inspector: inspection.Inspector) -> float:
+async def _edited(data: dict[str, str], inspector: inspectors.Inspector) -> float:
     """The median of edits in ms; they wait for another process, so CPU time says little."""
     inbox = intents.Inbox()
     state = config_sync.ConfigSync(_store(inspector), _Kept(data), inbox, _ignore, source="ConfigMap")

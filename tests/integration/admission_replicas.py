@@ -8,15 +8,16 @@ from collections.abc import AsyncIterator
 
 from typing_extensions import override
 
-from addon_operator.admission import events, reviews
+from addon_operator.admission import events, review_budget, reviews
 from addon_operator.admission.certificates import (
     certificate_rotation,
     certificate_store,
     certificate_store_secret,
+    tls,
 )
 from addon_operator.admission.registration import registration
 from addon_operator.admission.registration import registration_specs as specs
-from addon_operator.admission.server import site, site_load, tls
+from addon_operator.admission.server import site
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
@@ -126,7 +127,7 @@ async def replica(
         live,
         site.ListeningPlace("127.0.0.1", 0),
         observer.note,
-        site_load.Account(site_load.Limits()),
+        review_budget.Account(review_budget.Limits()),
     )
     await served.start()
     wanted = wanted or configuration(namespace)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from cryptography.x509 import oid
 
-from addon_operator.admission.server import tls
+from addon_operator.admission.certificates import tls
 from addon_operator.devcluster import api, layout, state
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import x509

@@ -20,7 +20,7 @@ from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations
 
 ROOT = pathlib.Path(__file__).parents[2]
 MODULES = ROOT / "modules"
@@ -190,7 +190,7 @@ def test_the_hook_of_web_decides_on_replicas(
 
 
 def test_without_its_hook_the_chart_of_web_gets_nothing() -> None:
-    with pytest.raises(schemas.InvalidValuesError, match="internal"):
+    with pytest.raises(schema_violations.InvalidValuesError, match="internal"):
         values_store().checking_helm_values(WEB)()
 
 

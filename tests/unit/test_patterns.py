@@ -16,8 +16,8 @@ BOUNDED: Final = {
     "documents.quotations._VALUES": "the same",
     "expansion.references._TOKEN": "applied up to the last closing bracket: each opening one finds an end",
     "expansion.references._AFTER_DOLLAR": "the same",
-    "helm.charts.chart_pull._QUERY": "reads 1000 characters",
-    "helm.charts.chart_pull._NO_INDEX": "reads 1000 characters",
+    "helm.repositories.chart_pull._QUERY": "reads 1000 characters",
+    "helm.repositories.chart_pull._NO_INDEX": "reads 1000 characters",
     "podpreset.crd._MATCHES": "reads the definition that this project writes",
 }
 """Patterns that take longer, and what bounds the texts that they read."""

@@ -12,11 +12,12 @@ from typing import Final
 
 import structlog
 
-from addon_operator.admission import admission_log, config_check, events
+from addon_operator.admission import admission_log, config_check, events, review_budget
 from addon_operator.admission.certificates import (
     certificate_store,
     certificate_store_files,
     certificate_store_secret,
+    tls,
 )
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
@@ -26,7 +27,7 @@ from addon_operator.admission.presets import (
     preset_status,
 )
 from addon_operator.admission.registration import registration
-from addon_operator.admission.server import site, site_load, tls
+from addon_operator.admission.server import site
 from addon_operator.aio import waiting, warn_once
 from addon_operator.app import admission_webhooks, observers
 from addon_operator.documents import own_manifests
@@ -83,7 +84,7 @@ class Admission:
         self._notices = preset_notices.PresetNotices(self._cache, lists)
         self._show_event = admission_log.AdmissionLog(meters, log, self._clock)
         self._show_defect = observers.shown(meters, log)
-        self._account = site_load.Account(site_load.Limits())
+        self._account = review_budget.Account(review_budget.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()
         self._store = certificate_store.CertificateStore(self._certificates(), self._tls, log, self._clock)

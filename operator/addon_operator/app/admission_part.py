@@ -16,7 +16,7 @@ from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client, values_secret
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from addon_operator.values import inspection, sources
+from addon_operator.values import inspectors, sources
 from addon_operator.values import store as values_store
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ConfigChecks:
         self,
         modules: module_files.LoadedModules,
         settings: settings_module.Settings,
-        inspector: inspection.Inspector = inspection.HERE,
+        inspector: inspectors.Inspector = inspectors.HERE,
     ) -> None:
         """``inspector`` reads and checks, within the time that the API server waits."""
         self._modules = modules

@@ -15,11 +15,11 @@ from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.helm.repositories import chart_access, chart_cache, chart_pull
+from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import api_errors, cluster, paths
 from addon_operator.kube.client import client, config_maps, values_secret
 from addon_operator.kube.discovery import discovery
-from addon_operator.process import values_worker
 from addon_operator.process.children import children
 from addon_operator.process.jq import jq_filters, jq_workers
 from addon_operator.settings import preflight

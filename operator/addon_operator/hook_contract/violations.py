@@ -9,8 +9,7 @@ from typing import Any, Final, cast
 import jsonschema
 
 from addon_operator.documents import json_pointers, json_schemas
-from addon_operator.hook_contract import jq_programs
-from addon_operator.hook_contract.configuration import crontab
+from addon_operator.hook_contract import crontab, jq_programs
 from addon_operator.kernel import clock, errors, names, version_ranges
 from addon_operator.kernel.json_types import JsonValue
 

@@ -10,7 +10,7 @@ from typing import Final
 import ahocorasick_rs
 
 from addon_operator.kernel import json_types
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations, schemas
 
 MIN_LENGTH: Final = 4
 """Shorter values are left alone: they would be found everywhere, and keep no secret."""
@@ -46,8 +46,8 @@ def _hide(value: json_types.JsonValue, secret: json_types.JsonValue) -> json_typ
 
 
 def without_secrets_in(
-    violations: Sequence[schemas.Violation], secret: json_types.JsonObject
-) -> list[schemas.Violation]:
+    violations: Sequence[schema_violations.Violation], secret: json_types.JsonObject
+) -> list[schema_violations.Violation]:
     """Return what is wrong with a section, without what the values Secret sets in it.
 
     A rule, too, may quote a value, when it cannot be evaluated.
@@ -60,7 +60,7 @@ def without_secrets_in(
     ]
 
 
-def _value_shown(violation: schemas.Violation, secret: json_types.JsonObject) -> str | None:
+def _value_shown(violation: schema_violations.Violation, secret: json_types.JsonObject) -> str | None:
     if violation.value is None:
         return None
     found: json_types.JsonValue = secret

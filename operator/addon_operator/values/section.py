@@ -7,9 +7,9 @@ from typing import Final, cast
 
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
 from addon_operator.kernel import json_types, names
-from addon_operator.values import inspection, origins, redaction, sources
+from addon_operator.values import inspectors, origins, redaction, sources
 from addon_operator.values.patches import hook_values, patch_log, patches
-from addon_operator.values.schema import chart_schemas, schemas
+from addon_operator.values.schema import chart_schemas, schema_violations, schemas
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Section:
     """
 
     def __init__(
-        self, owner: names.ModuleName | None, inspector: inspection.Inspector = inspection.HERE
+        self, owner: names.ModuleName | None, inspector: inspectors.Inspector = inspectors.HERE
     ) -> None:
         """``owner``: the module; ``None`` for ``global``, which keeps the switches of hooks, too."""
         self._owner: Final = owner
@@ -151,7 +151,7 @@ class Section:
 
     def configured(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """Return the files and a state of ConfigMap and Secret, with the config schema's defaults."""
-        return inspection.configured(self._files.merged, config, self._schemas)
+        return inspectors.configured(self._files.merged, config, self._schemas)
 
     def default_layers(self) -> list[origins.Layer]:
         """Return the section as the defaults of each schema filled it, the values schema first."""
@@ -184,7 +184,7 @@ class Section:
         secret: json_types.JsonObject | None = None,
         *,
         is_first: bool = False,
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return what the config schema does not allow if ConfigMap and Secret together say this.
 
         ``secret`` is the Secret's part of it, by default what it says now. ``is_first``: whatever they said
@@ -200,7 +200,7 @@ class Section:
 
     def values_violations(
         self, value: json_types.JsonObject, *, for_helm: bool = False
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return what the values schema does not allow in values that would follow the present ones."""
         if self._schemas.values is None:
             return []
@@ -230,7 +230,7 @@ class Section:
         secret: json_types.JsonObject | None = None,
         *,
         is_complete: bool,
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return what the chart's own schema does not allow if these are the values.
 
         ``secret`` is as for :meth:`config_violations`. Without ``is_complete``, hooks may still fill in what
@@ -244,7 +244,9 @@ class Section:
         given = part.arrange({names.GLOBAL_KEY: global_values, self.key: value})
         found = [_of_global(one, given) for one in self._inspector.chart_violations(given, chart)]
         found = [
-            dataclasses.replace(one, is_default=not (one.is_missing_key or schemas.has(given, one.keys)))
+            dataclasses.replace(
+                one, is_default=not (one.is_missing_key or schema_violations.has(given, one.keys))
+            )
             for one in found
         ]
         may_change = part.has_hooks and not is_complete
@@ -261,20 +263,23 @@ class Section:
         return not json_documents.equal(*given)
 
     def _of_section(
-        self, violation: schemas.Violation, part: chart_schemas.SectionChart, value: json_types.JsonObject
-    ) -> schemas.Violation:
+        self,
+        violation: schema_violations.Violation,
+        part: chart_schemas.SectionChart,
+        value: json_types.JsonObject,
+    ) -> schema_violations.Violation:
         """Return the same with its place in the values: in the section, or in the shared ``global``."""
         keys = violation.keys
         is_shared = keys[:1] == (names.GLOBAL_KEY,) and not (
-            violation.is_left_out or schemas.has(value, keys)
+            violation.is_left_out or schema_violations.has(value, keys)
         )
         if not part.below and not is_shared:
             keys = (self.key, *keys)
         return dataclasses.replace(violation, keys=keys, path=yaml_reading.format_path(keys))
 
     def hiding(
-        self, found: Sequence[schemas.Violation], secret: json_types.JsonObject | None = None
-    ) -> list[schemas.Violation]:
+        self, found: Sequence[schema_violations.Violation], secret: json_types.JsonObject | None = None
+    ) -> list[schema_violations.Violation]:
         """Return what is wrong, without values that are hidden in this section; ``secret`` as elsewhere."""
         above = self._secret if secret is None else secret
         return [
@@ -284,7 +289,7 @@ class Section:
             for one in found
         ]
 
-    def _hiding(self, violation: schemas.Violation) -> schemas.Violation:
+    def _hiding(self, violation: schema_violations.Violation) -> schema_violations.Violation:
         if violation.value is None:
             return violation
         path = [str(key) for key in violation.keys[1:]]
@@ -295,7 +300,7 @@ class Section:
         """Note that the values schema allows the present values; of a snapshot, too."""
         self._allowed.value = self.present
 
-    def passed_over(self) -> list[schemas.Violation]:
+    def passed_over(self) -> list[schema_violations.Violation]:
         """Return the rules that are passed over, because they read keys that are missing, each once."""
         checked = (
             (self._schemas.config, self.configured(self._config)),
@@ -326,7 +331,7 @@ class Section:
             steps, value = self._with_defaults(self._schemas.values, filled, steps), filled
         text = json_documents.encode(value)
         if found := self.values_violations(value):
-            raise schemas.InvalidValuesError(found, self._blamed(patch, found))
+            raise schema_violations.InvalidValuesError(found, self._blamed(patch, found))
         return SectionPatch(
             value,
             text,
@@ -345,7 +350,7 @@ class Section:
             log.fold({self.key: self.without_patches(self._config)}, {self.key: value})
         return log
 
-    def _blamed(self, patch: patches.ValuesPatch, found: Sequence[schemas.Violation]) -> str:
+    def _blamed(self, patch: patches.ValuesPatch, found: Sequence[schema_violations.Violation]) -> str:
         before = self.values_violations(self.present)
         if all(violation in before for violation in found):
             return f"the values of {self.key} were not valid before {patch.source} changed them"
@@ -413,12 +418,16 @@ class Section:
         return value
 
 
-def _of_global(violation: schemas.Violation, given: json_types.JsonObject) -> schemas.Violation:
+def _of_global(
+    violation: schema_violations.Violation, given: json_types.JsonObject
+) -> schema_violations.Violation:
     """Return the same with the place of what a chart within the chart has from the ``global`` above it."""
     keys = violation.keys
-    if names.GLOBAL_KEY in keys and not schemas.has(given, keys):
+    if names.GLOBAL_KEY in keys and not schema_violations.has(given, keys):
         above = keys[keys.index(names.GLOBAL_KEY) :]
-        return dataclasses.replace(violation, keys=above) if schemas.has(given, above) else violation
+        return (
+            dataclasses.replace(violation, keys=above) if schema_violations.has(given, above) else violation
+        )
     return violation
 
 

@@ -13,9 +13,10 @@ import orjson
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import config_map, inspection, origins, section, sources
+from addon_operator.values import config_map, inspectors, origins, section, sources
 from addon_operator.values.patches import hook_values
 from addon_operator.values.patches import patches as json_patches
+from addon_operator.values.schema import schema_violations
 from addon_operator.values.schema import schemas as values_schemas
 
 
@@ -69,7 +70,7 @@ class ValuesStore:
         modules: Sequence[ModuleValues] = (),
         common: Sequence[sources.ValuesFile] = (),
         global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
-        inspector: inspection.Inspector = inspection.HERE,
+        inspector: inspectors.Inspector = inspectors.HERE,
         *,
         crd_names: bool = False,
     ) -> None:
@@ -235,7 +236,7 @@ class ValuesStore:
 
     def config_violations(
         self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
-    ) -> list[values_schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return all that the config schemas do not allow if ConfigMap and Secret say this; change nothing.
 
         ``global`` is always checked; ``modules`` are by default those that ``config`` leaves enabled.
@@ -245,7 +246,7 @@ class ValuesStore:
 
     def section_violations(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
-    ) -> list[values_schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return the same as :meth:`config_violations` for one section; ``config`` is by default in force."""
         kept = self._section(module)
         config = self._config if config is None else config
@@ -261,16 +262,16 @@ class ValuesStore:
 
     def _with_origins(
         self,
-        found: Sequence[values_schemas.Violation],
+        found: Sequence[schema_violations.Violation],
         module: names.ModuleName | None,
         config: sources.ConfigValues,
-    ) -> list[values_schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         @functools.cache  # There may be a hundred, and to fill in the defaults takes its time.
         def below(owner: names.ModuleName | None) -> tuple[list[origins.Layer], list[origins.Layer]]:
             kept = self._section(owner)
             return self.layers(owner, config), kept.config_default_layers(config.section(kept.key))
 
-        def origin(violation: values_schemas.Violation) -> str:
+        def origin(violation: schema_violations.Violation) -> str:
             # What a chart does not allow may come from the shared ``global``.
             layers, defaults = below(None if violation.keys[:1] == (names.GLOBAL_KEY,) else module)
             if violation.is_missing_key and config.secret is not None:
@@ -280,7 +281,7 @@ class ValuesStore:
 
         return [dataclasses.replace(one, origin=origin(one)) for one in found]
 
-    def edit_violations(self, config: sources.ConfigValues) -> list[values_schemas.Violation]:
+    def edit_violations(self, config: sources.ConfigValues) -> list[schema_violations.Violation]:
         """Return the same as :meth:`config_violations`, without sections that stay as they are in force."""
         return self.config_violations(
             config, [m for m in self._enabled_by(config) if self._differs(m, config)]
@@ -467,7 +468,7 @@ class ValuesStore:
 
 
 def _origin(
-    violation: values_schemas.Violation, layers: Sequence[origins.Layer], defaults: Sequence[origins.Layer]
+    violation: schema_violations.Violation, layers: Sequence[origins.Layer], defaults: Sequence[origins.Layer]
 ) -> str:
     if violation.is_default:
         return origins.default_in(violation.schema.replace(".schema.json", ".yaml"))
@@ -478,6 +479,6 @@ def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.Js
     return file.sections.get(key, {})
 
 
-def _raise_violations(violations: Sequence[values_schemas.Violation], subject: str) -> None:
+def _raise_violations(violations: Sequence[schema_violations.Violation], subject: str) -> None:
     if violations:
-        raise values_schemas.InvalidValuesError(violations, subject)
+        raise schema_violations.InvalidValuesError(violations, subject)

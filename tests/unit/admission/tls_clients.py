@@ -13,9 +13,9 @@ from typing import Any
 import aiohttp
 import orjson
 
-from addon_operator.admission import events, reviews
-from addon_operator.admission.certificates import certificates
-from addon_operator.admission.server import site, site_load, tls
+from addon_operator.admission import events, review_budget, reviews
+from addon_operator.admission.certificates import certificates, tls
+from addon_operator.admission.server import site
 from tests.fakes import review_handlers
 
 NOW = dt.datetime.now(dt.UTC)
@@ -133,7 +133,7 @@ class Running:
 async def running(
     routes: Mapping[str, site.Route] | None = None,
     *,
-    limits: site_load.Limits | None = None,
+    limits: review_budget.Limits | None = None,
     leaving: site.Leaving | None = None,
     ready: bool = True,
     live: tls.LiveTls | None = None,
@@ -144,7 +144,7 @@ async def running(
         live,
         site.ListeningPlace("127.0.0.1", 0, leaving or site.AT_ONCE),
         watcher,
-        site_load.Account(limits or site_load.Limits()),
+        review_budget.Account(limits or review_budget.Limits()),
         ready=lambda: ready,
     )
     await served.start()

@@ -11,7 +11,7 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
-from addon_operator.process import values_worker
+from addon_operator.inspection import values_worker
 
 CONFIG_SCHEMA = """
     required: [domain]

@@ -54,7 +54,7 @@ def flags(text: str) -> set[str]:
 
 def test_the_page_about_helm_has_every_flag_that_helm_is_called_with() -> None:
     package = ROOT / "operator" / "addon_operator" / "helm"
-    calls = ("command", "verbs", "charts/chart_pull")
+    calls = ("command", "verbs", "repositories/chart_pull")
     used = set().union(*(flags((package / f"{name}.py").read_text("utf-8")) for name in calls))
     assert "--take-ownership" in used
     named = flags((PAGES / "helm.md").read_text("utf-8"))

@@ -8,10 +8,10 @@ from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations
 
 WEB = names.ModuleName("web")
-VIOLATION = schemas.Violation("web.port", "must be an integer", '"eighty"', "openapi/values.yaml")
+VIOLATION = schema_violations.Violation("web.port", "must be an integer", '"eighty"', "openapi/values.yaml")
 
 
 @pytest.fixture
@@ -103,7 +103,9 @@ def test_a_module_whose_hooks_ran_waits_for_its_delete(states: state.ModuleState
 
 
 def test_values_in_an_error_are_kept_for_the_log_alone(states: state.ModuleStates) -> None:
-    states.mark(WEB, state.ModuleStatus.FAILED, schemas.InvalidValuesError([VIOLATION], "not ready"))
+    states.mark(
+        WEB, state.ModuleStatus.FAILED, schema_violations.InvalidValuesError([VIOLATION], "not ready")
+    )
     assert '"eighty"' in states[WEB].last_error
     assert states[WEB].last_error_without_values == (
         "not ready: web.port: must be an integer (openapi/values.yaml)"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from addon_operator.kernel import json_types
 from addon_operator.values import redaction
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations
 from tests.unit import costs
 
 
@@ -119,8 +119,8 @@ def test_what_is_written_to_a_place_of_the_secret_is_hidden(
     assert redaction.without_secrets_at(path, value, SET) == shown
 
 
-def violation(keys: tuple[str | int, ...], rule: str = "must be") -> schemas.Violation:
-    return schemas.Violation("web", rule, '"shown"', "schema.yaml", ("web", *keys))
+def violation(keys: tuple[str | int, ...], rule: str = "must be") -> schema_violations.Violation:
+    return schema_violations.Violation("web", rule, '"shown"', "schema.yaml", ("web", *keys))
 
 
 def test_what_is_wrong_hides_the_secrets_values_alone() -> None:

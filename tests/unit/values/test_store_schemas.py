@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from addon_operator.kernel import names
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations, schemas
 
 SOME = names.ModuleName("some-module")
 
@@ -169,7 +169,7 @@ def test_a_replay_over_the_same_sources_gives_the_same_values(history: list[list
 
 def test_a_values_patch_that_breaks_the_schema_is_refused_whole() -> None:
     values = make_store()
-    with pytest.raises(schemas.InvalidValuesError) as caught:
+    with pytest.raises(schema_violations.InvalidValuesError) as caught:
         values.apply_values_patch(
             SOME, patch(add("internal/counter", "many"), add("internal/ca", 7), add("name", "x"))
         )
@@ -184,10 +184,12 @@ def test_a_values_patch_that_breaks_the_schema_is_refused_whole() -> None:
 
 def test_a_config_patch_is_checked_over_the_merged_sources() -> None:
     values = make_store("someModule: {tls: {mode: auto}}")
-    with pytest.raises(schemas.InvalidValuesError, match=r"someModule\.replicas: must be at least 1, not 0"):
+    with pytest.raises(
+        schema_violations.InvalidValuesError, match=r"someModule\.replicas: must be at least 1, not 0"
+    ):
         values.apply_config_patch(SOME, patch(add("replicas", 0)))
     with pytest.raises(
-        schemas.InvalidValuesError, match=r"someModule\.internal: the schema does not know this key"
+        schema_violations.InvalidValuesError, match=r"someModule\.internal: the schema does not know this key"
     ):
         values.apply_config_patch(SOME, patch(add("internal", {})))
     assert values.apply_config_patch(SOME, patch(add("replicas", 1))).section == {"replicas": 1}
@@ -211,7 +213,9 @@ def test_files_are_checked_together_with_the_config_map() -> None:
 def test_what_helm_requires_is_checked_before_helm_only() -> None:
     values = make_store()
     values.apply_values_patch(SOME, patch(add("internal/counter", 1)))
-    with pytest.raises(schemas.InvalidValuesError, match=r"someModule\.internal: must have the key 'ca'"):
+    with pytest.raises(
+        schema_violations.InvalidValuesError, match=r"someModule\.internal: must have the key 'ca'"
+    ):
         values.checking_helm_values(SOME)()
     values.apply_values_patch(SOME, patch(add("internal/ca", "pem")))
     values.checking_helm_values(SOME)()
@@ -290,16 +294,18 @@ def test_a_plan_from_which_the_switches_have_moved_on_is_made_again() -> None:
 
 
 def test_a_plan_that_breaks_the_schema_is_refused_when_it_is_made() -> None:
-    with pytest.raises(schemas.InvalidValuesError, match="patch makes values that are not valid"):
+    with pytest.raises(schema_violations.InvalidValuesError, match="patch makes values that are not valid"):
         make_store().frozen(SOME).patched(patch(add("name", 1)))
 
 
 def test_a_hook_is_not_blamed_for_values_that_were_not_valid_before() -> None:
     values = make_store()
     values.set_config(config_of(someModule="name: 1"))
-    with pytest.raises(schemas.InvalidValuesError, match=r"someModule were not valid before .* changed them"):
+    with pytest.raises(
+        schema_violations.InvalidValuesError, match=r"someModule were not valid before .* changed them"
+    ):
         values.frozen(SOME).patched(patch(add("replicas", 5)))
-    with pytest.raises(schemas.InvalidValuesError, match="patch makes values that are not valid"):
+    with pytest.raises(schema_violations.InvalidValuesError, match="patch makes values that are not valid"):
         values.frozen(SOME).patched(patch(add("replicas", "many")))
 
 
@@ -317,7 +323,7 @@ def test_a_module_that_a_hook_switched_on_is_checked_before_helm() -> None:
     values = make_store()
     values.set_config(config_of(someModule="replicas: 0"))
     with pytest.raises(
-        schemas.InvalidValuesError, match=r"some-module are not ready.*set in values ConfigMap"
+        schema_violations.InvalidValuesError, match=r"some-module are not ready.*set in values ConfigMap"
     ):
         values.checking_helm_values(SOME)()
 
@@ -375,7 +381,7 @@ def test_the_first_patch_of_a_hook_has_no_old_value_and_the_next_one_has() -> No
     values = growing(values_only=True)
     values.apply_values_patch(SOME, patch(add("min", 3)))
     values.apply_values_patch(SOME, patch(add("min", 4)))
-    with pytest.raises(schemas.InvalidValuesError):
+    with pytest.raises(schema_violations.InvalidValuesError):
         values.apply_values_patch(SOME, patch(add("min", 2)))
 
 
@@ -385,7 +391,7 @@ def test_the_check_before_helm_compares_with_what_it_allowed_last() -> None:
     values.checking_helm_values(SOME)()
     values.set_config(config_of(someModule="min: 3"))
     for _ in range(2):
-        with pytest.raises(schemas.InvalidValuesError, match="not ready for Helm"):
+        with pytest.raises(schema_violations.InvalidValuesError, match="not ready for Helm"):
             values.checking_helm_values(SOME)()
     values.set_config(config_of(someModule="min: 6"))
     values.checking_helm_values(SOME)()

@@ -6,8 +6,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from addon_operator.admission.certificates import certificates
-from addon_operator.admission.server import tls
+from addon_operator.admission.certificates import certificates, tls
 from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import clock, errors
 

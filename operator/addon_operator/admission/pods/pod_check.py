@@ -13,9 +13,8 @@ from typing import Final
 import msgspec
 
 from addon_operator.admission import events as admission_events
-from addon_operator.admission import reviews
+from addon_operator.admission import review_budget, reviews
 from addon_operator.admission.pods import expansion_check, pod_handler
-from addon_operator.admission.server import site_load
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kernel import json_types
@@ -91,7 +90,7 @@ class PodCheck(reviews.ReviewHandler):
         kube: client.KubeClient,
         recorder: events.EventWriter,
         tell: admission_events.Listener,
-        account: site_load.Account,
+        account: review_budget.Account,
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """Hold waiting pods on the account."""
@@ -131,9 +130,9 @@ class PodCheck(reviews.ReviewHandler):
     def _begin(self, review: reviews.Review, pod: json_types.KubernetesObject) -> None:
         try:
             if len(self._tasks) >= PENDING_MAX:
-                raise site_load.OverloadedError
+                raise review_budget.OverloadedError
             held = self._account.hold(review.memory)
-        except site_load.OverloadedError:
+        except review_budget.OverloadedError:
             self._tell(admission_events.Dropped("check"))
             return
         about = _reference(review.namespace, pod)
@@ -144,7 +143,7 @@ class PodCheck(reviews.ReviewHandler):
         task.add_done_callback(self._tasks.discard)
 
     async def _look(
-        self, about: events.ObjectReference, pods: list[json_types.KubernetesObject], held: site_load.Held
+        self, about: events.ObjectReference, pods: list[json_types.KubernetesObject], held: review_budget.Held
     ) -> None:
         """Look at the one pod, which is taken out of ``pods``: nothing else may keep it while others wait."""
         namespace = about.namespace or ""

@@ -14,8 +14,9 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from addon_operator.admission import events, review_shapes, reviews
-from addon_operator.admission.server import connections, site_load, tls
+from addon_operator.admission import events, review_budget, review_shapes, reviews
+from addon_operator.admission.certificates import tls
+from addon_operator.admission.server import connections
 from addon_operator.aio import listening, waiting
 from addon_operator.kernel import clock, errors
 
@@ -100,7 +101,7 @@ class AdmissionSite:
         tls_: tls.LiveTls,
         place: ListeningPlace,
         tell: events.Listener,
-        account: site_load.Account,
+        account: review_budget.Account,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
         """Answer reviews with 503 until ``ready`` says yes: for the API server a call that failed.
@@ -198,7 +199,7 @@ class AdmissionSite:
                 review = msgspec.structs.replace(review, memory=held.amount)
                 del body
                 return await self._decided(path, route, review, _budget(route, request))
-        except site_load.OverloadedError as error:
+        except review_budget.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error
 
     def _check(self, request: web.Request) -> None:
@@ -219,11 +220,11 @@ class AdmissionSite:
         return reviews.answer(review, reviews.ALLOWED)
 
 
-async def _body(request: web.Request, most: int, held: site_load.Held) -> bytes:
+async def _body(request: web.Request, most: int, held: review_budget.Held) -> bytes:
     """Read the body, whose memory is held bit by bit as it arrives."""
     if (request.content_length or 0) > most:
         raise _too_large(most)
-    parts, size, estimate = [], 0, site_load.Estimate()
+    parts, size, estimate = [], 0, review_budget.Estimate()
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             async for part in request.content.iter_any():

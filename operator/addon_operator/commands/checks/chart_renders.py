@@ -20,14 +20,14 @@ from addon_operator.engine.modules import module_directories, module_files, modu
 from addon_operator.helm import binary, capabilities, command, messages
 from addon_operator.helm.charts import chart_files
 from addon_operator.helm.releases import rendering
+from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.process import values_worker
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import store
-from addon_operator.values.schema import cel_rules, schemas
+from addon_operator.values.schema import cel_rules, schema_violations, schemas
 
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 _NAMESPACE: Final = "default"
@@ -206,7 +206,7 @@ class _Renders:
         found = []
         try:
             self._values.checking_helm_values(module.name)()
-        except schemas.InvalidValuesError as error:
+        except schema_violations.InvalidValuesError as error:
             is_absent = all(each.is_missing_key for each in error.violations)
             keys = names.listed([f"{each.path} {each.rule}" for each in error.violations], _NAMED)
             found.append(f"{_INCOMPLETE}: {keys}" if is_absent else "its values are not valid")

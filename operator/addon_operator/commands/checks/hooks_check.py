@@ -17,7 +17,8 @@ from addon_operator.commands.checks import hook_places
 from addon_operator.engine.hooks import hook_files, hook_runner
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
-from addon_operator.process import start_errors, values_worker
+from addon_operator.inspection import values_worker
+from addon_operator.process import start_errors
 from addon_operator.process.children import children, launcher
 
 _AT_ONCE_PER_CPU: Final = 2

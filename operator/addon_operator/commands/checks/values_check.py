@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from addon_operator.commands.checks import values_files
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.modules import module_directories, module_files, shared_values
+from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.process import values_worker
-from addon_operator.values import inspection, sources, store
+from addon_operator.values import inspectors, sources, store
 from addon_operator.values.schema import cel_rules, schema_loading, schemas
 
 
@@ -79,7 +79,7 @@ def check(
 
 class _ValuesCheck:
     def __init__(
-        self, places: values_files.Places, schema_level: Level, inspector: inspection.Inspector
+        self, places: values_files.Places, schema_level: Level, inspector: inspectors.Inspector
     ) -> None:
         self._places = places
         self._inspector = inspector

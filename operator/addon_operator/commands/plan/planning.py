@@ -28,7 +28,7 @@ from addon_operator.process.children import children, launcher
 from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
 from addon_operator.values import store
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations
 
 _STEPS: Final = {
     release_types.PlannedAction.INSTALL: plan_report.PlanStep.INSTALL,
@@ -222,7 +222,7 @@ class _Planner:
                 return plan_report.ReleaseReport(
                     plan_report.PlanStep.RESTORE, release.absence(absent), made.revision
                 )
-        except schemas.InvalidValuesError as error:
+        except schema_violations.InvalidValuesError as error:
             return self._without_hooks(module, error)
         except errors.AddonOperatorError as error:
             return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
@@ -260,7 +260,7 @@ class _Planner:
             return None
 
     def _without_hooks(
-        self, module: model.Module, error: schemas.InvalidValuesError
+        self, module: model.Module, error: schema_violations.InvalidValuesError
     ) -> plan_report.ReleaseReport:
         """Tell of values that are wrong; those that hooks have yet to give are no mistake."""
         unknown = plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
@@ -276,7 +276,7 @@ class _Planner:
             return plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, reason)
         return unknown
 
-    def _have_hooks(self, found: schemas.Violation, module: model.Module) -> bool:
+    def _have_hooks(self, found: schema_violations.Violation, module: model.Module) -> bool:
         """Say whether there are hooks that may set what is missing."""
         is_global = found.keys[:1] == (names.GLOBAL_KEY,)
         directory = self._settings.global_hooks_dir if is_global else module.path

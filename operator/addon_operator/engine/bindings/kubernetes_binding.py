@@ -13,8 +13,8 @@ from typing import Final
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_tasks, schedules, triggers
-from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.configuration import bindings, crontab
+from addon_operator.hook_contract import binding_contexts, crontab
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 
 _GROWTH: Final = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.hook_contract.configuration import crontab
+from addon_operator.hook_contract import crontab
 from addon_operator.kernel import clock as clocks
 
 LOOK_AGAIN: Final = 30.0

@@ -21,7 +21,7 @@ from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
 from addon_operator.modules import crd_files, model, module_config, requirements
 from addon_operator.process import start_errors
-from addon_operator.values import inspection, sources, store
+from addon_operator.values import inspectors, sources, store
 from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensitive_keys
 
 VALUES_FILE: Final = module_directories.VALUES_FILE
@@ -83,7 +83,7 @@ class LoadedModules:
         )
 
     def store(
-        self, inspector: inspection.Inspector = inspection.HERE, *, crd_names: bool = False
+        self, inspector: inspectors.Inspector = inspectors.HERE, *, crd_names: bool = False
     ) -> store.ValuesStore:
         """Make a store of these files; ``inspector`` checks what is put into it.
 

@@ -17,7 +17,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.client import config_maps, values_secret
 from addon_operator.values import config_map, doubled, sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations
 
 LOOK_SECONDS: Final = 60.0
 """For reading and checking all of a ConfigMap; what takes longer is wrong."""
@@ -193,20 +193,20 @@ class ConfigSync:
             if not self._is_modules_own(found)
         )
 
-    def _without_modules_own(self, look: configured_object.Look) -> tuple[schemas.Violation, ...]:
+    def _without_modules_own(self, look: configured_object.Look) -> tuple[schema_violations.Violation, ...]:
         """Return what is wrong, without what the files of one module break by themselves."""
         if not look.broken:
             return look.broken
         own = [found for found in self._of_files(look) if self._is_modules_own(found)]
         return tuple(found for found in look.broken if found not in own)
 
-    def _of_files(self, look: configured_object.Look) -> list[schemas.Violation]:
+    def _of_files(self, look: configured_object.Look) -> list[schema_violations.Violation]:
         """Return what is wrong with the files, but for what somebody left out in objects that there are."""
         is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
         found = self._values.config_violations(sources.ConfigValues())
         return [one for one in found if not (is_there and one.is_left_out)]
 
-    def _is_modules_own(self, violation: schemas.Violation) -> bool:
+    def _is_modules_own(self, violation: schema_violations.Violation) -> bool:
         """Say whether it concerns one module, and no file that all modules share has set it."""
         shared = {layer.source for layer in self._values.layers(None)}
         return violation.keys[0] != names.GLOBAL_KEY and violation.origin not in shared

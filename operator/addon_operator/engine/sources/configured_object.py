@@ -8,7 +8,7 @@ from addon_operator.engine import events
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import config_maps
 from addon_operator.values import sources
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
@@ -91,7 +91,7 @@ class Look:
     parts: Sequence[Part]
     values: sources.ConfigValues
     """What they say together."""
-    broken: tuple[schemas.Violation, ...]
+    broken: tuple[schema_violations.Violation, ...]
     """What breaks a schema in the sections that could be read."""
 
     @property
@@ -129,7 +129,7 @@ class Look:
         if any(part.reading.violations for part in self.parts):
             wrong = next(part for part in self.parts if part.reading.violations)
             return sources.ConfigMapError(wrong.origin.source, self.sentences)
-        return schemas.InvalidValuesError(self.broken)
+        return schema_violations.InvalidValuesError(self.broken)
 
     def refusal(self) -> sources.ConfigMapError:
         """Return what is wrong, as an error of the object."""
@@ -150,7 +150,7 @@ class Look:
         return f"{self.source} is invalid, and nothing runs until it is fixed: {wrong}"
 
 
-Check = Callable[[sources.ConfigValues], list[schemas.Violation]]
+Check = Callable[[sources.ConfigValues], list[schema_violations.Violation]]
 
 
 def look_at(parts: Sequence[Part], check: Check) -> Look:

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final
 
-from addon_operator.hook_contract.configuration import crontab
+from addon_operator.hook_contract import crontab
 
 MAIN_QUEUE: Final = "main"
 SCHEDULE_NAME: Final = "schedule"

@@ -8,8 +8,8 @@ import collections
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
-from addon_operator.hook_contract import violations
-from addon_operator.hook_contract.configuration import bindings, config_schemas, crontab
+from addon_operator.hook_contract import crontab, violations
+from addon_operator.hook_contract.configuration import bindings, config_schemas
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 MAX_BINDINGS: Final = 500

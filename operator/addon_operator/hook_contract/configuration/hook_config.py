@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from addon_operator.documents import document_stream
-from addon_operator.hook_contract import violations
-from addon_operator.hook_contract.configuration import config_schemas, crontab, crosschecks
+from addon_operator.hook_contract import crontab, violations
+from addon_operator.hook_contract.configuration import config_schemas, crosschecks
 from addon_operator.hook_contract.configuration.bindings import (
     KUBERNETES_NAME,
     MAIN_QUEUE,

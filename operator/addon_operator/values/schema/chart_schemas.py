@@ -18,7 +18,7 @@ import referencing.exceptions
 from addon_operator.documents import json_documents, patterns, yaml_loader, yaml_reading
 from addon_operator.kernel import json_types
 from addon_operator.values import coalescing
-from addon_operator.values.schema import schema_messages, schemas
+from addon_operator.values.schema import schema_messages, schema_violations
 
 MAX_REFERENCES: Final = 2000
 """How many references of a schema are looked at for those that lead nowhere."""
@@ -75,15 +75,17 @@ class ChartSchemas:
         """Whether Helm would fetch what a schema refers to: files of this machine, or addresses."""
         return _leads_outside(self.chart)
 
-    def violations(self, values: json_types.JsonObject) -> list[schemas.Violation]:
+    def violations(self, values: json_types.JsonObject) -> list[schema_violations.Violation]:
         """Return what the schemas do not allow in what the chart gets.
 
         Places begin below ``.Values``. Values are shown, sensitive ones too, but for mappings and lists.
         """
         chart = coalescing.remaining(self.chart, values)
         level = coalescing.coalesced(chart, values)
-        found = list(itertools.islice(_violations(chart, level, ()), schemas.MAX_VIOLATIONS))
-        own = [one.keys for one in found if one.value == "null" and not schemas.has(values, one.keys)]
+        found = list(itertools.islice(_violations(chart, level, ()), schema_violations.MAX_VIOLATIONS))
+        own = [
+            one.keys for one in found if one.value == "null" and not schema_violations.has(values, one.keys)
+        ]
         if not own:
             return found
         # Helm 4 leaves out a null of the chart's own, and Helm 3 does not: both refuse it where the key is
@@ -133,7 +135,7 @@ def mistakes(schema: json_types.JsonValue) -> Iterator[str]:
         return
     dialect = _dialect(schema)
     checker = dialect(dialect.META_SCHEMA)
-    for error in itertools.islice(checker.iter_errors(schema), schemas.MAX_VIOLATIONS):
+    for error in itertools.islice(checker.iter_errors(schema), schema_violations.MAX_VIOLATIONS):
         for fault in schema_messages.explain(error):
             yield f"{yaml_reading.format_path(fault.path)}: {fault.rule}".removeprefix(": ")
 
@@ -145,14 +147,16 @@ def chart_source(chart: coalescing.Chart) -> str:
 
 def _violations(
     chart: coalescing.Chart, values: json_types.JsonObject, place: tuple[str | int, ...]
-) -> Iterator[schemas.Violation]:
+) -> Iterator[schema_violations.Violation]:
     if isinstance(chart, CheckedChart) and chart.schema is not None:
         for fault, value in _faults(chart.schema, values):
             keys = (*place, *fault.path)
             shown = None
             if fault.shows_value and not isinstance(value, dict | list):
                 shown = json_documents.encode(value).decode()
-            yield schemas.Violation(yaml_reading.format_path(keys), fault.rule, shown, chart.source, keys)
+            yield schema_violations.Violation(
+                yaml_reading.format_path(keys), fault.rule, shown, chart.source, keys
+            )
     for each in chart.charts:
         below = values.get(each.name)
         keys = (*place, each.name)
@@ -160,7 +164,9 @@ def _violations(
             yield from _violations(each, below, keys)
         else:
             rule = f"must be a mapping: it is for the chart {each.name}"
-            yield schemas.Violation(yaml_reading.format_path(keys), rule, None, chart_source(chart), keys)
+            yield schema_violations.Violation(
+                yaml_reading.format_path(keys), rule, None, chart_source(chart), keys
+            )
 
 
 def _leave_out(values: json_types.JsonObject, places: list[tuple[str | int, ...]]) -> None:
@@ -186,7 +192,7 @@ def _faults(schema: json_types.JsonValue, values: json_types.JsonObject) -> list
         checker = _extended(_dialect(schema))(schema, registry=referencing.Registry())
         return [
             (fault, _at(values, fault.path) if fault.shows_value else None)
-            for error in itertools.islice(checker.iter_errors(values), schemas.MAX_VIOLATIONS)
+            for error in itertools.islice(checker.iter_errors(values), schema_violations.MAX_VIOLATIONS)
             for fault in _explained(error)
         ]
     except MemoryError:

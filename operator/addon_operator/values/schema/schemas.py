@@ -10,86 +10,26 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from addon_operator.documents import json_documents, json_pointers, json_schemas, yaml_reading
-from addon_operator.kernel import errors, json_types
-from addon_operator.values import origins
+from addon_operator.kernel import json_types
 from addon_operator.values.schema import (
     cel_rules,
+    chart_schemas,
     schema_keywords,
     schema_loading,
     schema_messages,
     schema_rules,
+    schema_violations,
     schema_walk,
     sensitive_keys,
 )
-
-if TYPE_CHECKING:
-    from addon_operator.values.schema import chart_schemas
 
 HIDDEN: Final = sensitive_keys.HIDDEN
 """What is shown of a value that the schema marks ``x-sensitive``."""
 _SHOWN: Final = 80
 _FORMATS: Final = schema_keywords.checker()
-
-Path = tuple[str | int, ...]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Violation:
-    """One place in the values that the schema does not allow."""
-
-    path: str
-    """Where, e.g. ``someModule.nodes[0].name``."""
-    rule: str
-    """What the value had to be."""
-    value: str | None
-    """The value as JSON, cut to a line; :data:`HIDDEN` if it is sensitive; ``None`` if it says nothing."""
-    schema: str
-    """The schema's file."""
-    keys: Path = ()
-    """The place as keys and indexes, beginning with the section's key."""
-    origin: str = ""
-    """The source that set the value; empty if that is not known or no source did."""
-
-    is_default: bool = False
-    """Whether the chart's own value is wrong, which nobody has replaced."""
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether nobody has set what is wrong."""
-        return self.is_missing_key or self.is_default
-
-    @property
-    def is_missing_key(self) -> bool:
-        """Whether something has to be added, rather than something that is there to be changed."""
-        return self.rule.startswith(schema_messages.MISSING_KEY)
-
-    @property
-    def without_value(self) -> str:
-        """The place and the rule alone."""
-        return f"{self.path}: {self.rule} ({self.schema})"
-
-    def __str__(self) -> str:
-        shown = "" if self.value is None else f", not {self.value}"
-        origin = f"; {origins.in_words(self.origin)}" if self.origin else ""
-        return f"{self.path}: {self.rule}{shown} ({self.schema}{origin})"
-
-
-class InvalidValuesError(errors.AddonOperatorError):
-    """Values break their schema; ``violations`` are all of them."""
-
-    def __init__(self, violations: Sequence[Violation], subject: str = "the values are not valid") -> None:
-        super().__init__(f"{subject}: " + "; ".join(map(str, violations)))
-        self.violations = tuple(violations)
-        """All that is wrong."""
-        self._subject = subject
-
-    @property
-    def without_values(self) -> str:
-        """All places and rules."""
-        return f"{self._subject}: " + "; ".join(found.without_value for found in self.violations)
 
 
 class Schema:
@@ -120,7 +60,7 @@ class Schema:
         old: json_types.JsonObject | None = None,
         *,
         for_helm: bool = False,
-    ) -> list[Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return all that the schema does not allow in a section; ``root`` is the section's key.
 
         ``old`` are the values before, for transition rules, ``None`` or empty if there were none;
@@ -140,7 +80,7 @@ class Schema:
     def _helm_checks(self) -> json_schemas.Validator:
         return json_schemas.Validator(schema_keywords.prepare(self.definition, for_helm=True), _FORMATS)
 
-    def passed_over(self, root: str, value: json_types.JsonObject) -> list[Violation]:
+    def passed_over(self, root: str, value: json_types.JsonObject) -> list[schema_violations.Violation]:
         """Return the rules that count as held, because they cannot be evaluated over a section."""
         faults = self._faults_by_rules(value, None, passed_over=True)
         return self._violations(root, value, faults)
@@ -155,16 +95,20 @@ class Schema:
 
     def _violations(
         self, root: str, value: json_types.JsonObject, faults: Iterator[schema_messages.Fault]
-    ) -> list[Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return the first of them."""
-        first = list(itertools.islice(faults, MAX_VIOLATIONS))
+        first = list(itertools.islice(faults, schema_violations.MAX_VIOLATIONS))
         masked = self.masked(value) if first else {}
         return [self._violation(root, masked, one) for one in first]
 
-    def _violation(self, root: str, masked: json_types.JsonObject, fault: schema_messages.Fault) -> Violation:
+    def _violation(
+        self, root: str, masked: json_types.JsonObject, fault: schema_messages.Fault
+    ) -> schema_violations.Violation:
         shown = _shown(masked, fault.path) if fault.shows_value else None
         keys = (root, *fault.path)
-        return Violation(yaml_reading.format_path(keys), fault.rule, shown, self.source, keys)
+        return schema_violations.Violation(
+            yaml_reading.format_path(keys), fault.rule, shown, self.source, keys
+        )
 
     @functools.cached_property
     def digest(self) -> str:
@@ -204,7 +148,7 @@ class Schema:
         return _masked(schemas, value, self._definitions)
 
 
-def _shown(masked: Any, path: Path) -> str:  # noqa: ANN401  # any JSON
+def _shown(masked: Any, path: schema_violations.Path) -> str:  # noqa: ANN401  # any JSON
     for key in path:
         if masked == HIDDEN:
             return HIDDEN
@@ -213,10 +157,6 @@ def _shown(masked: Any, path: Path) -> str:  # noqa: ANN401  # any JSON
         return HIDDEN
     text = json_documents.encode(masked).decode()
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-MAX_VIOLATIONS: Final = 100
-"""How many are looked for in a section."""
 
 
 _NOTHING: Final = sensitive_keys.SensitiveKeys()
@@ -231,7 +171,7 @@ class SectionSchemas:
     values: Schema | None = None
     """``openapi/values.yaml``: what they and the patches of hooks may make."""
 
-    chart: "chart_schemas.SectionChart | None" = None
+    chart: chart_schemas.SectionChart | None = None
     """The chart as upstream publishes it, which may have a schema of its own."""
     hidden: sensitive_keys.SensitiveKeys = _NOTHING
     """What is hidden beside what the schemas call sensitive."""
@@ -257,7 +197,9 @@ class SectionSchemas:
                 value = schema.masked_at(path, value)
         return self.hidden.masked_at(path, value)
 
-    def without_hidden(self, found: Sequence[Violation]) -> list[Violation]:
+    def without_hidden(
+        self, found: Sequence[schema_violations.Violation]
+    ) -> list[schema_violations.Violation]:
         """Return what is wrong with the section, without values that are hidden."""
         return (
             [dataclasses.replace(one, value=self._shown(one)) for one in found]
@@ -265,7 +207,7 @@ class SectionSchemas:
             else list(found)
         )
 
-    def _shown(self, violation: Violation) -> str | None:
+    def _shown(self, violation: schema_violations.Violation) -> str | None:
         if violation.value is None or violation.value == HIDDEN:
             return violation.value
         if violation.value.startswith(("{", "[")):
@@ -314,18 +256,6 @@ def load_schema(
     evaluator = evaluator or cel_rules.CelEvaluator()
     loaded = schema_loading.load(text, source, parent, evaluator, read)
     return Schema(loaded.definition, source, evaluator, loaded.warnings)
-
-
-def has(value: json_types.JsonValue, path: Path) -> bool:
-    """Say whether something is at the path, ``null`` included."""
-    for key in path:
-        if isinstance(value, dict) and key in value:
-            value = value[str(key)]
-        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
-            value = value[key]
-        else:
-            return False
-    return True
 
 
 def _key_or_index(facet: Mapping[str, Any], token: str) -> str | int:

@@ -15,8 +15,8 @@ from addon_operator.admission.certificates import (
     certificate_store_files,
     certificate_store_secret,
     certificates,
+    tls,
 )
-from addon_operator.admission.server import tls
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client

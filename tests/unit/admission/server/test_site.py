@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from addon_operator.admission import review_shapes, reviews
-from addon_operator.admission.server import site, site_load
+from addon_operator.admission import review_budget, review_shapes, reviews
+from addon_operator.admission.server import site
 from tests.fakes import clocks, review_handlers
 from tests.unit.admission import tls_clients
 
@@ -190,7 +190,7 @@ async def test_many_reviews_at_once_are_all_answered() -> None:
 async def test_a_flood_beyond_the_limit_is_turned_away_at_once() -> None:
     gate = tls_clients.Gate()
     routes = {PATH: site.Route(review_handlers.Calling(gate), timeout=60)}
-    async with tls_clients.running(routes, limits=site_load.Limits(requests=1)) as run:
+    async with tls_clients.running(routes, limits=review_budget.Limits(requests=1)) as run:
         first = asyncio.create_task(run.ask())
         await gate.entered.acquire()
         assert await run.ask() == (503, "too many reviews are being answered\n")
@@ -258,7 +258,7 @@ async def test_a_port_that_is_taken_is_reported() -> None:
             run.tls,
             site.ListeningPlace("127.0.0.1", run.site.port),
             run.watcher,
-            site_load.Account(site_load.Limits()),
+            review_budget.Account(review_budget.Limits()),
         )
         with pytest.raises(site.AdmissionListenError) as told:
             await other.start()
@@ -272,7 +272,7 @@ async def test_a_port_that_is_taken_is_reported() -> None:
 async def test_bodies_that_take_too_much_together_are_turned_away_with_503() -> None:
     gate = tls_clients.Gate()
     routes = {PATH: site.Route(review_handlers.Calling(gate), timeout=60)}
-    async with tls_clients.running(routes, limits=site_load.Limits(memory_bytes=60_000)) as run:
+    async with tls_clients.running(routes, limits=review_budget.Limits(memory_bytes=60_000)) as run:
         first = asyncio.create_task(run.ask(tls_clients.review(object={"a": "x" * 10_000})))
         await gate.entered.acquire()
         assert await run.ask(tls_clients.review(object={"a": "x" * 10_000})) == (

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from addon_operator.engine.bindings import schedules
-from addon_operator.hook_contract.configuration import crontab
+from addon_operator.hook_contract import crontab
 from tests.fakes import clocks
 
 TEN = crontab.every(10.0)

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from addon_operator.engine.bindings import schedules
-from addon_operator.hook_contract.configuration import crontab
+from addon_operator.hook_contract import crontab
 
 NOON = dt.datetime(2024, 5, 1, 12, 0, tzinfo=dt.UTC)
 

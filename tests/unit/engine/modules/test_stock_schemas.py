@@ -10,7 +10,7 @@ import pytest
 from addon_operator.engine.modules import module_files, stock_schemas
 from addon_operator.kernel import json_types, names
 from addon_operator.values import sources, store
-from addon_operator.values.schema import cel_rules, schemas
+from addon_operator.values.schema import cel_rules, schema_violations
 
 
 def module_directory(root: pathlib.Path, schema: str = "") -> pathlib.Path:
@@ -139,5 +139,7 @@ def test_what_is_secret_in_global_is_shown_by_no_chart(shares: pathlib.Path) -> 
     (found,) = made.edit_violations(proposed)
     assert (found.path, found.value, found.origin) == ("global.pin", "***", "Secret addons/x")
     made.set_config(proposed)
-    with pytest.raises(schemas.InvalidValuesError, match=r"global\.pin: must be a string, not \*\*\* "):
+    with pytest.raises(
+        schema_violations.InvalidValuesError, match=r"global\.pin: must be a string, not \*\*\* "
+    ):
         made.checking_helm_values(made.modules[0])()

@@ -16,7 +16,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.client import config_maps, values_secret
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations, schemas
 from tests.fakes import api_server
 from tests.unit.engine import fakes
 
@@ -270,7 +270,9 @@ async def test_at_the_start_all_that_is_wrong_is_reported_whatever_its_kind() ->
 
 
 async def test_at_the_start_values_that_break_a_schema_are_reported_with_their_source() -> None:
-    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size.*config-values\.yaml; set in ConfigMap"):
+    with pytest.raises(
+        schema_violations.InvalidValuesError, match=r"web\.size.*config-values\.yaml; set in ConfigMap"
+    ):
         await loaded({"web": "size: 10"})
 
 
@@ -366,7 +368,7 @@ async def test_what_is_wrong_in_files_of_one_module_keeps_only_that_from_its_sta
     with_files(waiting, "webEnabled: true", own)
     await waiting.start()
     assert (waiting.bench.heard.refused, waiting.bench.state.is_refused) == ([], False)
-    with pytest.raises(schemas.InvalidValuesError, match="the values of module web are not valid"):
+    with pytest.raises(schema_violations.InvalidValuesError, match="the values of module web are not valid"):
         waiting.bench.values.checking_set_values(WEB)()
     waiting.bench.values.set_config(sources.ConfigValues({values_key(WEB): {"a": 1, "size": 9}}))
     waiting.bench.values.checking_set_values(WEB)()
@@ -431,7 +433,7 @@ async def test_a_proposed_state_is_checked_and_changes_nothing() -> None:
 
 async def test_a_hooks_patch_that_breaks_the_schema_is_refused_before_anything_is_written() -> None:
     bench = await loaded({"web": "size: 1"})
-    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size"):
+    with pytest.raises(schema_violations.InvalidValuesError, match=r"web\.size"):
         bench.values.apply_config_patch(WEB, patch("/web/size", 10))
 
 
@@ -439,7 +441,7 @@ async def test_a_hooks_patch_is_checked_again_over_what_somebody_wrote_meanwhile
     bench = await loaded({"web": "size: 1"})
     bench.values.apply_config_patch(WEB, patch("/web/c", 1))
     bench.cluster.edit(web="size: 10")
-    with pytest.raises(schemas.InvalidValuesError, match=r"web\.size"):
+    with pytest.raises(schema_violations.InvalidValuesError, match=r"web\.size"):
         await bench.state.write(WEB, patch("/web/c", 1))
     assert bench.cluster.data == {"web": "size: 10"}
 
@@ -711,7 +713,7 @@ class Defect:
         self.is_there = True
         original = bench.values.edit_violations
 
-        def violations(values: sources.ConfigValues) -> list[schemas.Violation]:
+        def violations(values: sources.ConfigValues) -> list[schema_violations.Violation]:
             if self.is_there:
                 raise TypeError("a bug")
             return original(values)
@@ -753,7 +755,7 @@ async def test_an_edit_that_waits_behind_a_defect_is_not_lost(monkeypatch: pytes
     original = bench.values.edit_violations
     failures = iter([TypeError("a bug")])
 
-    def violations(values: sources.ConfigValues) -> list[schemas.Violation]:
+    def violations(values: sources.ConfigValues) -> list[schema_violations.Violation]:
         for failure in failures:
             raise failure
         return original(values)

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from addon_operator.engine.hooks import hook_runner
-from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.configuration import bindings, config_schemas, crontab, hook_config
+from addon_operator.hook_contract import binding_contexts, crontab
+from addon_operator.hook_contract.configuration import bindings, config_schemas, hook_config
 from addon_operator.hook_contract.outputs import metric_operations, object_operations, object_schemas
 
 PAGE = (pathlib.Path(__file__).parents[4] / "docs" / "reference" / "hooks.md").read_text()

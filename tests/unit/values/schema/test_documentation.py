@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from addon_operator.values.schema import cel_functions, schema_keywords, schemas
+from addon_operator.values.schema import cel_functions, schema_keywords, schema_violations, schemas
 
 PAGE = (pathlib.Path(__file__).parents[4] / "docs" / "reference" / "schemas.md").read_text()
 EXAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
@@ -75,7 +75,7 @@ def test_the_limit_of_steps_is_what_the_page_says() -> None:
 
 def test_the_violation_on_the_page_is_written_as_the_operator_writes_it() -> None:
     text = re.findall(r"```text\n(.*?)\n```", PAGE, re.DOTALL)[0]
-    found = schemas.Violation(
+    found = schema_violations.Violation(
         "web.replicas",
         "must be at most 20",
         "50",

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.documents import json_documents, yaml_reading
 from addon_operator.kernel import json_types
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations, schemas
 
 
 def load(text: str) -> schemas.Schema:
@@ -527,7 +527,7 @@ def test_a_missing_file_checks_nothing(
 
 
 def test_the_error_lists_all_violations_in_one_sentence() -> None:
-    error = schemas.InvalidValuesError(
+    error = schema_violations.InvalidValuesError(
         load("properties: {a: {type: string}}").violations("m", {"a": 1, "b": 2})
     )
     assert str(error) == (

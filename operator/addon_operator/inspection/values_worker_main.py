@@ -54,35 +54,35 @@ class Worker:
 
     def _parse(self, question: dict[str, Any]) -> dict[str, Any]:
         from addon_operator.kernel import errors
-        from addon_operator.values import inspection
+        from addon_operator.values import inspectors
 
         try:
-            return {"section": inspection.HERE.parse_section(question["key"], question["text"])}
+            return {"section": inspectors.HERE.parse_section(question["key"], question["text"])}
         except errors.ConfigurationError as error:
             return {"error": str(error)}
 
     def _config(self, question: dict[str, Any]) -> dict[str, Any]:
-        from addon_operator.values import inspection
+        from addon_operator.values import inspectors
         from addon_operator.values.schema import schemas
 
         config, values = (self._schemas.get(digest) for digest in question["schemas"])
         both = schemas.SectionSchemas(config, values)
-        found = inspection.HERE.config_violations(**question["of"], section_schemas=both)
+        found = inspectors.HERE.config_violations(**question["of"], section_schemas=both)
         return {"violations": list(map(_written, found))}
 
     def _values(self, question: dict[str, Any]) -> dict[str, Any]:
-        from addon_operator.values import inspection
+        from addon_operator.values import inspectors
 
         schema = self._schemas[question["schemas"][0]]
-        found = inspection.HERE.values_violations(**question["of"], schema=schema)
+        found = inspectors.HERE.values_violations(**question["of"], schema=schema)
         return {"violations": list(map(_written, found))}
 
     def _chart(self, question: dict[str, Any]) -> dict[str, Any]:
-        from addon_operator.values import inspection
+        from addon_operator.values import inspectors
 
         chart = self._schemas[question["schemas"][0]]
         return {
-            "violations": list(map(_written, inspection.HERE.chart_violations(question["values"], chart)))
+            "violations": list(map(_written, inspectors.HERE.chart_violations(question["values"], chart)))
         }
 
     def _jq(self, question: dict[str, Any]) -> dict[str, Any]:

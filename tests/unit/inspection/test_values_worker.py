@@ -14,12 +14,12 @@ import pytest
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.outputs import object_operations
+from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
-from addon_operator.process import values_worker
-from addon_operator.values import inspection, sources, store
+from addon_operator.values import inspectors, sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations, schemas
 
 WEB = ModuleName("web")
 KEY = ValuesKey("web")
@@ -89,13 +89,13 @@ TEXTS = ["a: 1\nb: [x, {c: null}]", "", "a: [", "- 1", "true", "a: 1e400\nb: 0x1
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_is_read_as_it_would_be_here(worker: values_worker.ValuesWorker, text: str) -> None:
-    def read(inspector: inspection.Inspector) -> object:
+    def read(inspector: inspectors.Inspector) -> object:
         try:
             return inspector.parse_section("web", text)
         except errors.ConfigurationError as error:
             return str(error)
 
-    assert read(worker) == read(inspection.HERE)
+    assert read(worker) == read(inspectors.HERE)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_values_are_checked_as_they_would_be_here(
     worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas, config: json_types.JsonObject
 ) -> None:
     asked = proposal(config, {"size": 5})
-    assert worker.config_violations(*asked, checked) == inspection.HERE.config_violations(*asked, checked)
+    assert worker.config_violations(*asked, checked) == inspectors.HERE.config_violations(*asked, checked)
     assert checked.values is not None
     values = KEY, config, asked[3], checked.values
-    here = inspection.HERE.values_violations(*values, for_helm=True)
+    here = inspectors.HERE.values_violations(*values, for_helm=True)
     assert worker.values_violations(*values, for_helm=True) == here
 
 
@@ -189,9 +189,9 @@ def test_values_that_take_too_much_memory_are_refused(checked: schemas.SectionSc
 def test_defaults_that_blow_values_up_are_refused(
     worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "MAX_VALUES_BYTES", 1 << 20)
+    monkeypatch.setattr(inspectors, "MAX_VALUES_BYTES", 1 << 20)
     nodes: list[json_types.JsonValue] = [{} for _ in range(5_000)]
-    [found] = inspection.HERE.config_violations(*proposal({"nodes": nodes}), checked)
+    [found] = inspectors.HERE.config_violations(*proposal({"nodes": nodes}), checked)
     assert found.rule == "must have at most 1 MiB once aliases are written out and defaults filled in"
 
 
@@ -208,8 +208,8 @@ def test_large_invalid_values_are_reported_by_their_first_violations(
     checked: schemas.SectionSchemas, config: json_types.JsonObject
 ) -> None:
     before = time.process_time()
-    found = inspection.HERE.config_violations(*proposal(config), checked)
-    assert 1 <= len(found) <= schemas.MAX_VIOLATIONS
+    found = inspectors.HERE.config_violations(*proposal(config), checked)
+    assert 1 <= len(found) <= schema_violations.MAX_VIOLATIONS
     assert time.process_time() - before < 10
 
 
@@ -234,7 +234,9 @@ def test_a_patch_of_a_hook_is_ended_as_well(hurried: values_worker.ValuesWorker)
     bombed = schemas.load_schemas(None, (BOMB, "values.yaml"))
     values = store.ValuesStore([store.ModuleValues(WEB, schemas=bombed)], inspector=hurried)
     patch = patches.ValuesPatch(({"op": "add", "path": "/web/text", "value": LONG},), "hook x")
-    with pytest.raises(schemas.InvalidValuesError, match=r"web: cannot be checked: it took more than 0\.3 s"):
+    with pytest.raises(
+        schema_violations.InvalidValuesError, match=r"web: cannot be checked: it took more than 0\.3 s"
+    ):
         values.frozen(WEB).patched(patch)
     assert values.values(WEB) == {"global": {}, "web": {}}
 

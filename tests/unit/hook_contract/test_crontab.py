@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from addon_operator.hook_contract.configuration import crontab
+from addon_operator.hook_contract import crontab
 
 START = dt.datetime(2026, 1, 1, 0, 0, 30, tzinfo=dt.UTC)
 

@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from addon_operator.admission.certificates import certificates
-from addon_operator.admission.server import tls
+from addon_operator.admission.certificates import certificates, tls
 from tests.unit.admission import tls_clients
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -4,13 +4,14 @@ It needs nothing but what it is given, so that it can be done in another process
 :mod:`.values_worker`. Whatever else is done with values is linear in their size.
 """
 
+import abc
 import contextlib
 from typing import Final
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
 from addon_operator.values import sources
-from addon_operator.values.schema import chart_schemas, schema_walk, schemas
+from addon_operator.values.schema import chart_schemas, schema_violations, schema_walk, schemas
 
 MAX_VALUES_BYTES: Final = 16 << 20
 """How large a section may be as JSON once aliases are written out and defaults are filled in."""
@@ -26,11 +27,63 @@ def configured(
     return value
 
 
-class Inspector:
-    """Reads and checks in this process, without a bound on time and memory; another process has bounds."""
+class Inspector(abc.ABC):
+    """Reads and checks what people hand in: in this process, or in a worker process with bounds."""
+
+    @abc.abstractmethod
+    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """Bound all that the block asks for together to so many seconds; what takes longer is wrong."""
+
+    @abc.abstractmethod
+    def parse_section(self, key: str, text: str) -> json_types.JsonObject:
+        """Parse a section's text in the ConfigMap.
+
+        Raises a :class:`.ConfigurationError` if it is not one.
+        """
+
+    @abc.abstractmethod
+    def config_violations(
+        self,
+        key: names.ValuesKey,
+        files: json_types.JsonObject,
+        config: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        section_schemas: schemas.SectionSchemas,
+    ) -> list[schema_violations.Violation]:
+        """Return what the section's schemas do not allow if the ConfigMap says ``config``.
+
+        ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
+        for rules about transitions; ``None`` if that was never in force, or stays.
+        """
+
+    @abc.abstractmethod
+    def values_violations(
+        self,
+        key: names.ValuesKey,
+        value: json_types.JsonObject,
+        before: json_types.JsonObject | None,
+        schema: schemas.Schema,
+        *,
+        for_helm: bool,
+    ) -> list[schema_violations.Violation]:
+        """Return what the values schema does not allow.
+
+        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
+        ``for_helm``: whether ``x-required-for-helm`` counts.
+        """
+
+    @abc.abstractmethod
+    def chart_violations(
+        self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
+    ) -> list[schema_violations.Violation]:
+        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
+
+
+class LocalInspector(Inspector):
+    """Reads and checks in this process, without a bound on time and memory: for what is our own user's."""
 
     def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002 - no bound here
-        """Bound all that the block asks for together to so many seconds; what takes longer is wrong."""
+        """Bound nothing: what is read here ends by itself."""
         return contextlib.nullcontext()
 
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:
@@ -47,7 +100,7 @@ class Inspector:
         config: json_types.JsonObject,
         before: json_types.JsonObject | None,
         section_schemas: schemas.SectionSchemas,
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return what the section's schemas do not allow if the ConfigMap says ``config``.
 
         ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
@@ -57,7 +110,7 @@ class Inspector:
             value = configured(files, config, section_schemas)
         except schema_walk.TooManyDefaultsError as error:
             return [_too_many(key, error, section_schemas)]
-        found: list[schemas.Violation] = []
+        found: list[schema_violations.Violation] = []
         if (schema := section_schemas.config) is not None:
             old = None
             if schema.has_rules and before is not None:
@@ -73,7 +126,7 @@ class Inspector:
         schema: schemas.Schema,
         *,
         for_helm: bool,
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return what the values schema does not allow.
 
         ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
@@ -83,17 +136,18 @@ class Inspector:
 
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
         return chart.violations(values)
 
 
-HERE: Final = Inspector()
+HERE: Final = LocalInspector()
+"""For tests, and for whoever checks files of his own and can end the process."""
 
 
 def _too_large(
     key: names.ValuesKey, value: json_types.JsonObject, section_schemas: schemas.SectionSchemas
-) -> list[schemas.Violation]:
+) -> list[schema_violations.Violation]:
     if section_schemas.values is not None:
         try:
             section_schemas.values.fill(value)
@@ -109,13 +163,13 @@ def _too_large(
 
 def _too_many(
     key: names.ValuesKey, error: schema_walk.TooManyDefaultsError, section_schemas: schemas.SectionSchemas
-) -> schemas.Violation:
+) -> schema_violations.Violation:
     return _of_section(key, f"cannot be filled in: of the schema, {error}", section_schemas)
 
 
 def _of_section(
     key: names.ValuesKey, rule: str, section_schemas: schemas.SectionSchemas
-) -> schemas.Violation:
+) -> schema_violations.Violation:
     schema = section_schemas.values or section_schemas.config
     source = "values" if schema is None else schema.source
-    return schemas.Violation(key, rule, None, source, (key,))
+    return schema_violations.Violation(key, rule, None, source, (key,))

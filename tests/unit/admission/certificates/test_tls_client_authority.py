@@ -8,8 +8,7 @@ import aiohttp
 import pytest
 from cryptography.x509 import oid
 
-from addon_operator.admission.certificates import certificates
-from addon_operator.admission.server import tls
+from addon_operator.admission.certificates import certificates, tls
 from addon_operator.kernel import x509
 from tests.fakes import logs
 from tests.unit.admission import tls_clients

@@ -16,11 +16,12 @@ import orjson
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import jq_programs
+from addon_operator.inspection import values_worker_main
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.process import start_errors, values_worker_main
+from addon_operator.process import start_errors
 from addon_operator.process.children import spawning
-from addon_operator.values import inspection, sources
-from addon_operator.values.schema import chart_schemas, schemas
+from addon_operator.values import inspectors, sources
+from addon_operator.values.schema import chart_schemas, schema_violations, schemas
 
 SECONDS: Final = 20.0
 """For one section when nobody waits."""
@@ -43,7 +44,7 @@ class _LostError(Exception):
     """The worker is gone; the text is what to say of the values."""
 
 
-class ValuesWorker(inspection.Inspector):
+class ValuesWorker(inspectors.Inspector):
     """Reads and checks in another process; any thread but the loop's may ask.
 
     The process is started with the first question, and again after it was ended. It answers one question at a
@@ -99,7 +100,7 @@ class ValuesWorker(inspection.Inspector):
         config: json_types.JsonObject,
         before: json_types.JsonObject | None,
         section_schemas: schemas.SectionSchemas,
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """See :class:`.Inspector`."""
         needs_before = section_schemas.config is not None and section_schemas.config.has_rules
         asked = {"key": key, "files": files, "config": config, "before": before if needs_before else None}
@@ -114,7 +115,7 @@ class ValuesWorker(inspection.Inspector):
         schema: schemas.Schema,
         *,
         for_helm: bool,
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """See :class:`.Inspector`."""
         needed = before if schema.has_rules else None
         asked = {"key": key, "value": value, "before": needed, "for_helm": for_helm}
@@ -122,7 +123,7 @@ class ValuesWorker(inspection.Inspector):
 
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
-    ) -> list[schemas.Violation]:
+    ) -> list[schema_violations.Violation]:
         """See :class:`.Inspector`."""
         return self._violations({"ask": "chart", "values": values}, "", (chart,))
 
@@ -170,16 +171,20 @@ class ValuesWorker(inspection.Inspector):
         found: json_types.JsonObject = answer["found"]
         return found
 
-    def _violations(self, question: Mapping[str, Any], key: str, parts: "_Parts") -> list[schemas.Violation]:
+    def _violations(
+        self, question: Mapping[str, Any], key: str, parts: "_Parts"
+    ) -> list[schema_violations.Violation]:
         try:
             answer = self._ask(question, parts)
         except _LostError as error:
             source = next(schema.source for schema in parts if schema is not None)
             return [
-                schemas.Violation(key, f"cannot be checked: {error}", None, source, (key,) if key else ())
+                schema_violations.Violation(
+                    key, f"cannot be checked: {error}", None, source, (key,) if key else ()
+                )
             ]
         return [
-            schemas.Violation(path, rule, value, source, tuple(keys))
+            schema_violations.Violation(path, rule, value, source, tuple(keys))
             for path, rule, value, source, keys in answer["violations"]
         ]
 

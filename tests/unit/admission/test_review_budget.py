@@ -7,7 +7,7 @@ import hypothesis
 import orjson
 import pytest
 
-from addon_operator.admission.server import site_load
+from addon_operator.admission import review_budget
 from tests.unit.admission.json_documents import JSON
 
 SHAPES = {
@@ -24,7 +24,7 @@ SHAPES = {
 
 
 def memory_of(body: bytes) -> int:
-    return site_load.Estimate().add(body)
+    return review_budget.Estimate().add(body)
 
 
 def taken(body: bytes) -> int:
@@ -47,7 +47,7 @@ def test_a_body_never_takes_more_than_what_is_held_for_it(name: str) -> None:
 @hypothesis.given(JSON)
 def test_the_estimate_is_the_same_however_the_body_is_cut(value: object) -> None:
     body = json.dumps(value).encode(errors="surrogatepass")
-    estimate = site_load.Estimate()
+    estimate = review_budget.Estimate()
     assert [estimate.add(body[at : at + 1]) for at in range(len(body))][-1] == memory_of(body)
 
 
@@ -58,14 +58,14 @@ def test_a_usual_pod_is_held_with_a_small_multiple_of_its_size() -> None:
 
 
 def test_what_is_given_back_is_free_again_and_once_only() -> None:
-    account = site_load.Account(site_load.Limits(requests=1, memory_bytes=10))
+    account = review_budget.Account(review_budget.Limits(requests=1, memory_bytes=10))
     for _ in range(3):
         with account.request() as held:
             held.grow(6)
             kept = account.hold(4)
-            with pytest.raises(site_load.OverloadedError):
+            with pytest.raises(review_budget.OverloadedError):
                 held.grow(7)
-            with pytest.raises(site_load.OverloadedError), account.request():
+            with pytest.raises(review_budget.OverloadedError), account.request():
                 pass
         assert account.memory == 4
         kept.release()

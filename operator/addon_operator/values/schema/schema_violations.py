@@ -1,0 +1,82 @@
+"""What is wrong with values: the places that a schema does not allow."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Final
+
+from addon_operator.kernel import errors, json_types
+from addon_operator.values import origins
+from addon_operator.values.schema import schema_messages
+
+MAX_VIOLATIONS: Final = 100
+"""How many are looked for in a section."""
+
+Path = tuple[str | int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Violation:
+    """One place in the values that the schema does not allow."""
+
+    path: str
+    """Where, e.g. ``someModule.nodes[0].name``."""
+    rule: str
+    """What the value had to be."""
+    value: str | None
+    """The value as JSON, cut to a line; :data:`HIDDEN` if it is sensitive; ``None`` if it says nothing."""
+    schema: str
+    """The schema's file."""
+    keys: Path = ()
+    """The place as keys and indexes, beginning with the section's key."""
+    origin: str = ""
+    """The source that set the value; empty if that is not known or no source did."""
+
+    is_default: bool = False
+    """Whether the chart's own value is wrong, which nobody has replaced."""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether nobody has set what is wrong."""
+        return self.is_missing_key or self.is_default
+
+    @property
+    def is_missing_key(self) -> bool:
+        """Whether something has to be added, rather than something that is there to be changed."""
+        return self.rule.startswith(schema_messages.MISSING_KEY)
+
+    @property
+    def without_value(self) -> str:
+        """The place and the rule alone."""
+        return f"{self.path}: {self.rule} ({self.schema})"
+
+    def __str__(self) -> str:
+        shown = "" if self.value is None else f", not {self.value}"
+        origin = f"; {origins.in_words(self.origin)}" if self.origin else ""
+        return f"{self.path}: {self.rule}{shown} ({self.schema}{origin})"
+
+
+class InvalidValuesError(errors.AddonOperatorError):
+    """Values break their schema; ``violations`` are all of them."""
+
+    def __init__(self, violations: Sequence[Violation], subject: str = "the values are not valid") -> None:
+        super().__init__(f"{subject}: " + "; ".join(map(str, violations)))
+        self.violations = tuple(violations)
+        """All that is wrong."""
+        self._subject = subject
+
+    @property
+    def without_values(self) -> str:
+        """All places and rules."""
+        return f"{self._subject}: " + "; ".join(found.without_value for found in self.violations)
+
+
+def has(value: json_types.JsonValue, path: Path) -> bool:
+    """Say whether something is at the path, ``null`` included."""
+    for key in path:
+        if isinstance(value, dict) and key in value:
+            value = value[str(key)]
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            return False
+    return True

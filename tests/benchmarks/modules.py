@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from addon_operator.engine.modules import module_files
+from addon_operator.loading import module_files
 from addon_operator.modules import module_config
 from tests.benchmarks import measures
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.devcluster import handle
-from addon_operator.engine.modules import module_files, stock_schemas
+from addon_operator.loading import module_files, stock_schemas
 from tests.integration import admitting, operator_process, operator_site
 from tests.integration.stock import seen, write_chart
 

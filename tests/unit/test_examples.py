@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_files
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
+from addon_operator.loading import hook_files, module_files
 from addon_operator.values import sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations

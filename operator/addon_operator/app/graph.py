@@ -16,18 +16,13 @@ from addon_operator.engine.converge import (
     global_hooks,
     module_discovery,
 )
+from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import (
-    module_crds,
-    module_files,
-    module_hooks,
-    module_reload,
-    module_run,
-    release_monitor,
-)
+from addon_operator.engine.modules import module_hooks, module_reload, module_run, release_monitor
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.sources import config_sync, kopf_sources, refused_config
 from addon_operator.kube import cluster
+from addon_operator.loading import module_files
 from addon_operator.modules import plan
 from addon_operator.status import health
 from addon_operator.telemetry import metrics

@@ -9,10 +9,10 @@ from typing import Any, Final
 from addon_operator.aio import background, waiting
 from addon_operator.app import event_log, event_metrics, tools
 from addon_operator.engine import events, state, tasks
-from addon_operator.engine.modules import module_files
 from addon_operator.kernel import clock, fencing, names
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events as kube_events
+from addon_operator.loading import module_files
 from addon_operator.status import module_status_writer
 from addon_operator.telemetry import metrics
 

@@ -19,15 +19,14 @@ from addon_operator.app import (
     tools,
 )
 from addon_operator.debug import debug_api, debug_site, runtime_config
-from addon_operator.engine.modules import module_files
 from addon_operator.helm import binary
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events
+from addon_operator.loading import module_files, preflight
 from addon_operator.process.children import children, groups, launcher
-from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
 from addon_operator.status import health, http_site
 from addon_operator.telemetry import heartbeat, logs, metrics

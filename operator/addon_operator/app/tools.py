@@ -10,7 +10,6 @@ import structlog
 from addon_operator.app import hook_environment
 from addon_operator.engine import events, intents
 from addon_operator.engine.hooks import hook_outputs, hook_runner
-from addon_operator.engine.modules import crd_sources
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command, release_types
 from addon_operator.helm.releases import releases
@@ -20,9 +19,9 @@ from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import api_errors, cluster, paths
 from addon_operator.kube.client import client, config_maps, values_secret
 from addon_operator.kube.discovery import discovery
+from addon_operator.loading import crd_sources, preflight
 from addon_operator.process.children import children
 from addon_operator.process.jq import jq_filters, jq_workers
-from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import hook_metrics, metrics
 from addon_operator.values import store

@@ -13,8 +13,9 @@ from typing_extensions import override
 from addon_operator.debug import debug_api, debug_render, runtime_config
 from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine.definitions import crd_guard
 from addon_operator.engine.drift import drift, followed_releases, watched_resources
-from addon_operator.engine.modules import crd_guard, module_releases, release_monitor
+from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names

@@ -3,7 +3,8 @@
 import pytest
 
 from addon_operator.kernel import errors
-from addon_operator.settings import preflight, setting_names, settings
+from addon_operator.loading import preflight
+from addon_operator.settings import setting_names, settings
 
 # Facts of addon-operator v1.24.6 and of its documentation: variables as they are written there.
 VARIABLES = (

@@ -15,14 +15,14 @@ from addon_operator.devcluster import api_schemas, locations
 from addon_operator.devcluster import errors as devcluster_errors
 from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.documents import manifest_diff
-from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_directories, module_files, module_releases
+from addon_operator.engine.modules import module_releases
 from addon_operator.helm import binary, capabilities, command, messages
 from addon_operator.helm.charts import chart_files
 from addon_operator.helm.releases import rendering
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
+from addon_operator.loading import hook_files, module_directories, module_files, module_schemas
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import settings as app_settings
@@ -145,7 +145,7 @@ def _store(
 ) -> store.ValuesStore:
     shared = schemas.SectionSchemas()
     with contextlib.suppress(errors.ConfigurationError):
-        shared = module_files.read_schemas(places.global_hooks_dir, cel_rules.CelEvaluator())
+        shared = module_schemas.read_schemas(places.global_hooks_dir, cel_rules.CelEvaluator())
     common = {each.values.common.source: each.values.common for each in files}
     return store.ValuesStore([each.values for each in files], list(common.values()), shared, worker)
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.engine.hooks import hook_files
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
+from addon_operator.loading import hook_files
 from addon_operator.settings import setting_resolution
 from addon_operator.settings import settings as app_settings
 

@@ -14,10 +14,11 @@ import structlog
 
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
-from addon_operator.engine.hooks import hook_files, hook_runner
+from addon_operator.engine.hooks import hook_runner
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.inspection import values_worker
+from addon_operator.loading import hook_files
 from addon_operator.process import start_errors
 from addon_operator.process.children import children, launcher
 

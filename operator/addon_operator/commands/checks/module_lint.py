@@ -10,11 +10,11 @@ from typing import Final
 
 from addon_operator.commands.checks import chart_renders, passed_over, values_check, values_files
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
-from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import crd_index, crd_sources, module_directories, module_files
+from addon_operator.engine.definitions import crd_index
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, chart_links, dependencies, subcharts
 from addon_operator.kernel import errors
+from addon_operator.loading import crd_sources, hook_files, module_directories, module_files, named_files
 from addon_operator.modules import model, module_config
 from addon_operator.values import store
 from addon_operator.values.schema import chart_schemas, schemas
@@ -124,7 +124,7 @@ def _unused_section(module: model.Module) -> Iterator[str]:
         return
     path = module.chart_directory / module_files.VALUES_FILE
     try:
-        values = yaml_reading.load(module_files.read_text(path), str(path)) if path.exists() else None
+        values = yaml_reading.load(named_files.read_text(path), str(path)) if path.exists() else None
     except errors.ConfigurationError:
         return  # It is among the findings of the chart.
     if isinstance(values, dict) and list(values) == [module.key]:
@@ -159,7 +159,7 @@ def _of_names(chart: subcharts.Subchart, directory: pathlib.Path) -> Iterator[st
 
 def _of_values(path: pathlib.Path) -> Iterator[str]:
     try:
-        text = module_files.read_text(path) if path.exists() else ""
+        text = named_files.read_text(path) if path.exists() else ""
         if not isinstance(yaml_reading.load_document(text, str(path), last_wins=True).value, dict | None):
             yield f"{path}: the values of a chart must be a mapping"
     except errors.ConfigurationError as error:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from addon_operator.commands.checks import values_check
-from addon_operator.engine.modules import crd_sources, module_files
 from addon_operator.kernel import errors
+from addon_operator.loading import crd_sources, named_files
 from addon_operator.modules import crd_files, model
 
 FILTER_PREFIXES: Final = ("doc-", "_")
@@ -36,7 +36,7 @@ def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
     sources = crd_sources.CrdSources(FILTER_PREFIXES, lambda _: {})
     for path, is_own in sources.files(module):
         try:
-            text = module_files.read_text(path, crd_sources.MAX_FILE)
+            text = named_files.read_text(path, crd_sources.MAX_FILE)
             definitions = crd_files.parse(text, str(path))
         except errors.ConfigurationError as error:
             yield values_check.Finding(values_check.Level.ERROR, module.name, str(error))

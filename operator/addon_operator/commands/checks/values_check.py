@@ -8,9 +8,15 @@ from collections.abc import Iterator, Sequence
 
 from addon_operator.commands.checks import values_files
 from addon_operator.documents import yaml_reading
-from addon_operator.engine.modules import module_directories, module_files, shared_values
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, names
+from addon_operator.loading import (
+    module_directories,
+    module_files,
+    module_schemas,
+    named_files,
+    shared_values,
+)
 from addon_operator.modules import model
 from addon_operator.values import inspectors, sources, store
 from addon_operator.values.schema import cel_rules, schema_loading, schemas
@@ -177,16 +183,16 @@ class _ValuesCheck:
         found = schemas.SectionSchemas()
         with self._noting(subject):
             found = (
-                module_files.read_schemas(path, self._evaluator)
+                module_schemas.read_schemas(path, self._evaluator)
                 if module is None
-                else module_files.schemas_of(module, self._evaluator)
+                else module_schemas.schemas_of(module, self._evaluator)
             )
         for warning in found.warnings:
             self._add(self._schema_level, subject, warning)
         return found
 
     def _warn_of_words(self, subject: object, path: pathlib.Path) -> None:
-        text = module_files.read_text(path) if path.exists() else ""
+        text = named_files.read_text(path) if path.exists() else ""
         for warning in yaml_reading.unusual_booleans(text, str(path)):
             self._add(Level.WARNING, subject, warning)
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
-from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.client import values_secret
+from addon_operator.loading import module_files, named_files
 from addon_operator.modules import module_config
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import origins, sources, store
@@ -91,7 +91,7 @@ def look_at_config(
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
-    text = module_files.read_text(path)
+    text = named_files.read_text(path)
     manifest = yaml_reading.load(text, str(path))
     if isinstance(manifest, dict) and manifest.get("kind") == kind:
         reader = sources.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)

@@ -16,16 +16,16 @@ from addon_operator.app import tools
 from addon_operator.commands.plan import cluster_lookup, dry_run, given_values, plan_report
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import cluster_requirements, module_discovery
-from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import crd_index, module_files, module_releases
+from addon_operator.engine.definitions import crd_index
+from addon_operator.engine.modules import module_releases
 from addon_operator.helm import binary, helm_errors, release_types
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, retries
+from addon_operator.loading import hook_files, module_files, preflight
 from addon_operator.modules import manifests, model, plan, release, requirements
 from addon_operator.process.children import children, launcher
-from addon_operator.settings import preflight
 from addon_operator.settings import settings as settings_module
 from addon_operator.values import store
 from addon_operator.values.schema import schema_violations

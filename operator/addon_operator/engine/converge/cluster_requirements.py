@@ -5,8 +5,8 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from addon_operator.engine.converge import api_watch
-from addon_operator.engine.modules import crd_sources
 from addon_operator.kube.discovery import discovery, presence
+from addon_operator.loading import crd_sources
 from addon_operator.modules import model, requirements
 
 

@@ -6,8 +6,8 @@ import shlex
 import signal
 from typing import Final
 
-from addon_operator.engine.hooks import hook_names
 from addon_operator.kernel import clock, names
+from addon_operator.loading import hook_names
 from addon_operator.process import start_errors
 from addon_operator.process.children import children
 

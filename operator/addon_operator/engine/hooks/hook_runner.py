@@ -14,12 +14,13 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_directory, hook_failures, hook_files
+from addon_operator.engine.hooks import hook_directory, hook_failures
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.hook_contract.outputs import printed_outputs
 from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject
+from addon_operator.loading import hook_files
 from addon_operator.modules import model
 from addon_operator.process.children import children
 

@@ -1,1 +1,4 @@
-"""Modules: read from disk, run and deleted."""
+"""Modules: run and deleted, with their hooks, definitions and releases.
+
+What a module is stands in ``modules``; its files are read in ``loading``.
+"""

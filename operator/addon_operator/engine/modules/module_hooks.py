@@ -4,10 +4,11 @@ import asyncio
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.hooks import hook_files, hook_run
+from addon_operator.engine.hooks import hook_run
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
+from addon_operator.loading import hook_files
 from addon_operator.modules import model
 from addon_operator.values import store
 

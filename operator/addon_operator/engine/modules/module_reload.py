@@ -7,9 +7,10 @@ import pathlib
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from addon_operator.engine import events, reactions, state
-from addon_operator.engine.modules import module_files, module_hooks, module_watch
+from addon_operator.engine.modules import module_hooks, module_watch
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
+from addon_operator.loading import module_files, module_loader, module_scan
 from addon_operator.modules import model
 from addon_operator.values import store
 
@@ -53,11 +54,11 @@ class ModuleReload:
         run: Callable[[Callable[[], Awaitable[reactions.Reaction]]], Awaitable[None]],
     ) -> module_watch.ModuleWatch:
         """Make what watches the directories, which hold ``loaded``; ``run`` runs :meth:`take` alone."""
-        first = module_watch.scan(directories)
+        first = module_scan.scan(directories)
         check = config_check(self._values)
-        loader = module_watch.ModuleLoader(directories, unnumbered_order, loaded, first, check)
+        loader = module_loader.ModuleLoader(directories, unnumbered_order, loaded, first, check)
 
-        async def take(loading: module_watch.Loading) -> None:
+        async def take(loading: module_loader.Loading) -> None:
             await run(functools.partial(self.take_or_undo, loading, loader))
 
         return module_watch.ModuleWatch(
@@ -76,7 +77,7 @@ class ModuleReload:
             self._tell(events.Noted("the modules directories can be read again"))
 
     async def take_or_undo(
-        self, loading: module_watch.Loading, loader: module_watch.ModuleLoader
+        self, loading: module_loader.Loading, loader: module_loader.ModuleLoader
     ) -> reactions.Reaction:
         """Do as :meth:`take`; if that fails, ``loader`` reads all that changed again with the next change."""
         try:
@@ -85,7 +86,7 @@ class ModuleReload:
             loader.undo()
             raise
 
-    async def take(self, loading: module_watch.Loading) -> reactions.Reaction:
+    async def take(self, loading: module_loader.Loading) -> reactions.Reaction:
         """Take the modules in; the result is what has to follow.
 
         If that fails, nothing of it is in force: values that cannot be worked out are found first.
@@ -173,7 +174,7 @@ def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleN
     }
 
 
-def config_check(values: store.ValuesStore) -> module_watch.Check:
+def config_check(values: store.ValuesStore) -> module_loader.Check:
     """Say whether the ConfigMap, as it is in force, is still right with the files of a module."""
 
     def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:

@@ -9,7 +9,8 @@ from typing import Final
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.modules import module_crds, module_hooks, module_releases
+from addon_operator.engine.definitions import module_crds
+from addon_operator.engine.modules import module_hooks, module_releases
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, requirements

@@ -5,8 +5,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from addon_operator.engine import events, intents
+from addon_operator.engine.definitions import crd_guard, module_crds
 from addon_operator.engine.drift import drift, followed_releases, restoring, watched_resources
-from addon_operator.engine.modules import crd_guard, module_crds, module_releases
+from addon_operator.engine.modules import module_releases
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kube import cluster as cluster_module
@@ -56,7 +57,6 @@ def release_monitor(
 
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
     followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
-    definitions.on_applied = followed.look_again
     made = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=ignored)
-    guard = crd_guard.CrdGuard(definitions, cluster.watches, values.maintenance, tell, clock)
+    guard = crd_guard.CrdGuard(definitions, cluster.watches, followed, values, tell, clock)
     return ReleaseMonitor(restored, resources, followed, made, guard)

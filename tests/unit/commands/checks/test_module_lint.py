@@ -7,7 +7,7 @@ import pytest
 from click import testing
 
 from addon_operator.cli import main
-from tests.unit.engine.modules import crd_bench
+from tests.unit.engine.definitions import crd_bench
 
 CHART = "apiVersion: v2\nname: upstream\nversion: 1.0.0\n"
 

@@ -6,9 +6,9 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine.converge import api_watch, cluster_requirements
-from addon_operator.engine.modules import crd_sources
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.discovery import api_resources, discovery, presence
+from addon_operator.loading import crd_sources
 from addon_operator.modules import model, module_config, requirements
 
 _CRD = """\

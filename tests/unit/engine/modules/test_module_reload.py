@@ -9,16 +9,12 @@ from typing_extensions import override
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, reactions, state
-from addon_operator.engine.modules import (
-    module_files,
-    module_hooks,
-    module_reload,
-    module_watch,
-)
+from addon_operator.engine.modules import module_hooks, module_reload, module_watch
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
+from addon_operator.loading import module_files, module_loader, module_scan
 from addon_operator.values import sources, store
 
 DB, WEB, NEW = ModuleName("db"), ModuleName("web"), ModuleName("new")
@@ -72,9 +68,9 @@ class Bench:
         self.reactions: list[reactions.Reaction] = []
         self.sleep: waiting.Sleep = asyncio.sleep
         """A test may put its own in its place."""
-        first = module_watch.scan([root])
+        first = module_scan.scan([root])
         check = module_reload.config_check(self.values)
-        self.loader = module_watch.ModuleLoader([root], 1, loaded, first, check)
+        self.loader = module_loader.ModuleLoader([root], 1, loaded, first, check)
         self.reload = module_reload.ModuleReload(
             self.values,
             self.states,
@@ -95,7 +91,7 @@ class Bench:
     async def _pause(self, seconds: float) -> None:
         await self.sleep(seconds)
 
-    async def _take(self, loading: module_watch.Loading) -> None:
+    async def _take(self, loading: module_loader.Loading) -> None:
         self.reactions.append(await self.reload.take_or_undo(loading, self.loader))
 
     def _tell(self, event: events.Event) -> None:

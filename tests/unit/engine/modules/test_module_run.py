@@ -12,8 +12,9 @@ import structlog
 from typing_extensions import override
 
 from addon_operator.engine import events, state, tasks
+from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
-from addon_operator.engine.modules import module_crds, module_hooks, module_releases, module_run
+from addon_operator.engine.modules import module_hooks, module_releases, module_run
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName

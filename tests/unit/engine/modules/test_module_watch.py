@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.engine.modules import module_files, module_watch
+from addon_operator.loading import module_files, module_loader, module_scan
 
 
 @pytest.fixture
@@ -48,31 +48,31 @@ def replace_file(modules: pathlib.Path) -> None:
 def test_changes_below_a_module_are_noticed_and_distinguished(
     modules: pathlib.Path, change: Callable[[pathlib.Path], None]
 ) -> None:
-    before = module_watch.scan([modules])
+    before = module_scan.scan([modules])
     change(modules)
-    now = module_watch.scan([modules])
+    now = module_scan.scan([modules])
     assert now.modules[modules / "010-web"] != before.modules[modules / "010-web"]
     assert now.modules[modules / "020-db"] == before.modules[modules / "020-db"]
     assert now.common == before.common
 
 
 def test_a_scan_without_a_change_is_equal(modules: pathlib.Path) -> None:
-    assert module_watch.scan([modules]) == module_watch.scan([modules])
+    assert module_scan.scan([modules]) == module_scan.scan([modules])
 
 
 @pytest.mark.parametrize("name", ["__pycache__/a.pyc", ".git/x", "a.sh~", ".a.sh.swp", "venv/bin/python"])
 def test_what_editors_and_interpreters_leave_behind_is_not_a_change(modules: pathlib.Path, name: str) -> None:
-    before = module_watch.scan([modules])
+    before = module_scan.scan([modules])
     path = modules / "010-web" / "hooks" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x")
-    assert module_watch.scan([modules]) == before
+    assert module_scan.scan([modules]) == before
 
 
 def test_the_common_values_are_their_own_change(modules: pathlib.Path) -> None:
-    before = module_watch.scan([modules])
+    before = module_scan.scan([modules])
     (modules / "values.yaml").unlink()
-    now = module_watch.scan([modules])
+    now = module_scan.scan([modules])
     assert now.modules == before.modules
     assert now.common != before.common
 
@@ -81,20 +81,20 @@ def test_links_are_followed_and_circles_end(modules: pathlib.Path) -> None:
     web = modules / "010-web"
     (web / "circle").symlink_to(web)
     (web / "link").symlink_to(modules / "020-db")
-    before = module_watch.scan([modules])
+    before = module_scan.scan([modules])
     (modules / "020-db" / "x").touch()
-    now = module_watch.scan([modules])
+    now = module_scan.scan([modules])
     assert now.modules[web] != before.modules[web]
 
 
 def test_modules_are_found_by_their_directory(modules: pathlib.Path, tmp_path: pathlib.Path) -> None:
     other = tmp_path / "010-web" / "hooks"
-    assert module_watch.scan([modules, other]).of(modules) == [modules / "010-web", modules / "020-db"]
+    assert module_scan.scan([modules, other]).of(modules) == [modules / "010-web", modules / "020-db"]
 
 
 def test_a_missing_modules_directory_is_an_error(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileNotFoundError):
-        module_watch.scan([tmp_path / "nowhere"])
+        module_scan.scan([tmp_path / "nowhere"])
 
 
 def write_anew(modules: pathlib.Path) -> None:
@@ -107,9 +107,9 @@ def write_anew(modules: pathlib.Path) -> None:
         os.utime(path, ns=(1, 1))
 
 
-def loader_of(modules: pathlib.Path) -> module_watch.ModuleLoader:
-    loaded, first = module_files.load([modules], 100), module_watch.scan([modules])
-    return module_watch.ModuleLoader([modules], 100, loaded, first, lambda *_: None)
+def loader_of(modules: pathlib.Path) -> module_loader.ModuleLoader:
+    loaded, first = module_files.load([modules], 100), module_scan.scan([modules])
+    return module_loader.ModuleLoader([modules], 100, loaded, first, lambda *_: None)
 
 
 def test_modules_that_are_written_anew_as_they_were_are_not_touched(modules: pathlib.Path) -> None:
@@ -117,17 +117,17 @@ def test_modules_that_are_written_anew_as_they_were_are_not_touched(modules: pat
     loader.learn()
     for change in (change_text, make_executable, add_file, remove_file):
         write_anew(modules)
-        assert loader.load(module_watch.scan([modules])).touched == set()
+        assert loader.load(module_scan.scan([modules])).touched == set()
         change(modules)
         write_anew(modules)
-        assert loader.load(module_watch.scan([modules])).touched == {"web"}
+        assert loader.load(module_scan.scan([modules])).touched == {"web"}
 
 
 def test_what_changed_before_it_was_learned_is_touched(modules: pathlib.Path) -> None:
     loader = loader_of(modules)
     change_text(modules)
     loader.learn()
-    assert loader.load(module_watch.scan([modules])).touched == {"web"}
+    assert loader.load(module_scan.scan([modules])).touched == {"web"}
 
 
 def test_a_pipe_in_a_module_is_not_waited_for(modules: pathlib.Path) -> None:
@@ -135,10 +135,10 @@ def test_a_pipe_in_a_module_is_not_waited_for(modules: pathlib.Path) -> None:
     loader = loader_of(modules)
     loader.learn()
     write_anew(modules)
-    assert loader.load(module_watch.scan([modules])).touched == set()
+    assert loader.load(module_scan.scan([modules])).touched == set()
 
 
-def names_of(loading: module_watch.Loading) -> list[str]:
+def names_of(loading: module_loader.Loading) -> list[str]:
     return [files.module.name for files in loading.loaded.modules]
 
 
@@ -148,10 +148,10 @@ def test_a_module_that_went_and_comes_back_as_it_was_is_new(modules: pathlib.Pat
     if is_learned:
         loader.learn()
     away = (modules / "010-web").rename(modules.parent / "away")
-    gone = loader.load(module_watch.scan([modules]))
+    gone = loader.load(module_scan.scan([modules]))
     assert (names_of(gone), gone.touched) == (["db"], frozenset())
     away.rename(modules / "010-web")
-    back = loader.load(module_watch.scan([modules]))
+    back = loader.load(module_scan.scan([modules]))
     assert (sorted(names_of(back)), back.touched) == (["db", "web"], frozenset({"web"}))
 
 
@@ -161,28 +161,28 @@ def test_what_is_refused_of_a_change_keeps_it_from_being_whole_until_it_is_right
     loader = loader_of(modules)
     (modules / "010-web" / "values.yaml").write_text("web: [")
     (modules / "020-db").rmdir()
-    half = loader.load(module_watch.scan([modules]))
+    half = loader.load(module_scan.scan([modules]))
     assert (names_of(half), bool(half.refused)) == (["web"], True)
     (modules / "030-api").mkdir()
-    assert loader.load(module_watch.scan([modules])).refused, "another change does not mend it"
+    assert loader.load(module_scan.scan([modules])).refused, "another change does not mend it"
     (modules / "010-web" / "values.yaml").write_text("web: {}")
-    assert not loader.load(module_watch.scan([modules])).refused
+    assert not loader.load(module_scan.scan([modules])).refused
 
 
 def test_common_values_that_are_wrong_keep_a_change_from_being_whole(modules: pathlib.Path) -> None:
     loader = loader_of(modules)
     (modules / "values.yaml").write_text("global: [")
-    assert loader.load(module_watch.scan([modules])).refused
+    assert loader.load(module_scan.scan([modules])).refused
     (modules / "values.yaml").write_text("global: {}")
-    assert not loader.load(module_watch.scan([modules])).refused
+    assert not loader.load(module_scan.scan([modules])).refused
 
 
 def test_a_new_module_that_is_refused_is_there_with_its_problem(modules: pathlib.Path) -> None:
     loaded = module_files.load([modules], 1)
-    first = module_watch.scan([modules])
-    loader = module_watch.ModuleLoader([modules], 1, loaded, first, lambda _, __: "it breaks the ConfigMap")
+    first = module_scan.scan([modules])
+    loader = module_loader.ModuleLoader([modules], 1, loaded, first, lambda _, __: "it breaks the ConfigMap")
     (modules / "020-db").rename(modules / "020-shop")
-    found = loader.load(module_watch.scan([modules]))
+    found = loader.load(module_scan.scan([modules]))
     assert [(files.module.name, files.module.problem) for files in found.loaded.modules] == [
         ("web", ""),
         ("shop", "it breaks the ConfigMap"),

@@ -8,7 +8,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import crds
 from addon_operator.modules import model
-from tests.unit.engine.modules import crd_bench
+from tests.unit.engine.definitions import crd_bench
 
 NAME = "a.example.com"
 

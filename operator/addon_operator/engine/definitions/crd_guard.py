@@ -1,46 +1,50 @@
 """Brings back CustomResourceDefinitions of modules that somebody deletes."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
-from addon_operator.engine.drift import drift_backoff
-from addon_operator.engine.modules import module_crds
+from addon_operator.engine.definitions import module_crds
+from addon_operator.engine.drift import drift_backoff, followed_releases
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import errors
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import crd_files
+from addon_operator.values import store
 
 RETRY: Final = 5.0
 """Seconds until a definition that could not be applied is tried again."""
 
 
-class CrdGuard:
-    """Follows the definitions of the cluster, as soon as a module has some.
-
-    Implements :class:`.Listener`.
-    """
+class CrdGuard(object_changes.ObjectListener, module_crds.DefinitionListener):
+    """Follows the definitions of the cluster, as soon as a module has some."""
 
     def __init__(
         self,
         definitions: module_crds.ModuleCrds,
         watches: informers.Informers,
-        maintenance: Callable[[names.ModuleName], str],
+        followed: followed_releases.FollowedReleases,
+        values: store.ValuesStore,
         tell: events.Listener,
         clock: clocks.Clock,
     ) -> None:
         self._definitions = definitions
         self._watches = watches
-        self._maintenance = maintenance
+        self._followed = followed
+        self._values = values
         self._tell = tell
         self._clock = clock
         self._backoffs = drift_backoff.DriftBackoffs()
         self._due: dict[str, float] = {}
         self._is_following = False
         self._wake = asyncio.Event()
-        definitions.on_defined = self._follow
+        definitions.subscribe(self)
+
+    def applied(self) -> None:
+        """Look again for resources whose kinds were not there."""
+        self._followed.look_again()
 
     def synced(self) -> None:
         """Do nothing with the first list: the modules' runs find what is missing in it."""
@@ -75,7 +79,7 @@ class CrdGuard:
         for name in due:
             del self._due[name]
         for module in {each.name: each for name in due for each in self._definitions.owners(name)}.values():
-            if self._maintenance(module.name):
+            if self._values.maintenance(module.name):
                 # The run at the end of the maintenance will look.
                 self._definitions.forget(module.name)
                 continue
@@ -89,7 +93,8 @@ class CrdGuard:
                 self._due.update(dict.fromkeys(due, self._clock.monotonic() + RETRY))
         self._backoffs.restored(due, self._clock.monotonic())
 
-    def _follow(self) -> None:
+    def defined(self) -> None:
+        """Follow definitions from now on: there are some."""
         if not self._is_following:
             self._is_following = True
             selection = object_selections.ObjectSelection(

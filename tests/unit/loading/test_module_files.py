@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
+from addon_operator.loading import module_files
 
 
 def module(root: pathlib.Path, directory: str, values: str | None = None) -> pathlib.Path:

@@ -1,9 +1,10 @@
-"""Files that the operator reads by their name: whether they are there, perhaps under another name."""
+"""Files that the operator reads by their name: whether they are there, and their text."""
 
 import os
 import pathlib
 from typing import Final
 
+from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import errors
 
 _SUFFIXES: Final = (".yaml", ".yml")
@@ -28,3 +29,18 @@ def _beside(path: pathlib.Path) -> list[pathlib.Path]:
         return sorted(path.parent.iterdir())
     except OSError:
         return []
+
+
+def read_text(path: pathlib.Path, most: int = plain_files.MAX_FILE) -> str:
+    """Read the text of a UTF-8 file with at most so many bytes.
+
+    An unreadable one is a :class:`.ConfigurationError` that says why.
+    """
+    try:
+        return plain_files.read_text(path, most)
+    except OSError as error:
+        raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise errors.ConfigurationError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from None

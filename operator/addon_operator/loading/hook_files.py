@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from addon_operator.engine.hooks import hook_names
 from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import errors
+from addon_operator.loading import hook_names
 from addon_operator.process import start_errors
 
 HOOKS_DIRECTORY: Final = "hooks"

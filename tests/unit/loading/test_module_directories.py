@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from addon_operator.engine.modules import module_directories, module_files
 from addon_operator.kernel import errors
+from addon_operator.loading import module_directories, module_files
 
 
 def make(root: pathlib.Path, *paths: str) -> pathlib.Path:

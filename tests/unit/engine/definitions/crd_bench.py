@@ -5,12 +5,13 @@ import pathlib
 from typing_extensions import override
 
 from addon_operator.engine import events
-from addon_operator.engine.modules import crd_sources, module_crds
+from addon_operator.engine.definitions import module_crds
 from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.objects import crds
+from addon_operator.loading import crd_sources
 from addon_operator.modules import crd_files, model
 
 WEB = ModuleName("web")

@@ -8,9 +8,9 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine.modules import module_files
 from addon_operator.helm.charts import chart_files, chart_ignore, subcharts
 from addon_operator.kernel import json_types, names
+from addon_operator.loading import named_files
 from addon_operator.modules import chart_values, crd_files, model
 
 MAX_FILE: Final = 64 * 1024 * 1024
@@ -76,7 +76,7 @@ class CrdSources:
         ``chart``: that of the module, if others within it may bring some.
         """
         for path, is_own in self.files(module):
-            yield str(path), module_files.read_text(path, MAX_FILE), is_own
+            yield str(path), named_files.read_text(path, MAX_FILE), is_own
         if chart is not None:
             yield from ((place, text, False) for place, text in self.of_subcharts(module, chart))
 

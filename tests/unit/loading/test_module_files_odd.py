@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from addon_operator.commands.checks import module_lint, values_files
-from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import crd_sources, module_files, module_problems, module_watch
 from addon_operator.helm.charts import chart, chart_files
 from addon_operator.kernel import clock, errors, names
+from addon_operator.loading import (
+    crd_sources,
+    hook_files,
+    module_files,
+    module_loader,
+    module_problems,
+    module_scan,
+)
 from addon_operator.modules import crd_files, model
 from addon_operator.values import store
 from tests.unit.engine.modules import odd_modules
@@ -80,11 +86,11 @@ def test_what_is_odd_at_the_start_concerns_one_module_and_is_a_sentence(
 
 def test_what_becomes_odd_later_leaves_its_module_as_it_was(tmp_path: pathlib.Path) -> None:
     odd = write(tmp_path, every=4)
-    before, first = module_files.load([tmp_path], 1), module_watch.scan([tmp_path])
+    before, first = module_files.load([tmp_path], 1), module_scan.scan([tmp_path])
     assert [files.module.problem for files in before.modules if files.module.problem] == []
-    loader = module_watch.ModuleLoader([tmp_path], 1, before, first, lambda *_: None)
+    loader = module_loader.ModuleLoader([tmp_path], 1, before, first, lambda *_: None)
     spoil(tmp_path, odd)
-    now = loader.load(module_watch.scan([tmp_path])).loaded
+    now = loader.load(module_scan.scan([tmp_path])).loaded
     assert [files.module.problem for files in now.modules if files.module.problem] == []
     assert [files.module.name for files in now.modules] == [files.module.name for files in before.modules]
 

@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from addon_operator.engine.modules import crd_sources
 from addon_operator.helm.charts import subcharts
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import crds
+from addon_operator.loading import crd_sources
 from addon_operator.modules import crd_claims, crd_files, model
 
 _SHORT: Final = 12

@@ -3,21 +3,47 @@
 import pathlib
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.engine import events
-from addon_operator.engine.drift import drift_backoff
-from addon_operator.engine.modules import crd_guard
+from addon_operator.engine.definitions import crd_guard
+from addon_operator.engine.drift import drift_backoff, followed_releases
+from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import model
+from addon_operator.values import store
 from tests.fakes import clocks
 from tests.unit.engine import fakes, watching
-from tests.unit.engine.modules.crd_bench import CRD
-from tests.unit.engine.modules.crd_bench import Bench as Definitions
+from tests.unit.engine.definitions.crd_bench import CRD
+from tests.unit.engine.definitions.crd_bench import Bench as Definitions
 
 CRDS = api_resources.Resource(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False, watching.ALL
 )
 NAME = "a.example.com"
+
+
+class Followed(followed_releases.FollowedReleases):
+    """No release is followed."""
+
+    def __init__(self) -> None:
+        """Nothing is asked for."""
+
+    @override
+    def look_again(self) -> None:
+        """There is nothing to look at."""
+
+
+class Modes(store.ValuesStore):
+    """Says of all modules whether they are in maintenance."""
+
+    def __init__(self, bench: "Bench") -> None:
+        super().__init__(())
+        self._bench = bench
+
+    @override
+    def maintenance(self, module: names.ModuleName) -> str:
+        return self._bench.mode
 
 
 class Bench(Definitions):
@@ -30,7 +56,8 @@ class Bench(Definitions):
         self.guard = crd_guard.CrdGuard(
             self.definitions,
             self.objects,
-            lambda _: self.mode,
+            Followed(),
+            Modes(self),
             self.heard.append,
             self.clock,
         )

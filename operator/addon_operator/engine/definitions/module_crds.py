@@ -5,19 +5,21 @@ after a restart one list shows what there is to do, and nothing else is read who
 several modules bring one counts, as :mod:`.crd_claims` decides; whichever module is at work applies that one.
 """
 
+import abc
 import asyncio
 import collections
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
-from addon_operator.engine.modules import crd_index, crd_sources
+from addon_operator.engine.definitions import crd_index
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import crds
+from addon_operator.loading import crd_sources
 from addon_operator.modules import crd_claims, crd_files, model
 
 _Signature: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
@@ -26,6 +28,18 @@ _RECENT: Final = 5.0
 _REFUSED: Final = (400, 422)
 """What the API server answers to a definition that breaks its rules."""
 _CHART: Final = ("Chart.yaml", "requirements.yaml", "values.yaml")
+
+
+class DefinitionListener(abc.ABC):
+    """Whoever watches over definitions, and over what may be there once they are: :class:`.CrdGuard`."""
+
+    @abc.abstractmethod
+    def defined(self) -> None:
+        """Take note that a module has definitions."""
+
+    @abc.abstractmethod
+    def applied(self) -> None:
+        """Take note that kinds have come."""
 
 
 class ModuleCrds:
@@ -53,10 +67,11 @@ class ModuleCrds:
         self._turns: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._told: dict[names.ModuleName, frozenset[str]] = {}
         self._left_out: dict[names.ModuleName, str] = {}
-        self.on_defined: Callable[[], None] = lambda: None
-        """Called when a module has definitions."""
-        self.on_applied: Callable[[], None] = lambda: None
-        """Called when kinds have come."""
+        self._listeners: list[DefinitionListener] = []
+
+    def subscribe(self, listener: DefinitionListener) -> None:
+        """Tell the listener from now on which definitions there are and come."""
+        self._listeners.append(listener)
 
     async def due(self, modules: Sequence[model.Module]) -> list[names.ModuleName]:
         """Return the enabled modules whose definitions are to be applied: newly enabled, or changed files.
@@ -161,7 +176,8 @@ class ModuleCrds:
         if not brought:
             self._leave_out(module.name, ())
             return
-        self.on_defined()
+        for listener in self._listeners:
+            listener.defined()
         for name, digest in brought.items():
             self._index.forgive(name, digest)
         known = await self._what_is_applied()
@@ -238,7 +254,8 @@ class ModuleCrds:
         self._written[crd.name] = note
         if changed:
             self._tell(events.Noted(f"CustomResourceDefinition {crd.name} applied", module.name))
-            self.on_applied()
+            for listener in self._listeners:
+                listener.applied()
 
     def _spares(self, name: str, decision: crd_claims.Decision, live: crds.Applied | None) -> bool:
         """Say whether no served version may go: those of a module whose own definition is not applied."""

@@ -1,32 +1,30 @@
 """Modules and values files as found on disk."""
 
 import dataclasses
-import functools
 import itertools
 import os
 import pathlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import (
-    file_names,
-    module_directories,
-    module_problems,
-    shared_values,
-    stock_schemas,
-)
 from addon_operator.helm.charts import chart, chart_files, chart_links, dependencies, plain_files
 from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
+from addon_operator.loading import (
+    hook_files,
+    module_directories,
+    module_problems,
+    module_schemas,
+    named_files,
+    shared_values,
+)
 from addon_operator.modules import crd_files, model, module_config, requirements
 from addon_operator.process import start_errors
 from addon_operator.values import inspectors, sources, store
-from addon_operator.values.schema import cel_rules, schema_rules, schemas, sensitive_keys
+from addon_operator.values.schema import cel_rules, schema_rules, schemas
 
 VALUES_FILE: Final = module_directories.VALUES_FILE
 SCHEMAS_DIRECTORY: Final = module_directories.SCHEMAS_DIRECTORY
-CONFIG_SCHEMA_FILE = "config-values.yaml"
 _CHART: Final = "Chart.yaml"
 _DIRECTORIES: Final = ("crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 CHARTS = pathlib.Path("charts")
@@ -132,7 +130,7 @@ def _global_schemas(
     if global_hooks is None:
         return schemas.SectionSchemas()
     try:
-        return read_schemas(global_hooks, evaluator)
+        return module_schemas.read_schemas(global_hooks, evaluator)
     except errors.AddonOperatorError:
         raise
     except Exception as error:
@@ -170,7 +168,9 @@ def read_module(
     own = wrong.attempt(lambda: own_values(module), nothing)
     if own is nothing:
         own = dataclasses.replace(nothing, enabled=_switch(module))
-    checks = wrong.attempt(lambda: _looked_at(schemas_of(module, evaluator)), schemas.SectionSchemas())
+    checks = wrong.attempt(
+        lambda: _looked_at(module_schemas.schemas_of(module, evaluator)), schemas.SectionSchemas()
+    )
     has_crds = (path / crd_files.DIRECTORY).is_dir()
     values = store.ModuleValues(module.name, common, own, checks, has_crds)
     unchecked = dataclasses.replace(values, schemas=schemas.SectionSchemas())
@@ -226,7 +226,7 @@ def module_of(
     order = wrong.attempt(lambda: names.directory_order(path.name), None)
     config = wrong.attempt(lambda: _module_config(known, path / module_config.FILE), module_config.NOTHING)
     stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
-    wrong.attempt(lambda: file_names.is_there(path / _CHART), otherwise=False)
+    wrong.attempt(lambda: named_files.is_there(path / _CHART), otherwise=False)
     wrong.add(module_directories.unreachable(path))
     wrong.add(_too_much_linked(path))
     for problem in _not_directories(path):
@@ -299,9 +299,9 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
 
 
 def _module_config(module: names.ModuleName, path: pathlib.Path) -> module_config.ModuleConfig:
-    if not file_names.is_there(path):
+    if not named_files.is_there(path):
         return module_config.NOTHING
-    return module_config.parse(module, read_text(path), str(path))
+    return module_config.parse(module, named_files.read_text(path), str(path))
 
 
 def _stock_chart(
@@ -334,72 +334,13 @@ def own_values(module: model.Module) -> sources.ValuesFile:
     return sources.parse_module_values(module.name, _text_if_there(path), str(path))
 
 
-def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
-    """Return what checks the values of a module, and what of them is hidden.
-
-    Raises a :class:`.ConfigurationError` like :func:`read_schemas`.
-    """
-    found = read_schemas(module.path, evaluator)
-    if module.stock is None and not module.config.sensitive:
-        return found
-    has_own = found.config is not None or found.values is not None
-    return dataclasses.replace(
-        found,
-        chart=None if module.stock is None else stock_schemas.section_chart(module),
-        hidden=sensitive_keys.SensitiveKeys(
-            tuple(map(sensitive_keys.parse, module.config.sensitive)),
-            by_name=module.stock is not None and not has_own,
-        ),
-    )
-
-
-def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
-    """Read ``openapi/`` of a module or of the global hooks; either file may be missing.
-
-    Raises a :class:`.ConfigurationError` that names file and position.
-    """
-    config, values = (
-        _schema_text(path / SCHEMAS_DIRECTORY / name) for name in (CONFIG_SCHEMA_FILE, VALUES_FILE)
-    )
-    return schemas.load_schemas(config, values, evaluator, functools.partial(_referred, path))
-
-
-def _referred(root: pathlib.Path, source: str, reference: str) -> tuple[str, str]:
-    """Read the file that a schema of ``root`` refers to, with its name; see ``schema_loading.FileReader``."""
-    path = pathlib.Path(os.path.normpath(pathlib.Path(source).parent / reference))
-    if "://" in reference or pathlib.PurePath(reference).is_absolute():
-        raise errors.ConfigurationError(f"{reference!r} must be a relative path; copy the file into {root}")
-    if not pathlib.Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
-        raise errors.ConfigurationError(f"{reference!r} lies outside of {root}; copy the file into it")
-    return read_text(path), str(path)
-
-
-def _schema_text(path: pathlib.Path) -> tuple[str, str] | None:
-    return (read_text(path), str(path)) if file_names.is_there(path) else None
-
-
 def _text_if_there(path: pathlib.Path) -> str:
-    return read_text(path) if file_names.is_there(path) else ""
+    return named_files.read_text(path) if named_files.is_there(path) else ""
 
 
 def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:
     script = path / "enabled"
     return script if script.is_file() else None
-
-
-def read_text(path: pathlib.Path, most: int = plain_files.MAX_FILE) -> str:
-    """Read the text of a UTF-8 file with at most so many bytes.
-
-    An unreadable one is a :class:`.ConfigurationError` that says why.
-    """
-    try:
-        return plain_files.read_text(path, most)
-    except OSError as error:
-        raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise errors.ConfigurationError(
-            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
-        ) from None
 
 
 def _one_of_each_name(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:

@@ -10,7 +10,8 @@ import structlog
 
 from addon_operator.cli import main
 from addon_operator.kernel import errors
-from addon_operator.settings import preflight, settings
+from addon_operator.loading import preflight
+from addon_operator.settings import settings
 
 Start = Callable[..., str]
 """Starts the operator with these options and gives back the sentence with which it refuses."""

@@ -5,9 +5,8 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from addon_operator.engine.hooks import hook_files
-from addon_operator.engine.modules import module_files
 from addon_operator.kernel import errors
+from addon_operator.loading import hook_files, module_files
 from addon_operator.process import workspaces
 from addon_operator.settings import settings as settings_module
 

@@ -7,11 +7,13 @@ import pathlib
 import tarfile
 
 import pytest
+from typing_extensions import override
 
+from addon_operator.engine.definitions import module_crds
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config
-from tests.unit.engine.modules.crd_bench import CRD, Bench
+from tests.unit.engine.definitions.crd_bench import CRD, Bench
 
 
 @pytest.fixture
@@ -140,13 +142,13 @@ async def test_after_a_restart_only_what_changed_meanwhile_is_applied(bench: Ben
 
 
 async def test_a_deleted_definition_is_restored_for_the_modules_that_have_it(bench: Bench) -> None:
-    defined: list[bool] = []
-    bench.definitions.on_defined = lambda: defined.append(True)
+    heard = Heard()
+    bench.definitions.subscribe(heard)
     bench.write("a.yaml", CRD % "a")
     bench.write("b.yaml", CRD % "b")
     await bench.due()
     await bench.definitions.ensure(bench.module)
-    assert defined
+    assert heard.was_told
     assert bench.definitions.owners("a.example.com") == [bench.module]
     assert bench.definitions.owners("x.example.com") == []
     bench.cluster.asked.clear()
@@ -155,6 +157,20 @@ async def test_a_deleted_definition_is_restored_for_the_modules_that_have_it(ben
     assert bench.cluster.asked == ["a.example.com"]
     await bench.definitions.due([])
     assert bench.definitions.owners("a.example.com") == [], "a disabled module defines nothing"
+
+
+class Heard(module_crds.DefinitionListener):
+    """Remembers that there are definitions."""
+
+    was_told = False
+
+    @override
+    def defined(self) -> None:
+        self.was_told = True
+
+    @override
+    def applied(self) -> None:
+        """Kinds come with it."""
 
 
 def chart(bench: Bench, path: str, about: str, crd: str = "", values: str = "") -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from addon_operator.engine.modules import module_files, stock_schemas
 from addon_operator.kernel import json_types, names
+from addon_operator.loading import module_files, module_schemas, stock_schemas
 from addon_operator.values import sources, store
 from addon_operator.values.schema import cel_rules, schema_violations
 
@@ -86,11 +86,11 @@ def test_what_a_chart_without_schema_of_ours_hides_follows_names_and_paths(tmp_p
     (directory / "module.yaml").write_text("sensitive: [auth.login]")
     given: json_types.JsonObject = {"auth": {"login": "a", "password": "b"}}
     evaluator = cel_rules.CelEvaluator()
-    by_name = module_files.schemas_of(module_files.module_of(directory, 50), evaluator)
+    by_name = module_schemas.schemas_of(module_files.module_of(directory, 50), evaluator)
     assert by_name.masked(given) == {"auth": {"login": "***", "password": "***"}}
     (directory / "openapi").mkdir()
     (directory / "openapi" / "values.yaml").write_text("type: object\n")
-    by_schema = module_files.schemas_of(module_files.module_of(directory, 50), evaluator)
+    by_schema = module_schemas.schemas_of(module_files.module_of(directory, 50), evaluator)
     assert by_schema.masked(given) == {"auth": {"login": "***", "password": "b"}}
 
 

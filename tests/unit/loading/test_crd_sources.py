@@ -2,11 +2,11 @@
 
 import pathlib
 
-from addon_operator.engine.modules import crd_sources
 from addon_operator.kernel import json_types
 from addon_operator.kernel.names import ModuleName
+from addon_operator.loading import crd_sources
 from addon_operator.modules import model
-from tests.unit.engine.modules import crd_bench
+from tests.unit.engine.definitions import crd_bench
 
 WEB = crd_bench.WEB
 

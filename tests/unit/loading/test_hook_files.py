@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from addon_operator.engine.hooks import hook_files
 from addon_operator.helm.charts import plain_files
+from addon_operator.loading import hook_files
 
 
 def make(root: pathlib.Path, *names: str, mode: int = 0o755) -> None:

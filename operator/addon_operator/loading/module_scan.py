@@ -1,0 +1,135 @@
+"""The state of the modules directories at one moment, to be compared with a later one."""
+
+import dataclasses
+import hashlib
+import os
+import pathlib
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NewType
+
+from addon_operator.helm.charts import chart_files
+from addon_operator.loading import (
+    module_directories,
+    module_files,
+)
+
+Fingerprint = NewType("Fingerprint", bytes)
+"""Equal as long as names, sizes, modes and times of change of a file or of all files of a directory are."""
+
+_PASSED: Final = frozenset({"__pycache__", "venv", "node_modules"})
+_PASSED_SUFFIXES: Final = (".pyc", "~", ".swp", ".tmp")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scan:
+    """The state of all modules directories at one moment."""
+
+    common: Mapping[pathlib.Path, Fingerprint]
+    """``values.yaml`` of each modules directory, by the directory."""
+    modules: Mapping[pathlib.Path, Fingerprint]
+    """Each module's directory."""
+    with_values: frozenset[pathlib.Path] = frozenset()
+    """Those whose ``values.yaml`` is there and not empty: it may be what enables the module."""
+
+    def is_less_than(self, before: "Scan") -> bool:
+        """Say whether something is gone that was there, and whose end would be the end of a release."""
+        return not before.modules.keys() <= self.modules.keys() or not before.with_values <= self.with_values
+
+    def of(self, directory: pathlib.Path) -> list[pathlib.Path]:
+        """Return the directories of modules in a modules directory, by name."""
+        return sorted(path for path in self.modules if path.parent == directory)
+
+
+def scan(directories: Sequence[pathlib.Path]) -> Scan:
+    """Look at the directories; files that editors and interpreters leave behind do not count.
+
+    Raises :class:`OSError` when one of them cannot be read.
+    """
+    modules = [path for directory in directories for path in module_directories.of(directory)]
+    return Scan(
+        {directory: _of_file(directory / module_files.VALUES_FILE) for directory in directories},
+        {path: _of_directory(path) for path in modules},
+        frozenset(path for path in modules if _is_filled(path / module_files.VALUES_FILE)),
+    )
+
+
+def _is_filled(path: pathlib.Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _of_file(path: pathlib.Path) -> Fingerprint:
+    try:
+        return _fingerprint([(path.name, path.stat())])
+    except FileNotFoundError:
+        return Fingerprint(b"")
+
+
+def _of_directory(directory: pathlib.Path) -> Fingerprint:
+    return _fingerprint(sorted(_files(directory), key=lambda entry: entry[0]))
+
+
+def _fingerprint(entries: Sequence[tuple[str, os.stat_result]]) -> Fingerprint:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, status in entries:
+        known = (status.st_mtime_ns, status.st_size, status.st_mode, status.st_ino)
+        digest.update(f"{name}\0{known}\n".encode(errors="surrogateescape"))
+    return Fingerprint(digest.digest())
+
+
+def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield all files below a directory, symbolic links followed, each directory once."""
+    pending, seen = [("", str(directory))], set[tuple[int, int]]()
+    while pending:
+        prefix, path = pending.pop()
+        try:
+            with os.scandir(path) as entries:
+                found = [(entry, _status(entry)) for entry in entries if not _is_passed(entry.name)]
+        except FileNotFoundError:
+            # Something goes away just now: the next look tells.
+            continue
+        except OSError:
+            # To read the module says why; others are looked at meanwhile.
+            yield f"{prefix}/", pathlib.Path(path).stat()
+            continue
+        for entry, status in found:
+            name = f"{prefix}{entry.name}"
+            if not stat.S_ISDIR(status.st_mode):
+                yield name, status
+            elif (status.st_dev, status.st_ino) not in seen:
+                seen.add((status.st_dev, status.st_ino))
+                pending.append((f"{name}/", entry.path))
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result:
+    try:
+        return entry.stat()
+    except OSError:
+        # A link that leads nowhere, or back to itself, and can be repaired.
+        return entry.stat(follow_symlinks=False)
+
+
+def contents(directory: pathlib.Path) -> Fingerprint | None:
+    """Return what a directory holds, however it was written; ``None`` if it changes just now."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        for name, status in sorted(_files(directory), key=lambda entry: entry[0]):
+            content = ""
+            if status.st_size > chart_files.MAX_FILE:
+                content = f"{status.st_size} bytes of {status.st_mtime_ns}"
+            # A pipe would be waited for.
+            elif stat.S_ISREG(status.st_mode):
+                with (directory / name).open("rb") as file:
+                    content = hashlib.file_digest(file, "blake2b").hexdigest()
+            is_executable = bool(status.st_mode & stat.S_IXUSR)
+            digest.update(f"{name}\0{is_executable}\0{content}\n".encode(errors="surrogateescape"))
+    except OSError:
+        return None
+    return Fingerprint(digest.digest())
+
+
+def _is_passed(name: str) -> bool:
+    return name.startswith(".") or name in _PASSED or name.endswith(_PASSED_SUFFIXES)

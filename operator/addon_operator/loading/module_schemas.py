@@ -1,0 +1,59 @@
+"""The schemas of a module's values, or of the global ones, as found on disk."""
+
+import dataclasses
+import functools
+import os
+import pathlib
+from typing import Final
+
+from addon_operator.kernel import errors
+from addon_operator.loading import module_directories, named_files, stock_schemas
+from addon_operator.modules import model
+from addon_operator.values.schema import schema_rules, schemas, sensitive_keys
+
+CONFIG_SCHEMA_FILE: Final = "config-values.yaml"
+
+
+def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
+    """Return what checks the values of a module, and what of them is hidden.
+
+    Raises a :class:`.ConfigurationError` like :func:`read_schemas`.
+    """
+    found = read_schemas(module.path, evaluator)
+    if module.stock is None and not module.config.sensitive:
+        return found
+    has_own = found.config is not None or found.values is not None
+    return dataclasses.replace(
+        found,
+        chart=None if module.stock is None else stock_schemas.section_chart(module),
+        hidden=sensitive_keys.SensitiveKeys(
+            tuple(map(sensitive_keys.parse, module.config.sensitive)),
+            by_name=module.stock is not None and not has_own,
+        ),
+    )
+
+
+def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:
+    """Read ``openapi/`` of a module or of the global hooks; either file may be missing.
+
+    Raises a :class:`.ConfigurationError` that names file and position.
+    """
+    directory = path / module_directories.SCHEMAS_DIRECTORY
+    config, values = (
+        _schema_text(directory / name) for name in (CONFIG_SCHEMA_FILE, module_directories.VALUES_FILE)
+    )
+    return schemas.load_schemas(config, values, evaluator, functools.partial(_referred, path))
+
+
+def _referred(root: pathlib.Path, source: str, reference: str) -> tuple[str, str]:
+    """Read the file that a schema of ``root`` refers to, with its name; see ``schema_loading.FileReader``."""
+    path = pathlib.Path(os.path.normpath(pathlib.Path(source).parent / reference))
+    if "://" in reference or pathlib.PurePath(reference).is_absolute():
+        raise errors.ConfigurationError(f"{reference!r} must be a relative path; copy the file into {root}")
+    if not pathlib.Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+        raise errors.ConfigurationError(f"{reference!r} lies outside of {root}; copy the file into it")
+    return named_files.read_text(path), str(path)
+
+
+def _schema_text(path: pathlib.Path) -> tuple[str, str] | None:
+    return (named_files.read_text(path), str(path)) if named_files.is_there(path) else None

@@ -18,11 +18,12 @@ from addon_operator.engine.converge import (
 )
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_hooks, module_reload, module_run, release_monitor
+from addon_operator.engine.modules import module_hooks, module_run, release_monitor
 from addon_operator.engine.queues import queue_set
+from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync, kopf_sources, refused_config
 from addon_operator.kube import cluster
-from addon_operator.loading import module_files
+from addon_operator.loading import module_files, module_loader, module_scan
 from addon_operator.modules import plan
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
@@ -210,12 +211,13 @@ class Graph:
                 self._states,
                 self.config,
                 runner.hooks,
+                running,
                 self._tell,
-                end=running.forget,
             )
-            order = self._settings.unnumbered_module_order
-            watch = reload.watch(self._settings.modules_dirs, order, self._modules, running.reload)
-            beside["modules"] = watch.work
+            directories, order = self._settings.modules_dirs, self._settings.unnumbered_module_order
+            first, check = module_scan.scan(directories), module_reload.config_check(self._values)
+            loader = module_loader.ModuleLoader(directories, order, self._modules, first, check)
+            beside["modules"] = module_watch.ModuleWatch(loader, first, reload).work
         return beside
 
     def _answers(

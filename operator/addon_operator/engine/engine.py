@@ -1,7 +1,7 @@
 """The engine: queues, the converger, and the reactions to edits and to hooks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -117,14 +117,14 @@ class Engine:
         for module in reaction.runs:
             self._run_module(module, ACTIVATION_MODULE_VALUES)
 
-    async def reload(self, take: Callable[[], Awaitable[reactions.Reaction]]) -> None:
-        """Take changed modules in while nothing else runs in ``main``, and do what follows from that.
+    async def reload(self, task: tasks.Task) -> None:
+        """Do the task, which takes changed modules in, while nothing else runs in ``main``.
 
         It does not wait for a discovery that fails: the change may be what that lacks.
         """
         discovery = tasks.TaskKind.DISCOVER_MODULES
         self._queue.drop(lambda queued: queued.kind is discovery and queued.attempts > 0)
-        await self._queue.add(ReloadTask(self, take)).done
+        await self._queue.add(task).done
 
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone, but for a purge of its release."""
@@ -190,23 +190,6 @@ class Engine:
         done = self.converger.first_done
         while not done.is_set() and not self.converger.is_stalled:
             await waiting.wait_within(done, _LOOK_AGAIN)
-
-
-class ReloadTask(tasks.Task):
-    """Takes changed modules in while nothing else runs in ``main``; the next change tries again."""
-
-    kind = tasks.TaskKind.RELOAD_MODULES
-    is_distinct = True
-    allow_failure = True
-
-    def __init__(self, engine: Engine, take: Callable[[], Awaitable[reactions.Reaction]]) -> None:
-        super().__init__(activation=ACTIVATION_MODULES)
-        self._engine = engine
-        self._take = take
-
-    async def run(self) -> None:
-        """Take them in; raises what is wrong with them, and then nothing of them is in force."""
-        self._engine.reloaded(await self._take())
 
 
 def _waiting_phrase(task: tasks.Task) -> str:

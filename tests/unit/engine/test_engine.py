@@ -325,19 +325,20 @@ async def test_a_change_on_disk_does_not_wait_for_a_discovery_that_fails(benches
     assert bench.story == ["onStartup", "beforeAll", "discover"]
     taken: list[str] = []
 
-    async def take() -> reactions.Reaction:
+    async def take(_task: tasks.Task) -> None:
         taken.extend(bench.story)
         bench.steps.broken.clear()
-        return reactions.Reaction(converge=True)
+        bench.engine.reloaded(reactions.Reaction(converge=True))
 
-    await asyncio.wait_for(bench.engine.reload(take), 10)
+    task = fakes.CallTask(tasks.TaskKind.RELOAD_MODULES, take)
+    await asyncio.wait_for(bench.engine.reload(task), 10)
     await clocks.settle()
     assert (taken, bench.story) == ([], CONVERGE)
 
 
 async def reload(bench: Bench, reaction: reactions.Reaction) -> None:
-    async def take() -> reactions.Reaction:
-        return reaction
+    async def take(_task: tasks.Task) -> None:
+        bench.engine.reloaded(reaction)
 
-    await bench.engine.reload(take)
+    await bench.engine.reload(fakes.CallTask(tasks.TaskKind.RELOAD_MODULES, take))
     await clocks.settle()

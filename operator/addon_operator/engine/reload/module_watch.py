@@ -7,10 +7,10 @@ What is wrong stays as it was.
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from addon_operator.aio import waiting
+from addon_operator.engine.reload import module_reload
 from addon_operator.loading import module_loader, module_scan
 
 INTERVAL: Final = 1.0
@@ -28,21 +28,14 @@ class ModuleWatch:
         self,
         loader: module_loader.ModuleLoader,
         first: module_scan.Scan,
+        reload: module_reload.ModuleReload,
         *,
-        take: Callable[[module_loader.Loading], Awaitable[None]],
-        refused: Callable[[str], None],
-        unreadable: Callable[[str], None],
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
-        """``take`` takes in what was loaded; ``refused`` gets what is wrong with what was not.
-
-        ``unreadable`` gets why the directories cannot be looked at, and an empty text when they can again.
-        """
+        """``first`` shows what ``loader`` has loaded; ``reload`` takes in what it loads from now on."""
         self._loader = loader
         self._taken = self._seen = first
-        self._take = take
-        self._refused = refused
-        self._unreadable = unreadable
+        self._reload = reload
         self._sleep = sleep
         self._trouble = ""
         self._looks = 0
@@ -76,8 +69,8 @@ class ModuleWatch:
         self._taken = now
         loading = await asyncio.to_thread(self._loader.load, now)
         for problem in loading.problems:
-            self._refused(problem)
-        await self._take(loading)
+            self._reload.refuse(problem)
+        await self._reload.take_in(loading, self._loader)
 
     async def _scan(self) -> module_scan.Scan | None:
         try:
@@ -92,5 +85,5 @@ class ModuleWatch:
 
     def _report(self, trouble: str) -> None:
         if trouble != self._trouble:
-            self._unreadable(trouble)
+            self._reload.cannot_look(trouble)
         self._trouble = trouble

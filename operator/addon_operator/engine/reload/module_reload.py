@@ -2,15 +2,13 @@
 
 import asyncio
 import dataclasses
-import functools
-import pathlib
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
-from addon_operator.engine import events, reactions, state
-from addon_operator.engine.modules import module_hooks, module_watch
+from addon_operator.engine import engine, events, reactions, state, tasks
+from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
-from addon_operator.loading import module_files, module_loader, module_scan
+from addon_operator.loading import module_files, module_loader
 from addon_operator.modules import model
 from addon_operator.values import store
 
@@ -34,57 +32,34 @@ class ModuleReload:
         states: state.ModuleStates,
         configuration: config_sync.ConfigSync,
         hooks: module_hooks.ModuleHooks,
+        running: engine.Engine,
         tell: events.Listener,
-        *,
-        end: Callable[[names.ModuleName], None],
     ) -> None:
-        """``end`` ends everything that runs for a module: its watches, schedules and waiting tasks."""
         self._values = values
         self._states = states
         self._configuration = configuration
         self._hooks = hooks
+        self._engine = running
         self._tell = tell
-        self._end = end
 
-    def watch(
-        self,
-        directories: Sequence[pathlib.Path],
-        unnumbered_order: int,
-        loaded: module_files.LoadedModules,
-        run: Callable[[Callable[[], Awaitable[reactions.Reaction]]], Awaitable[None]],
-    ) -> module_watch.ModuleWatch:
-        """Make what watches the directories, which hold ``loaded``; ``run`` runs :meth:`take` alone."""
-        first = module_scan.scan(directories)
-        check = config_check(self._values)
-        loader = module_loader.ModuleLoader(directories, unnumbered_order, loaded, first, check)
-
-        async def take(loading: module_loader.Loading) -> None:
-            await run(functools.partial(self.take_or_undo, loading, loader))
-
-        return module_watch.ModuleWatch(
-            loader, first, take=take, refused=self._refuse, unreadable=self.cannot_look
-        )
-
-    def _refuse(self, problem: str) -> None:
+    def refuse(self, problem: str) -> None:
+        """Report what is wrong on disk, and therefore stays as it was."""
         self._tell(events.ReloadRefused(problem))
 
     def cannot_look(self, trouble: str) -> None:
         """Note why the directories cannot be looked at; empty when they can again."""
         self._states.unreadable = trouble
         if trouble:
-            self._refuse(trouble)
+            self.refuse(trouble)
         else:
             self._tell(events.Noted("the modules directories can be read again"))
 
-    async def take_or_undo(
-        self, loading: module_loader.Loading, loader: module_loader.ModuleLoader
-    ) -> reactions.Reaction:
-        """Do as :meth:`take`; if that fails, ``loader`` reads all that changed again with the next change."""
-        try:
-            return await self.take(loading)
-        except Exception:
-            loader.undo()
-            raise
+    async def take_in(self, loading: module_loader.Loading, loader: module_loader.ModuleLoader) -> None:
+        """Take the modules in while nothing else runs in ``main``, and have done what follows from that.
+
+        If that fails, ``loader`` reads all that changed again with the next change.
+        """
+        await self._engine.reload(ReloadTask(self._engine, self, loading, loader))
 
     async def take(self, loading: module_loader.Loading) -> reactions.Reaction:
         """Take the modules in; the result is what has to follow.
@@ -103,7 +78,7 @@ class ModuleReload:
         self._states.leave(loading.left)
         self._ignore(loaded.strangers)
         for gone in sorted(self._states.replace(modules)):
-            self._end(gone)
+            self._engine.forget(gone)
             self._tell(events.ModuleGone(gone, before.modules[gone].path))
         if set(before.modules) != set(self._values.modules):
             await self._configuration.set_modules()
@@ -124,7 +99,7 @@ class ModuleReload:
             await self._hooks.renew(name)
         except errors.AddonOperatorError as error:
             problem = f"module {name}: its hooks stay unchanged: {error}"
-            self._refuse(problem)
+            self.refuse(problem)
             self._states.leave_hooks(
                 name, f"module {name}: its hooks stay unchanged: {errors.without_values(error)}"
             )
@@ -157,6 +132,36 @@ class ModuleReload:
         return reactions.Reaction(
             runs=tuple(name for name in self._states.enabled if name in changed or name in touched)
         )
+
+
+class ReloadTask(tasks.Task):
+    """Takes changed modules in; after a failure the next change tries again."""
+
+    kind = tasks.TaskKind.RELOAD_MODULES
+    is_distinct = True
+    allow_failure = True
+
+    def __init__(
+        self,
+        running: engine.Engine,
+        reload: ModuleReload,
+        loading: module_loader.Loading,
+        loader: module_loader.ModuleLoader,
+    ) -> None:
+        super().__init__(activation=engine.ACTIVATION_MODULES)
+        self._engine = running
+        self._reload = reload
+        self._loading = loading
+        self._loader = loader
+
+    async def run(self) -> None:
+        """Take them in; raises what is wrong with them, and then nothing of them is in force."""
+        try:
+            reaction = await self._reload.take(self._loading)
+        except Exception:
+            self._loader.undo()
+            raise
+        self._engine.reloaded(reaction)
 
 
 def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleName, tuple[object, ...]]:

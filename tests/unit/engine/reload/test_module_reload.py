@@ -8,8 +8,9 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, reactions, state
-from addon_operator.engine.modules import module_hooks, module_reload, module_watch
+from addon_operator.engine import engine, events, reactions, state, tasks
+from addon_operator.engine.modules import module_hooks
+from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
@@ -47,6 +48,25 @@ class Hooks(module_hooks.ModuleHooks):
         self.renewed.append(name)
 
 
+class Engine(engine.Engine):
+    """Reloads at once; takes down what ends and what follows."""
+
+    def __init__(self, bench: "Bench") -> None:
+        self._bench = bench
+
+    @override
+    async def reload(self, task: tasks.Task) -> None:
+        await task.run()
+
+    @override
+    def reloaded(self, reaction: reactions.Reaction) -> None:
+        self._bench.reactions.append(reaction)
+
+    @override
+    def forget(self, module: ModuleName) -> None:
+        self._bench.ended.append(module)
+
+
 class Bench:
     """Two enabled modules on disk that were loaded and discovered."""
 
@@ -76,23 +96,18 @@ class Bench:
             self.states,
             self.config,
             self.hooks,
+            Engine(self),
             self._tell,
-            end=self.ended.append,
         )
         self.watch = module_watch.ModuleWatch(
             self.loader,
             first,
-            take=self._take,
-            refused=self.refusals.append,
-            unreadable=self.reload.cannot_look,
+            self.reload,
             sleep=self._pause,
         )
 
     async def _pause(self, seconds: float) -> None:
         await self.sleep(seconds)
-
-    async def _take(self, loading: module_loader.Loading) -> None:
-        self.reactions.append(await self.reload.take_or_undo(loading, self.loader))
 
     def _tell(self, event: events.Event) -> None:
         match event:

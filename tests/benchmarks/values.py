@@ -19,7 +19,7 @@ from addon_operator.inspection import values_worker
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.client import config_maps
-from addon_operator.values import inspectors, sources, store
+from addon_operator.values import config_map_reader, inspectors, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_keywords, schemas
 from tests.benchmarks import measures
@@ -79,7 +79,7 @@ def _median_ms(call: Callable[[], object], rounds: int = _ROUNDS) -> float:
 
 
 def _merging() -> measures.Row:
-    made, config = _store(), sources.ConfigMapReader(_NAMES).read(_data()).usable()
+    made, config = _store(), config_map_reader.ConfigMapReader(_NAMES).read(_data()).usable()
     if made.config_violations(config):
         raise RuntimeError("the values must be valid")
     plain = [_section() for _ in _NAMES]
@@ -158,7 +158,7 @@ def _ignore(_event: object) -> None:
 def _memory() -> measures.Row:
     texts = [json_documents.encode(_section(number)) for number in range(_MODULES)]
     baseline = _mebibytes(lambda: [json_documents.decode(text) for text in texts])
-    config = sources.ConfigMapReader(_NAMES).read(_data()).usable()
+    config = config_map_reader.ConfigMapReader(_NAMES).read(_data()).usable()
     return measures.Row(
         "values",
         f"store of {_MODULES} modules, all values merged",

@@ -17,7 +17,7 @@ import pytest
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.loading import hook_files, module_files
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 
@@ -96,7 +96,7 @@ def values_store() -> store.ValuesStore:
 
 def edited(made: store.ValuesStore, data: dict[str, str]) -> list[str]:
     """What the schemas have against this ConfigMap."""
-    parsed = sources.ConfigMapReader(made.modules).read(data).usable()
+    parsed = config_map_reader.ConfigMapReader(made.modules).read(data).usable()
     violations = [str(violation) for violation in made.config_violations(parsed)]
     made.set_config(parsed)
     return violations

@@ -16,7 +16,7 @@ from addon_operator.kube.client import client, values_secret
 from addon_operator.loading import module_files
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from addon_operator.values import inspectors, sources
+from addon_operator.values import config_map_reader, inspectors
 from addon_operator.values import store as values_store
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ class ConfigChecks:
     def _broken(
         self,
         store: values_store.ValuesStore,
-        reading: sources.ConfigMapReading,
-        above: sources.ConfigMapReading,
+        reading: config_map_reader.ConfigMapReading,
+        above: config_map_reader.ConfigMapReading,
         *,
         is_known: bool,
     ) -> tuple[str, ...]:
@@ -140,14 +140,16 @@ class ConfigChecks:
         )
         return (*reading.violations, *map(str, broken))
 
-    def _read(self, data: config_check.Data, *, is_secret: bool = False) -> sources.ConfigMapReading:
+    def _read(
+        self, data: config_check.Data, *, is_secret: bool = False
+    ) -> config_map_reader.ConfigMapReading:
         source = SECRET_SOURCE if is_secret else self._source
         parse = self._inspector.parse_section
-        return sources.ConfigMapReader(self._names, source, parse, is_secret=is_secret).read(data)
+        return config_map_reader.ConfigMapReader(self._names, source, parse, is_secret=is_secret).read(data)
 
     def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
         return (
-            sources.ConfigMapReader(self._names, self._source, lambda _key, _text: {})
+            config_map_reader.ConfigMapReader(self._names, self._source, lambda _key, _text: {})
             .read(data)
             .values.warnings
         )

@@ -10,7 +10,7 @@ from typing import Final
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types, names
-from addon_operator.values import sources
+from addon_operator.values import config_map_reader, sources
 from addon_operator.values.schema import chart_schemas, schema_violations, schema_walk, schemas
 
 MAX_VALUES_BYTES: Final = 16 << 20
@@ -91,7 +91,7 @@ class LocalInspector(Inspector):
 
         Raises a :class:`.ConfigurationError` if it is not one.
         """
-        return sources.parse_section(key, text)
+        return config_map_reader.parse_section(key, text)
 
     def config_violations(
         self,

@@ -5,7 +5,7 @@ The sources are only read and checked here; :mod:`.store` lays them on each othe
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NoReturn, Self
 
 from addon_operator.documents import json_documents, yaml_reading
@@ -15,6 +15,9 @@ NO_RESOURCE_RECONCILIATION: Final = "NoResourceReconciliation"
 """Value of ``someModuleMaintenance`` that stops Helm and healing for the module."""
 
 DEFAULT_CONFIG_MAP: Final = "values ConfigMap"
+DISABLING_ALIAS: Final = "false"
+"""Text of a section that disables its module instead of configuring it."""
+SWITCHES: Final[Mapping[str, bool]] = {"true": True, DISABLING_ALIAS: False}
 
 
 class ValuesFileError(errors.ConfigurationError):
@@ -140,8 +143,8 @@ def switch_in(module: names.ModuleName, text: str) -> Mapping[str, bool]:
     for line in text.splitlines():
         name, _, value = line.partition(":")
         word = value.partition("#")[0].strip()
-        if name.rstrip() == key and word in _SWITCH_VALUES:
-            return {key: _SWITCH_VALUES[word]}
+        if name.rstrip() == key and word in SWITCHES:
+            return {key: SWITCHES[word]}
     return {}
 
 
@@ -150,7 +153,7 @@ def _root(document: yaml_reading.Document) -> json_types.JsonObject:
         return {}
     if not isinstance(document.value, dict):
         raise ValuesFileError(
-            f"{document.source}: a values file must be a mapping, not {_kind(document.value)}"
+            f"{document.source}: a values file must be a mapping, not {kind_of(document.value)}"
         )
     return document.value
 
@@ -164,7 +167,7 @@ def _values_file(document: yaml_reading.Document) -> ValuesFile:
         elif isinstance(value, bool):
             enabled[key] = value
         else:
-            _fail(document, key, f"a switch must be true or false, not {_kind(value)}")
+            _fail(document, key, f"a switch must be true or false, not {kind_of(value)}")
     return ValuesFile(document.source, sections, enabled)
 
 
@@ -172,7 +175,7 @@ def _section(document: yaml_reading.Document, key: str, value: json_types.JsonVa
     if value is None:
         return {}
     if not isinstance(value, dict):
-        _fail(document, key, f"a section must be a mapping, not {_kind(value)}")
+        _fail(document, key, f"a section must be a mapping, not {kind_of(value)}")
     return value
 
 
@@ -180,7 +183,8 @@ def _fail(document: yaml_reading.Document, key: str, problem: str) -> NoReturn:
     raise ValuesFileError(f"{document.where((key,))}, key {key}: {problem}")
 
 
-def _kind(value: json_types.JsonValue) -> str:
+def kind_of(value: json_types.JsonValue) -> str:
+    """Say what a value is, for a sentence about what it should be."""
     if value is None:
         return "nothing"
     for kind, name in _KINDS:
@@ -190,213 +194,6 @@ def _kind(value: json_types.JsonValue) -> str:
 
 
 _KINDS: Final = ((bool, "a boolean"), (list, "a list"), ((int, float), "a number"), (dict, "a mapping"))
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong with a key of the values ConfigMap."""
-
-    key: str
-    """The section or the switch."""
-    text: str
-    """Where and what; it may quote what stands there."""
-    without_values: str
-    """The same for places where no values may be shown."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigMapReading:
-    """What can be read of the values ConfigMap, and what cannot."""
-
-    values: ConfigValues
-    problems: tuple[Problem, ...] = ()
-    """All that is wrong, in the order of the keys."""
-    unreadable: frozenset[str] = frozenset()
-    """The keys of sections that are wrong and therefore missing in :attr:`values`."""
-
-    @property
-    def violations(self) -> tuple[str, ...]:
-        """All that is wrong, one sentence each."""
-        return tuple(problem.text for problem in self.problems)
-
-    def usable(self) -> ConfigValues:
-        """Return the values; raises :class:`ConfigMapError` with everything that is wrong."""
-        if self.violations:
-            raise ConfigMapError(self.values.source, self.violations)
-        return self.values
-
-
-def parse_section(key: str, text: str) -> json_types.JsonObject:
-    """Parse the text of a section in the ConfigMap.
-
-    Raises :class:`ValuesFileError` or :class:`.YamlError`.
-    """
-    value = yaml_reading.load(text, f"key {key!r}")
-    if value is None or isinstance(value, dict):
-        return value or {}
-    raise ValuesFileError(f"key {key!r}: {_section_problem(key, value)}")
-
-
-ParseSection = Callable[[str, str], json_types.JsonObject]
-
-
-class ConfigMapReader:
-    """Reads the values ConfigMap, or Secret, again and again; a text that is as before is not parsed anew."""
-
-    def __init__(
-        self,
-        known_modules: Collection[names.ModuleName],
-        source: str = DEFAULT_CONFIG_MAP,
-        parse: ParseSection = parse_section,
-        *,
-        is_secret: bool = False,
-    ) -> None:
-        """``parse`` reads the text of a section; see :func:`parse_section`.
-
-        What is said of a Secret (``is_secret``) quotes nothing of it but keys.
-        """
-        self._source = source
-        self._is_secret = is_secret
-        self._parse = parse
-        self._sections = {names.values_key(module) for module in known_modules}
-        self._switches = {names.enabled_key(module) for module in known_modules}
-        self._maintenance = {names.maintenance_key(module) for module in known_modules}
-        self._parsed: Mapping[str, tuple[str, json_types.JsonObject]] = {}
-
-    def read(self, data: Mapping[str, str]) -> ConfigMapReading:
-        """Read the data; nothing that is wrong in it is an error here."""
-        found = _Found()
-        unknown = [key for key, text in data.items() if not self._take(found, key, text)]
-        for key in data:
-            switch = key + names.ENABLED_SUFFIX
-            if self._is_alias(key, data[key]) and found.switches.setdefault(switch, False):
-                text = f"key {key!r} disables the module but {switch!r} enables it; remove one of them"
-                found.problems.append(Problem(key, text, text))
-        self._parsed = {key: (data[key], section) for key, section in found.sections.items()}
-        values = ConfigValues(
-            found.sections, found.switches, found.maintenance, self._warnings(unknown), self._source
-        )
-        return ConfigMapReading(values, tuple(found.problems), frozenset(found.unreadable))
-
-    def _take(self, found: "_Found", key: str, text: str) -> bool:
-        """Read what stands under a key; whether the key is known."""
-        if key == names.GLOBAL_KEY or key in self._sections:
-            if not self._is_alias(key, text):
-                self._take_section(found, names.ValuesKey(key), text)
-        elif key in self._switches:
-            self._take_switch(found, key, text.strip())
-        elif key in self._maintenance:
-            self._take_maintenance(found, key, text.strip())
-        else:
-            return False
-        return True
-
-    def _is_alias(self, key: str, text: str) -> bool:
-        return key in self._sections and text.strip() == DISABLING_ALIAS
-
-    def _take_section(self, found: "_Found", key: names.ValuesKey, text: str) -> None:
-        before, section = self._parsed.get(key, (None, {}))
-        try:
-            found.sections[key] = section if before == text else self._parse(key, text)
-        except errors.ConfigurationError as error:
-            found.unreadable.add(key)
-            text = _unquoted(key, str(error)) if self._is_secret else str(error)
-            found.problems.append(Problem(key, text, _without_quotations(key, text)))
-
-    def _take_switch(self, found: "_Found", key: str, text: str) -> None:
-        if text in _SWITCH_VALUES:
-            found.switches[key] = _SWITCH_VALUES[text]
-        else:
-            rule = 'a switch must be "true" or "false"'
-            found.problems.append(self._wrong_flag(key, rule, text))
-
-    def _take_maintenance(self, found: "_Found", key: str, mode: str) -> None:
-        if mode.lower() == NO_RESOURCE_RECONCILIATION.lower():
-            found.maintenance[key] = NO_RESOURCE_RECONCILIATION
-        elif not mode:
-            if self._is_secret:
-                # It lies over what the ConfigMap says.
-                found.maintenance[key] = ""
-        else:
-            rule = f"the maintenance mode must be {NO_RESOURCE_RECONCILIATION!r} or empty"
-            found.problems.append(self._wrong_flag(key, rule, mode))
-
-    def _wrong_flag(self, key: str, rule: str, text: str) -> Problem:
-        unquoted = f"key {key!r}: {rule}"
-        quoted = "" if self._is_secret else f", not {text[:_SHOWN]!r}"
-        return Problem(key, unquoted + quoted, unquoted)
-
-    def _warnings(self, unknown: Sequence[str]) -> tuple[str, ...]:
-        # To look for similar names takes a while for each.
-        warnings = [self._unknown(key) for key in unknown[:MAX_UNKNOWN]]
-        if (more := len(unknown) - MAX_UNKNOWN) > 0:
-            warnings.append(f"{self._source}: {more} more keys are unknown and ignored")
-        return tuple(warnings)
-
-    def _unknown(self, key: str) -> str:
-        nearest = self._nearest(key)
-        hint = f"did you mean {nearest!r}?" if nearest else "no module has it"
-        return f"{self._source}: key {key!r} is unknown and ignored; {hint}"
-
-    def _nearest(self, key: str) -> str | None:
-        """Return the known key that is meant; flags by what stands before their common ending."""
-        for suffix, known in (
-            (names.ENABLED_SUFFIX, self._switches),
-            (names.MAINTENANCE_SUFFIX, self._maintenance),
-            ("", {names.GLOBAL_KEY, *self._sections, *self._switches, *self._maintenance}),
-        ):
-            if key.endswith(suffix):
-                stems = [name.removesuffix(suffix) for name in known]
-                nearest = names.nearest(key.removesuffix(suffix), stems)
-                return None if nearest is None else nearest + suffix
-        return None
-
-
-@dataclasses.dataclass(slots=True)
-class _Found:
-    """What one reading of a ConfigMap has found so far."""
-
-    sections: dict[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)
-    switches: dict[str, bool] = dataclasses.field(default_factory=dict)
-    maintenance: dict[str, str] = dataclasses.field(default_factory=dict)
-    problems: list[Problem] = dataclasses.field(default_factory=list)
-    unreadable: set[str] = dataclasses.field(default_factory=set)
-
-
-_SHOWN: Final = 100
-MAX_UNKNOWN: Final = 50
-"""How many unknown keys are named one by one."""
-DISABLING_ALIAS: Final = "false"
-"""Text of a section that disables its module instead of configuring it."""
-_SWITCH_VALUES: Final[Mapping[str, bool]] = {"true": True, DISABLING_ALIAS: False}
-
-
-def _unquoted(key: str, problem: str) -> str:
-    """Return what is wrong with the text of a section, by its place alone if the text may be quoted."""
-    place = re.match(rf"{re.escape(f'key {key!r}')}, line \d+, column \d+", problem)
-    if place is None:
-        return problem
-    return f"{place[0]}: this is not valid YAML in UTF-8; it is not quoted, as it may be secret"
-
-
-_QUOTATION: Final = re.compile(
-    r"""'(?:[^'\\]++|\\.)*+(?:'|\\?\Z)|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)""", re.DOTALL
-)
-_PUNCTUATION: Final = re.compile(r"""(['"])(?:[^\w\\]|\\[tnr])\1""")
-
-
-def _without_quotations(key: str, text: str) -> str:
-    """Return what is wrong with the text of a section without what it quotes, but for a punctuation mark."""
-    named = f"key {key!r}"
-    place, rest = (named, text.removeprefix(named)) if text.startswith(named) else ("", text)
-    return place + _QUOTATION.sub(lambda found: found[0] if _PUNCTUATION.fullmatch(found[0]) else "***", rest)
-
-
-def _section_problem(key: str, value: json_types.JsonValue) -> str:
-    if value is True:
-        switch = key + names.ENABLED_SUFFIX
-        return f'a section must be YAML of a mapping; to enable the module, set {switch}: "true"'
-    return f"a section must be YAML of a mapping, not {_kind(value)}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import model
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
 from tests.fakes import clocks, timers, unused
@@ -213,7 +213,7 @@ def _values() -> store.ValuesStore:
         [store.ModuleValues(WEB, schemas=section), store.ModuleValues(KUBE_DNS)], (), global_schemas
     )
     data = {"global": f"domain: example.org\ntoken: {SECRET}", "web": "size: 2"}
-    made.set_config(sources.ConfigMapReader(made.modules).read(data).usable())
+    made.set_config(config_map_reader.ConfigMapReader(made.modules).read(data).usable())
     made.apply_values_patch(WEB, _patch({"op": "add", "path": "/web/password", "value": SECRET}))
     made.apply_values_patch(None, _patch({"op": "add", "path": "/global/zone", "value": "a"}))
     return made

@@ -16,7 +16,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules import model
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, store
 from addon_operator.values.schema import schemas
 from tests.fakes import kinds
 
@@ -139,7 +139,9 @@ def values() -> store.ValuesStore:
     schema = "properties: {password: {type: string, x-sensitive: true}}"
     section = schemas.load_schemas((schema, "config-values.yaml"))
     made = store.ValuesStore([store.ModuleValues(WEB, schemas=section)])
-    made.set_config(sources.ConfigMapReader(made.modules).read({"web": f"password: {SECRET}"}).usable())
+    made.set_config(
+        config_map_reader.ConfigMapReader(made.modules).read({"web": f"password: {SECRET}"}).usable()
+    )
     return made
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from addon_operator.kernel import json_types, names
-from addon_operator.values import config_map, sources
+from addon_operator.values import config_map, config_map_reader
 from addon_operator.values.patches import patches
 
 SOME = names.ModuleName("some-module")
@@ -18,7 +18,7 @@ DATA = {
 
 
 def patched(data: dict[str, str], owner: names.ModuleName | None, patch: str) -> dict[str, str]:
-    config = sources.ConfigMapReader([SOME]).read(data).usable()
+    config = config_map_reader.ConfigMapReader([SOME]).read(data).usable()
     return config_map.render(
         data, config_map.patch_section(owner, patches.parse_patch(patch, "patch"), config)
     )
@@ -76,7 +76,7 @@ def below_secret(
     operations: str, config: str = "{}", secret: str = ""
 ) -> tuple[json_types.JsonObject, tuple[str, ...]]:
     """The ConfigMap's section, and what the Secret hides of the patch."""
-    reader = sources.ConfigMapReader([SOME])
+    reader = config_map_reader.ConfigMapReader([SOME])
     said = [reader.read({"someModule": text}).usable() for text in (config, secret)]
     merged = dataclasses.replace(said[0], secret=said[1])
     result = config_map.patch_section(SOME, patches.parse_patch(operations, "patch"), merged)

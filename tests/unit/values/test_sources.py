@@ -6,7 +6,7 @@ import pytest
 
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import json_types, names
-from addon_operator.values import sources
+from addon_operator.values import config_map_reader, sources
 
 NGINX = names.ModuleName("nginx-ingress")
 SOME = names.ModuleName("some-module")
@@ -115,7 +115,7 @@ def test_the_config_map_has_sections_switches_and_maintenance() -> None:
         "nginxIngressEnabled": "false\n",
         "someModuleMaintenance": "NoResourceReconciliation",
     }
-    config = sources.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
+    config = config_map_reader.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
     assert config.sections == {"global": {"param1": 200}, "someModule": {"a": True}}
     assert config.enabled == {"someModuleEnabled": True, "nginxIngressEnabled": False}
     assert config.maintenance == {"someModuleMaintenance": "NoResourceReconciliation"}
@@ -124,17 +124,19 @@ def test_the_config_map_has_sections_switches_and_maintenance() -> None:
 
 
 def test_a_missing_config_map_is_an_empty_one() -> None:
-    assert sources.ConfigMapReader(KNOWN).read({}).usable() == sources.ConfigValues()
+    assert config_map_reader.ConfigMapReader(KNOWN).read({}).usable() == sources.ConfigValues()
 
 
 def test_a_section_that_says_false_disables_its_module() -> None:
-    config = sources.ConfigMapReader(KNOWN).read({"someModule": "false"}).usable()
+    config = config_map_reader.ConfigMapReader(KNOWN).read({"someModule": "false"}).usable()
     assert (config.enabled, config.sections) == ({"someModuleEnabled": False}, {})
 
 
 def test_the_alias_agrees_with_a_switch_that_says_the_same() -> None:
     config = (
-        sources.ConfigMapReader(KNOWN).read({"someModuleEnabled": "false", "someModule": "false"}).usable()
+        config_map_reader.ConfigMapReader(KNOWN)
+        .read({"someModuleEnabled": "false", "someModule": "false"})
+        .usable()
     )
     assert config.enabled == {"someModuleEnabled": False}
 
@@ -150,7 +152,8 @@ def test_a_maintenance_mode_is_empty_or_the_known_one_in_any_case(
     mode: str, expected: dict[str, str]
 ) -> None:
     assert (
-        sources.ConfigMapReader(KNOWN).read({"someModuleMaintenance": mode}).usable().maintenance == expected
+        config_map_reader.ConfigMapReader(KNOWN).read({"someModuleMaintenance": mode}).usable().maintenance
+        == expected
     )
 
 
@@ -178,7 +181,7 @@ def test_a_maintenance_mode_is_empty_or_the_known_one_in_any_case(
 )
 def test_a_wrong_config_map_is_reported_with_its_key(data: dict[str, str], message: str) -> None:
     with pytest.raises(sources.ConfigMapError) as caught:
-        sources.ConfigMapReader(KNOWN).read(data).usable()
+        config_map_reader.ConfigMapReader(KNOWN).read(data).usable()
     assert len(caught.value.violations) == 1
     assert message in caught.value.violations[0]
 
@@ -186,7 +189,7 @@ def test_a_wrong_config_map_is_reported_with_its_key(data: dict[str, str], messa
 def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     data = {"global": "[1", "someModule": "7", "someModuleEnabled": "maybe", "nginxIngressEnabled": "true"}
     with pytest.raises(sources.ConfigMapError) as caught:
-        sources.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
+        config_map_reader.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
     assert len(caught.value.violations) == 3
     assert str(caught.value).startswith("ConfigMap ns/values is invalid: key 'global', line 2")
 
@@ -205,7 +208,9 @@ def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     ],
 )
 def test_a_key_of_no_module_is_a_warning_even_if_its_text_is_broken(key: str, hint: str) -> None:
-    config = sources.ConfigMapReader(KNOWN).read({key: "{broken", "someModuleEnabled": "true"}).usable()
+    config = (
+        config_map_reader.ConfigMapReader(KNOWN).read({key: "{broken", "someModuleEnabled": "true"}).usable()
+    )
     assert config.enabled == {"someModuleEnabled": True}
     assert len(config.warnings) == 1
     assert repr(key) in config.warnings[0]
@@ -214,7 +219,7 @@ def test_a_key_of_no_module_is_a_warning_even_if_its_text_is_broken(key: str, hi
 
 def test_a_reading_tells_what_is_wrong_and_has_the_rest() -> None:
     data = {"someModule": "[", "global": "a: 1", "someModuleEnabled": "true"}
-    reading = sources.ConfigMapReader(KNOWN).read(data)
+    reading = config_map_reader.ConfigMapReader(KNOWN).read(data)
     assert reading.unreadable == {"someModule"}
     assert len(reading.violations) == 1
     assert reading.values.sections == {"global": {"a": 1}}
@@ -222,7 +227,7 @@ def test_a_reading_tells_what_is_wrong_and_has_the_rest() -> None:
 
 
 def test_a_section_whose_text_is_as_before_is_not_parsed_anew() -> None:
-    reader = sources.ConfigMapReader(KNOWN)
+    reader = config_map_reader.ConfigMapReader(KNOWN)
     first = reader.read({"someModule": "a: 1", "global": "a: 1"}).values.sections
     second = reader.read({"someModule": "a: 1", "global": "a: 2"}).values.sections
     assert second[names.values_key(SOME)] is first[names.values_key(SOME)]
@@ -230,7 +235,7 @@ def test_a_section_whose_text_is_as_before_is_not_parsed_anew() -> None:
 
 
 def test_a_section_that_comes_back_after_a_mistake_is_read() -> None:
-    reader = sources.ConfigMapReader(KNOWN)
+    reader = config_map_reader.ConfigMapReader(KNOWN)
     texts = ("a: 1", "[", "false", "a: 1")
     *_, last = [reader.read({"someModule": text}).values.sections for text in texts]
     assert last == {"someModule": {"a": 1}}
@@ -239,7 +244,7 @@ def test_a_section_that_comes_back_after_a_mistake_is_read() -> None:
 def test_of_many_unknown_keys_the_first_are_named_and_the_others_counted() -> None:
     def warnings(count: int) -> tuple[str, ...]:
         data = {f"zzz{number}": "" for number in range(count)}
-        return sources.ConfigMapReader(KNOWN, "ConfigMap a/b").read(data).values.warnings
+        return config_map_reader.ConfigMapReader(KNOWN, "ConfigMap a/b").read(data).values.warnings
 
     assert (len(warnings(50)), len(warnings(51))) == (50, 51)
     assert warnings(51)[49] == "ConfigMap a/b: key 'zzz49' is unknown and ignored; no module has it"
@@ -247,7 +252,7 @@ def test_of_many_unknown_keys_the_first_are_named_and_the_others_counted() -> No
 
 
 def test_of_a_long_text_that_is_no_switch_the_beginning_is_quoted() -> None:
-    [said] = sources.ConfigMapReader(KNOWN).read({"someModuleEnabled": "x" * 101}).violations
+    [said] = config_map_reader.ConfigMapReader(KNOWN).read({"someModuleEnabled": "x" * 101}).violations
     assert said.endswith(f", not {'x' * 100!r}")
 
 
@@ -268,7 +273,7 @@ def test_of_a_long_text_that_is_no_switch_the_beginning_is_quoted() -> None:
     ids=["broken YAML", "another type", "a switch", "a mode"],
 )
 def test_what_is_wrong_in_a_secret_is_told_without_its_text(data: dict[str, str], violation: str) -> None:
-    reader = sources.ConfigMapReader(KNOWN, "Secret a/b", is_secret=True)
+    reader = config_map_reader.ConfigMapReader(KNOWN, "Secret a/b", is_secret=True)
     assert reader.read(data).violations == (violation,)
 
 
@@ -321,11 +326,11 @@ def test_the_highest_source_decides_and_without_any_it_is_the_default() -> None:
     ids=repr,
 )
 def test_what_a_problem_quotes_is_left_out_but_for_punctuation(problem: str, shown: str) -> None:
-    assert sources._without_quotations("someModule", problem) == shown
+    assert config_map_reader._without_quotations("someModule", problem) == shown
 
 
 def test_a_reading_without_problems_has_none() -> None:
-    reading = sources.ConfigMapReading(sources.ConfigValues())
+    reading = config_map_reader.ConfigMapReading(sources.ConfigValues())
     assert (reading.problems, reading.unreadable) == ((), frozenset())
 
 
@@ -341,7 +346,7 @@ def test_a_reading_without_problems_has_none() -> None:
 )  # fmt: skip
 def test_what_is_wrong_can_be_told_without_what_stands_there(text: str, is_secret: bool) -> None:
     source = "Secret a/b" if is_secret else "ConfigMap a/b"
-    reader = sources.ConfigMapReader(KNOWN, source, is_secret=is_secret)
+    reader = config_map_reader.ConfigMapReader(KNOWN, source, is_secret=is_secret)
     found = reader.read(
         {"someModule": text, "someModuleEnabled": "hunter2", "nginxIngressMaintenance": "hunter2"}
     )

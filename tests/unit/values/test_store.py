@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import names
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, sources, store
 from addon_operator.values.patches import patch_log, patches
 from tests.unit.values.json_strategies import OBJECTS
 
@@ -27,7 +27,9 @@ def make_store(common: str = "", own: str = "") -> store.ValuesStore:
 
 
 def configure(values: store.ValuesStore, **data: str) -> store.ConfigChange:
-    return values.set_config(sources.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable())
+    return values.set_config(
+        config_map_reader.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
+    )
 
 
 def patch(*operations: dict[str, Any]) -> patches.ValuesPatch:
@@ -337,7 +339,7 @@ def test_a_config_patch_does_not_see_values_of_files() -> None:
 
 
 def test_a_config_patch_applies_to_a_fresher_config_map_after_a_conflict() -> None:
-    fresh = sources.ConfigMapReader(KNOWN).read({"someModule": "z: 1"}).usable()
+    fresh = config_map_reader.ConfigMapReader(KNOWN).read({"someModule": "z: 1"}).usable()
     result = make_store().apply_config_patch(SOME, patch(add("/someModule/c", 3)), fresh)
     assert result.section == {"z": 1, "c": 3}
 
@@ -402,8 +404,8 @@ def configure_both(
     values: store.ValuesStore, config: dict[str, str], secret: dict[str, str]
 ) -> store.ConfigChange:
     modules = values.modules
-    said = sources.ConfigMapReader(modules).read(config).usable()
-    above = sources.ConfigMapReader(modules, "Secret a/b", is_secret=True).read(secret).usable()
+    said = config_map_reader.ConfigMapReader(modules).read(config).usable()
+    above = config_map_reader.ConfigMapReader(modules, "Secret a/b", is_secret=True).read(secret).usable()
     return values.set_config(dataclasses.replace(said, secret=above))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import names
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
 
@@ -53,7 +53,7 @@ def make_store(files: str = "", global_schema: str | None = None) -> store.Value
 
 
 def config_of(**data: str) -> sources.ConfigValues:
-    return sources.ConfigMapReader([SOME]).read(data).usable()
+    return config_map_reader.ConfigMapReader([SOME]).read(data).usable()
 
 
 def patch(*operations: dict[str, Any]) -> patches.ValuesPatch:

@@ -14,7 +14,7 @@ from addon_operator.kube.client import values_secret
 from addon_operator.loading import module_files, named_files
 from addon_operator.modules import module_config
 from addon_operator.settings import settings as app_settings
-from addon_operator.values import origins, sources, store
+from addon_operator.values import config_map_reader, origins, sources, store
 
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order")
@@ -86,7 +86,7 @@ def read_config(
 
 def look_at_config(
     path: pathlib.Path, modules: tuple[names.ModuleName, ...], kind: str = "ConfigMap"
-) -> sources.ConfigMapReading:
+) -> config_map_reader.ConfigMapReading:
     """Return the same as :func:`read_config`, with what is wrong in single keys beside all that is right.
 
     Raises a :class:`.ConfigurationError` if it cannot be read.
@@ -94,7 +94,7 @@ def look_at_config(
     text = named_files.read_text(path)
     manifest = yaml_reading.load(text, str(path))
     if isinstance(manifest, dict) and manifest.get("kind") == kind:
-        reader = sources.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)
+        reader = config_map_reader.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)
         return reader.read(_texts_of_secret(manifest, path) if kind == _SECRET else _data(manifest, path))
     file = sources.parse_common_values(text, str(path))
     known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
@@ -104,7 +104,7 @@ def look_at_config(
         f"{path}: key {key!r} belongs to no module; {hint}" for key, hint in zip(unknown, hints, strict=True)
     )
     found = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
-    return sources.ConfigMapReading(found)
+    return config_map_reader.ConfigMapReading(found)
 
 
 def _texts_of_secret(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import config_maps, values_secret
-from addon_operator.values import config_map, doubled, sources, store
+from addon_operator.values import config_map, config_map_reader, doubled, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 
@@ -398,7 +398,7 @@ class ConfigSync:
         key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
         own: dict[str, str] = {key: data[key]} if key in data else {}
         parse = self._values.inspector.parse_section
-        reader = sources.ConfigMapReader(self._values.modules, self._config.source, parse)
+        reader = config_map_reader.ConfigMapReader(self._values.modules, self._config.source, parse)
         fresh = reader.read(own).usable()
         result = self._values.apply_config_patch(owner, patch, fresh)
         config = self._values.config

@@ -7,7 +7,7 @@ from typing import Final
 from addon_operator.engine import events
 from addon_operator.kernel import errors, names
 from addon_operator.kube.client import config_maps
-from addon_operator.values import sources
+from addon_operator.values import config_map_reader, sources
 from addon_operator.values.schema import schema_violations
 
 CONFIG_MAP: Final = "ConfigMap"
@@ -36,15 +36,15 @@ class ConfiguredObject:
         self.warnings: tuple[str, ...] = ()
         """What is odd about the state of it that is in force: keys that mean nothing."""
 
-    def know(self, modules: Sequence[names.ModuleName], parse: sources.ParseSection) -> None:
+    def know(self, modules: Sequence[names.ModuleName], parse: config_map_reader.ParseSection) -> None:
         """Read texts of these modules from now on."""
         self._reader = self._new_reader(modules, parse)
         self._reviewer = self._new_reader(modules, parse)
 
     def _new_reader(
-        self, modules: Sequence[names.ModuleName], parse: sources.ParseSection
-    ) -> sources.ConfigMapReader:
-        return sources.ConfigMapReader(modules, self.source, parse, is_secret=self.kind == SECRET)
+        self, modules: Sequence[names.ModuleName], parse: config_map_reader.ParseSection
+    ) -> config_map_reader.ConfigMapReader:
+        return config_map_reader.ConfigMapReader(modules, self.source, parse, is_secret=self.kind == SECRET)
 
     def at(self, snapshot: config_maps.Snapshot) -> "Part":
         """Read a state of it."""
@@ -58,9 +58,10 @@ class ConfiguredObject:
         """Return what it says according to ``config``, the values in force."""
         if self.kind == SECRET:
             return Part(
-                self, sources.ConfigMapReading(config.secret or sources.ConfigValues(source=self.source))
+                self,
+                config_map_reader.ConfigMapReading(config.secret or sources.ConfigValues(source=self.source)),
             )
-        return Part(self, sources.ConfigMapReading(dataclasses.replace(config, secret=None)))
+        return Part(self, config_map_reader.ConfigMapReading(dataclasses.replace(config, secret=None)))
 
     def new_warnings(self, warnings: Sequence[str]) -> Iterator[str]:
         """Give each of these warnings once, not with every edit."""
@@ -73,7 +74,7 @@ class Part:
     """One of the objects, at one moment."""
 
     origin: ConfiguredObject
-    reading: sources.ConfigMapReading
+    reading: config_map_reader.ConfigMapReading
     snapshot: config_maps.Snapshot = config_maps.ABSENT
 
 

@@ -18,7 +18,7 @@ from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.settings import settings
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import hook_values
 from tests.fakes import api_server
 from tests.unit.debug import inspected
@@ -66,7 +66,7 @@ class World:
         self.modules = {name: model.Module(name, 1, root / name) for name in (WEB, DB)}
         self.values = store.ValuesStore([store.ModuleValues(name) for name in self.modules])
         self.values.set_config(
-            sources.ConfigMapReader(self.values.modules).read({"web": "note: mine"}).usable()
+            config_map_reader.ConfigMapReader(self.values.modules).read({"web": "note: mine"}).usable()
         )
         self.releases: Records = {}
         self.notes: list[str] = []

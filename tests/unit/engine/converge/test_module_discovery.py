@@ -13,7 +13,7 @@ from addon_operator.engine.hooks import hook_runner
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, plan, requirements
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, sources, store
 from tests.unit.engine import fakes
 
 COMMON = "webEnabled: true\ndbEnabled: true\nweb: {size: small}\n"
@@ -86,7 +86,9 @@ class Bench:
         common = sources.parse_common_values(COMMON, "modules/values.yaml")
         names = [module.name for module in self.modules]
         values = store.ValuesStore([store.ModuleValues(name, common) for name in names], [common])
-        values.set_config(sources.ConfigMapReader(names, "ConfigMap a/b").read(config or {}).usable())
+        values.set_config(
+            config_map_reader.ConfigMapReader(names, "ConfigMap a/b").read(config or {}).usable()
+        )
         states = state.ModuleStates(self.modules, fakes.ignore)
         states.refused, states.lacks = refused, lacks
         found = module_discovery.Discovery(

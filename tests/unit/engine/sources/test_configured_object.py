@@ -8,7 +8,7 @@ from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import names
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import config_maps, values_secret
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, sources, store
 from addon_operator.values.schema import schemas
 
 WEB = ModuleName("web")
@@ -33,7 +33,7 @@ def objects() -> list[configured_object.ConfiguredObject]:
         for kind in (configured_object.CONFIG_MAP, configured_object.SECRET)
     ]
     for each in found:
-        each.know([WEB], sources.parse_section)
+        each.know([WEB], config_map_reader.parse_section)
     return found
 
 

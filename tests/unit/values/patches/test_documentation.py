@@ -10,7 +10,7 @@ import yaml
 
 from addon_operator.documents import yaml_loader
 from addon_operator.kernel import names
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
 
@@ -30,7 +30,7 @@ def values() -> store.ValuesStore:
         schemas.load_schemas((config_schema, "config-values.yaml"), (values_schema, "values.yaml")),
     )
     made = store.ValuesStore([module], [common_file])
-    config = sources.ConfigMapReader([SHOP]).read(yaml.safe_load(config_map)).usable()
+    config = config_map_reader.ConfigMapReader([SHOP]).read(yaml.safe_load(config_map)).usable()
     assert made.config_violations(config) == []
     made.set_config(config)
     made.apply_values_patch(SHOP, patches.parse_patch(patch, "patch"))
@@ -50,7 +50,9 @@ def test_hooks_find_the_config_values_of_the_page(values: store.ValuesStore) -> 
 
 
 def test_patches_are_replayed_over_the_edited_config_map(values: store.ValuesStore) -> None:
-    values.set_config(sources.ConfigMapReader([SHOP]).read({"webShop": "hosts: [shop, store]"}).usable())
+    values.set_config(
+        config_map_reader.ConfigMapReader([SHOP]).read({"webShop": "hosts: [shop, store]"}).usable()
+    )
     section: Any = values.values(SHOP)["webShop"]
     assert section["hosts"] == json.loads(BLOCKS[8])["hosts"]
 

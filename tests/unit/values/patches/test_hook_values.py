@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from addon_operator.kernel import names
-from addon_operator.values import sources, store
+from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import hook_values, patches
 
 WEB = names.ModuleName("web")
@@ -19,7 +19,7 @@ def patch(*operations: Mapping[str, Any]) -> patches.ValuesPatch:
 
 def made(config: str = "size: 1") -> store.ValuesStore:
     values = store.ValuesStore([store.ModuleValues(WEB)])
-    values.set_config(sources.ConfigMapReader(values.modules).read({"web": config}).usable())
+    values.set_config(config_map_reader.ConfigMapReader(values.modules).read({"web": config}).usable())
     return values
 
 
@@ -79,7 +79,7 @@ def test_without_hooks_there_is_nothing_to_save() -> None:
 
 def test_what_the_values_secret_sets_is_saved_by_its_places_alone() -> None:
     values = made()
-    reader = sources.ConfigMapReader([WEB], "Secret a/b", is_secret=True)
+    reader = config_map_reader.ConfigMapReader([WEB], "Secret a/b", is_secret=True)
     texts = {"web": "{auth: {a.b: hunter2, c/d: {}}, list: [{x: hunter2}]}", "global": "key: hunter2"}
     values.set_config(dataclasses.replace(values.config, secret=reader.read(texts).usable()))
     found = values.hook_places(WEB)

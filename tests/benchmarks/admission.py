@@ -113,9 +113,9 @@ def _server() -> _Server:
     served = site.AdmissionSite(
         routes,
         live,
-        site.ListeningPlace("127.0.0.1", 0),
+        site.ListenOptions("127.0.0.1", 0),
         observer,
-        review_budget.Account(review_budget.Limits()),
+        review_budget.MemoryBudget(review_budget.Limits()),
     )
     return _Server(served, handler, observer, authority.certificate.decode())
 

@@ -49,9 +49,9 @@ async def main() -> None:
     authority = certificates.make_authority(now, _DAY)
     live = tls.LiveTls()
     live.use(certificates.make_server(authority, ["127.0.0.1"], now, _DAY))
-    account = review_budget.Account(review_budget.Limits())
+    account = review_budget.MemoryBudget(review_budget.Limits())
     routes = {PATH: site.Route(review_handlers.Calling(holding), timeout=300)}
-    served = site.AdmissionSite(routes, live, site.ListeningPlace("127.0.0.1", 0), observer, account)
+    served = site.AdmissionSite(routes, live, site.ListenOptions("127.0.0.1", 0), observer, account)
     await served.start()
     _say({"port": served.port, "authority": authority.certificate.decode()})
     while line := await asyncio.to_thread(sys.stdin.readline):

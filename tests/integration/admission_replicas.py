@@ -125,9 +125,9 @@ async def replica(
     served = site.AdmissionSite(
         {PATH: site.Route(review_handlers.Calling(handler))},
         live,
-        site.ListeningPlace("127.0.0.1", 0),
+        site.ListenOptions("127.0.0.1", 0),
         observer.note,
-        review_budget.Account(review_budget.Limits()),
+        review_budget.MemoryBudget(review_budget.Limits()),
     )
     await served.start()
     wanted = wanted or configuration(namespace)

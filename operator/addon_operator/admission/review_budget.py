@@ -58,10 +58,10 @@ class Estimate:
         return 2 * self._bytes + width * max(self._letters, 0) + self._nodes * _NODE_BYTES
 
 
-class Held:
+class Reservation:
     """A part of the account, until it is given back."""
 
-    def __init__(self, account: "Account") -> None:
+    def __init__(self, account: "MemoryBudget") -> None:
         self._account = account
         self.amount = 0
 
@@ -76,7 +76,7 @@ class Held:
         self.amount = 0
 
 
-class Account:
+class MemoryBudget:
     """What is in work."""
 
     def __init__(self, limits: Limits) -> None:
@@ -86,30 +86,30 @@ class Account:
         """Bytes that are held."""
 
     @contextlib.contextmanager
-    def request(self) -> Iterator[Held]:
+    def request(self) -> Iterator[Reservation]:
         """Hold room for one request; raises :class:`OverloadedError` if there are too many."""
         if self._requests >= self._limits.requests:
             raise OverloadedError
         self._requests += 1
-        held = Held(self)
+        held = Reservation(self)
         try:
             yield held
         finally:
             self._requests -= 1
             held.release()
 
-    def hold(self, amount: int) -> Held:
+    def hold(self, amount: int) -> Reservation:
         """Hold that many bytes; raises :class:`OverloadedError` if there is no room."""
-        held = Held(self)
+        held = Reservation(self)
         held.grow(amount)
         return held
 
     def take(self, amount: int) -> None:
-        """See :meth:`Held.grow`."""
+        """See :meth:`Reservation.grow`."""
         if self.memory + amount > self._limits.memory_bytes:
             raise OverloadedError
         self.memory += amount
 
     def give(self, amount: int) -> None:
-        """See :meth:`Held.release`."""
+        """See :meth:`Reservation.release`."""
         self.memory -= amount

@@ -84,7 +84,7 @@ class Admission:
         self._notices = preset_notices.PresetNotices(self._cache, lists)
         self._show_event = admission_log.AdmissionLog(meters, log, self._clock)
         self._show_defect = observers.shown(meters, log)
-        self._account = review_budget.Account(review_budget.Limits())
+        self._account = review_budget.MemoryBudget(review_budget.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()
         self._store = certificate_store.CertificateStore(self._certificates(), self._tls, log, self._clock)
@@ -208,7 +208,7 @@ class Admission:
         return site.AdmissionSite(
             routes,
             self._tls,
-            site.ListeningPlace(
+            site.ListenOptions(
                 self._settings.admission_server_listen_address,
                 self._settings.admission_server_listen_port,
                 site.GRADUALLY,

@@ -82,7 +82,7 @@ class Helm:
     ) -> None:
         self.binary = binary
         self.workspace = workspace.absolute()
-        self.places = places.ReleasePlaces(target.namespace)
+        self.places = places.ReleaseLocations(target.namespace)
         """Where the releases of modules are."""
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)

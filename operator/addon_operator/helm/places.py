@@ -6,7 +6,7 @@ from typing import NamedTuple
 from addon_operator.modules import model
 
 
-class ReleasePlace(NamedTuple):
+class ReleaseLocation(NamedTuple):
     """Namespace and name of a release, as Helm knows it."""
 
     namespace: str
@@ -16,7 +16,7 @@ class ReleasePlace(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class ReleasePlaces:
+class ReleaseLocations:
     """Where the releases of modules are.
 
     A release without a module goes by its name; by ``namespace/name`` if it is in another namespace than the
@@ -28,14 +28,14 @@ class ReleasePlaces:
         self.own_namespace = namespace
         self.remembered: frozenset[str] = frozenset()
         """Other namespaces, which may hold releases of modules that are gone."""
-        self._places: dict[str, ReleasePlace] = {}
-        self._keys: dict[ReleasePlace, str] = {}
+        self._places: dict[str, ReleaseLocation] = {}
+        self._keys: dict[ReleaseLocation, str] = {}
 
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
         """Say which modules there are; gives those whose release was elsewhere until now."""
         modules, before = tuple(modules), self._places
         self._places = {
-            module.name: ReleasePlace(module.config.namespace or self.own_namespace, module.release)
+            module.name: ReleaseLocation(module.config.namespace or self.own_namespace, module.release)
             for module in modules
         }
         self._keys = {}
@@ -61,20 +61,20 @@ class ReleasePlaces:
 
     def ignored(self, releases: Iterable[str]) -> frozenset[str]:
         """Return what releases of the operator's namespace go by."""
-        return frozenset(self.key(ReleasePlace(self.own_namespace, name)) for name in releases)
+        return frozenset(self.key(ReleaseLocation(self.own_namespace, name)) for name in releases)
 
     def is_elsewhere(self, key: str) -> bool:
         """Say whether a release is in another namespace than the operator's."""
         return self.of(key).namespace != self.own_namespace
 
-    def of(self, key: str) -> ReleasePlace:
+    def of(self, key: str) -> ReleaseLocation:
         """Return the place of a release."""
         if (place := self._places.get(key)) is not None:
             return place
         namespace, _, name = key.rpartition("/")
-        return ReleasePlace(namespace or self.own_namespace, name)
+        return ReleaseLocation(namespace or self.own_namespace, name)
 
-    def key(self, place: ReleasePlace) -> str:
+    def key(self, place: ReleaseLocation) -> str:
         """Return what a release goes by."""
         if (module := self._keys.get(place)) is not None:
             return module

@@ -309,13 +309,13 @@ def _stock_chart(
 ) -> model.StockChart | None:
     said = config.chart
     if (wanted := said.reference) is not None:
-        values = said.values or module_config.ValuesPlace.ROOT
+        values = said.values or module_config.ValuesScope.ROOT
         return model.StockChart(chart_cache.place(charts, wanted), values, said.global_keys, wanted)
     if said.path is None and not _is_stock(path, config):
         return None
     directory = path / (said.path or module_config.CHART_DIRECTORY)
     is_default = directory == path / module_config.CHART_DIRECTORY
-    usual = module_config.ValuesPlace.ROOT if is_default else module_config.ValuesPlace.SECTION
+    usual = module_config.ValuesScope.ROOT if is_default else module_config.ValuesScope.SECTION
     return model.StockChart(directory, said.values or usual, said.global_keys)
 
 

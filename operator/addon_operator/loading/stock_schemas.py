@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 def section_chart(module: model.Module) -> chart_schemas.SectionChart:
     """Return what checks the values of a module that has a stock chart."""
     stock = module.stock
-    is_root = stock is None or stock.values is module_config.ValuesPlace.ROOT
+    is_root = stock is None or stock.values is module_config.ValuesScope.ROOT
     return chart_schemas.SectionChart(
         functools.partial(chart_values.arranged, module),
         _OnDisk(module),

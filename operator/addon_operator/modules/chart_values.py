@@ -25,7 +25,7 @@ def arranged(module: model.Module, values: json_types.JsonObject) -> json_types.
 
 def has_section(module: model.Module) -> bool:
     """Say whether the chart gets ``global`` and the module's section below its key."""
-    return module.stock is None or module.stock.values is module_config.ValuesPlace.SECTION
+    return module.stock is None or module.stock.values is module_config.ValuesScope.SECTION
 
 
 def sections_of(
@@ -33,7 +33,7 @@ def sections_of(
 ) -> tuple[json_types.JsonObject, json_types.JsonObject]:
     """Return ``global`` and the module's section of values that its chart was given, see :func:`arranged`."""
     stock = module.stock
-    at_root = stock is not None and stock.values is module_config.ValuesPlace.ROOT
+    at_root = stock is not None and stock.values is module_config.ValuesScope.ROOT
     own = given if at_root else given.get(module.key)
     shared = given.get(names.GLOBAL_KEY)
     return dict(shared) if isinstance(shared, dict) else {}, dict(own) if isinstance(own, Mapping) else {}

@@ -13,7 +13,7 @@ class StockChart:
 
     directory: pathlib.Path
     """Where it lies; what comes from a repository lies there once it was pulled."""
-    values: module_config.ValuesPlace = module_config.ValuesPlace.ROOT
+    values: module_config.ValuesScope = module_config.ValuesScope.ROOT
     global_keys: tuple[str, ...] | None = ()
     """Keys of the shared ``global`` that it gets if its values are at the root; ``None`` for all."""
     reference: module_config.ChartReference | None = None

@@ -28,7 +28,7 @@ class ModuleConfigError(errors.ConfigurationError):
     """A ``module.yaml`` is wrong; the sentence names file, line and key of all that is."""
 
 
-class ValuesPlace(enum.StrEnum):
+class ValuesScope(enum.StrEnum):
     """Where a chart finds the values of its module."""
 
     ROOT = "root"
@@ -59,7 +59,7 @@ class ChartConfig:
     reference: ChartReference | None = None
     path: str | None = None
     """Of the chart's directory, from the module's on."""
-    values: ValuesPlace | None = None
+    values: ValuesScope | None = None
     global_keys: tuple[str, ...] | None = ()
     """Keys of the shared ``global`` that a chart with values at the root gets; ``None`` for all."""
 
@@ -194,7 +194,7 @@ def _chart(read: Mapping[str, Any]) -> ChartConfig:
     return ChartConfig(
         reference=_reference(read) if "repository" in read else None,
         path=read.get("path"),
-        values=ValuesPlace(read["values"]) if "values" in read else None,
+        values=ValuesScope(read["values"]) if "values" in read else None,
         global_keys=None if keys == "all" else tuple(keys),
     )
 

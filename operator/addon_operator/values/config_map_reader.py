@@ -83,7 +83,7 @@ class ConfigMapReader:
 
     def read(self, data: Mapping[str, str]) -> ConfigMapReading:
         """Read the data; nothing that is wrong in it is an error here."""
-        found = _Found()
+        found = _Collected()
         unknown = [key for key, text in data.items() if not self._take(found, key, text)]
         for key in data:
             switch = key + names.ENABLED_SUFFIX
@@ -96,7 +96,7 @@ class ConfigMapReader:
         )
         return ConfigMapReading(values, tuple(found.problems), frozenset(found.unreadable))
 
-    def _take(self, found: "_Found", key: str, text: str) -> bool:
+    def _take(self, found: "_Collected", key: str, text: str) -> bool:
         """Read what stands under a key; whether the key is known."""
         if key == names.GLOBAL_KEY or key in self._sections:
             if not self._is_alias(key, text):
@@ -112,7 +112,7 @@ class ConfigMapReader:
     def _is_alias(self, key: str, text: str) -> bool:
         return key in self._sections and text.strip() == sources.DISABLING_ALIAS
 
-    def _take_section(self, found: "_Found", key: names.ValuesKey, text: str) -> None:
+    def _take_section(self, found: "_Collected", key: names.ValuesKey, text: str) -> None:
         before, section = self._parsed.get(key, (None, {}))
         try:
             found.sections[key] = section if before == text else self._parse(key, text)
@@ -121,14 +121,14 @@ class ConfigMapReader:
             text = _unquoted(key, str(error)) if self._is_secret else str(error)
             found.problems.append(Problem(key, text, _without_quotations(key, text)))
 
-    def _take_switch(self, found: "_Found", key: str, text: str) -> None:
+    def _take_switch(self, found: "_Collected", key: str, text: str) -> None:
         if text in sources.SWITCHES:
             found.switches[key] = sources.SWITCHES[text]
         else:
             rule = 'a switch must be "true" or "false"'
             found.problems.append(self._wrong_flag(key, rule, text))
 
-    def _take_maintenance(self, found: "_Found", key: str, mode: str) -> None:
+    def _take_maintenance(self, found: "_Collected", key: str, mode: str) -> None:
         if mode.lower() == sources.NO_RESOURCE_RECONCILIATION.lower():
             found.maintenance[key] = sources.NO_RESOURCE_RECONCILIATION
         elif not mode:
@@ -171,7 +171,7 @@ class ConfigMapReader:
 
 
 @dataclasses.dataclass(slots=True)
-class _Found:
+class _Collected:
     """What one reading of a ConfigMap has found so far."""
 
     sections: dict[names.ValuesKey, json_types.JsonObject] = dataclasses.field(default_factory=dict)

@@ -26,12 +26,12 @@ class SectionPatch:
     """Whether the content of the values differs."""
     hook_switches: Mapping[str, bool]
     """What hooks say of modules' switches then."""
-    made_from: "tuple[_Made, Mapping[str, bool]]"
+    made_from: "tuple[_MergedValues, Mapping[str, bool]]"
     """The values and the switches before."""
 
 
 @dataclasses.dataclass(slots=True)
-class _Made:
+class _MergedValues:
     """What the sources make together, shared with snapshots: whoever needs it first works it out."""
 
     present: json_types.JsonObject | None = None
@@ -79,7 +79,7 @@ class Section:
         self._config: json_types.JsonObject = {}
         self._secret: json_types.JsonObject = {}
         self._log = patch_log.PatchLog()
-        self._made = _Made()
+        self._made = _MergedValues()
         self._is_in_force = False
         self._allowed = _Allowed()
         self.hook_switches: Mapping[str, bool] = {}
@@ -374,7 +374,7 @@ class Section:
         """Take a patch over; whether it changed the content of the values."""
         if patch.hook_switches != self.hook_switches:
             self.hook_switches = patch.hook_switches
-        self._log, self._made = patch.log, _Made(patch.value, patch.text)
+        self._log, self._made = patch.log, _MergedValues(patch.value, patch.text)
         self.allow()
         return patch.changed
 
@@ -398,7 +398,7 @@ class Section:
         self._forget()
 
     def _forget(self) -> None:
-        self._made = _Made()
+        self._made = _MergedValues()
 
     def without_patches(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """Return the section as files, a state of the ConfigMap and the schemas' defaults make it."""

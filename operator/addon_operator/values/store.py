@@ -414,10 +414,10 @@ class ValuesStore:
         """What global hooks say of modules."""
         return self._global.hook_switches
 
-    def hook_places(self, module: names.ModuleName) -> hook_values.HookPlaces:
+    def hook_places(self, module: names.ModuleName) -> hook_values.HookPaths:
         """Say where hooks wrote to, and what the Secret sets, as far as the module's chart gets it."""
         own = self._section(module)
-        return hook_values.HookPlaces(
+        return hook_values.HookPaths(
             hook_values.places(self._global.log.steps()),
             hook_values.places(own.log.steps()),
             self._global.hook_switches,

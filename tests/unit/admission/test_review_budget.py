@@ -58,7 +58,7 @@ def test_a_usual_pod_is_held_with_a_small_multiple_of_its_size() -> None:
 
 
 def test_what_is_given_back_is_free_again_and_once_only() -> None:
-    account = review_budget.Account(review_budget.Limits(requests=1, memory_bytes=10))
+    account = review_budget.MemoryBudget(review_budget.Limits(requests=1, memory_bytes=10))
     for _ in range(3):
         with account.request() as held:
             held.grow(6)

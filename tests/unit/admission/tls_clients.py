@@ -142,9 +142,9 @@ async def running(
     served = site.AdmissionSite(
         routes or {PATH: site.Route(review_handlers.Calling(allowing))},
         live,
-        site.ListeningPlace("127.0.0.1", 0, leaving or site.AT_ONCE),
+        site.ListenOptions("127.0.0.1", 0, leaving or site.AT_ONCE),
         watcher,
-        review_budget.Account(limits or review_budget.Limits()),
+        review_budget.MemoryBudget(limits or review_budget.Limits()),
         ready=lambda: ready,
     )
     await served.start()

@@ -46,7 +46,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[plan_report.ModuleReport]:
         if only:
             raise errors.ConfigurationError(f"there is no module {only[0]!r}; there are none")
         purges = (plan_report.Purge("gone", "no directory"),) if UNKNOWN not in modules else ()
-        given = given_values.Taken(
+        given = given_values.HookValuesOrigin(
             given_values.Source.OPERATOR, f"the operator in pod {pod}", {ModuleName("web"): 3}
         )
         return plan_report.PlanReport("addons", tuple(modules), purges, ("hooks were not run",), given)

@@ -48,7 +48,7 @@ metadata: {{name: test, annotations: {{helm.sh/hook: test}}}}
 class Releases(releases.ReleaseManager):
     def __init__(self) -> None:
         self.rendered = MANIFEST
-        self.places = places.ReleasePlaces("addons")
+        self.places = places.ReleaseLocations("addons")
         self.requests: list[release_types.ReleaseRequest] = []
         self.is_broken = False
 

@@ -81,7 +81,7 @@ class Cluster(informers.Informers):
     """Objects by their kinds, and everybody who watches them or asks for them."""
 
     def __init__(self) -> None:
-        self.places = places.ReleasePlaces("addons")
+        self.places = places.ReleaseLocations("addons")
         self.objects: dict[str, set[object_changes.ObjectKey]] = {}
         self.kinds: list[api_resources.Resource] = list(KINDS)
         self.subscriptions: list[Subscription] = []
@@ -271,7 +271,7 @@ def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
         Catalog(cluster),
         Probe(cluster),
         cluster.tell,
-        places.ReleasePlaces("addons"),
+        places.ReleaseLocations("addons"),
     )
 
 

@@ -169,7 +169,7 @@ class FakeApi(client.KubeClient):
 
 
 def records(api: FakeApi) -> release_records.ReleaseRecords:
-    return release_records.ReleaseRecords(api, places.ReleasePlaces(NAMESPACE))
+    return release_records.ReleaseRecords(api, places.ReleaseLocations(NAMESPACE))
 
 
 def result(

@@ -16,8 +16,8 @@ def module(name: str, **config: str) -> model.Module:
 
 
 @pytest.fixture
-def where() -> places.ReleasePlaces:
-    made = places.ReleasePlaces("addons")
+def where() -> places.ReleaseLocations:
+    made = places.ReleaseLocations("addons")
     made.remembered = frozenset({"left"})
     made.assign(
         [
@@ -41,27 +41,27 @@ def where() -> places.ReleasePlaces:
     ],
 )
 def test_a_release_and_what_it_goes_by_belong_together(
-    where: places.ReleasePlaces, key: str, place: tuple[str, str]
+    where: places.ReleaseLocations, key: str, place: tuple[str, str]
 ) -> None:
     assert where.of(key) == place
-    assert where.key(places.ReleasePlace(*place)) == key
+    assert where.key(places.ReleaseLocation(*place)) == key
 
 
 def test_a_release_of_a_modules_name_that_is_not_the_modules_is_another_one(
-    where: places.ReleasePlaces,
+    where: places.ReleaseLocations,
 ) -> None:
-    assert where.key(places.ReleasePlace("addons", "ingress")) == "addons/ingress"
+    assert where.key(places.ReleaseLocation("addons", "ingress")) == "addons/ingress"
     assert not where.is_of_module("addons/ingress")
 
 
 def test_of_two_modules_with_one_release_the_one_that_runs_has_it() -> None:
-    made = places.ReleasePlaces("addons")
+    made = places.ReleaseLocations("addons")
     wrong = dataclasses.replace(module("wrong", release_name="same"), problem="two of one name")
     made.assign([wrong, module("right", release_name="same", namespace="addons"), module("other")])
-    assert made.key(places.ReleasePlace("addons", "same")) == "right"
+    assert made.key(places.ReleaseLocation("addons", "same")) == "right"
 
 
-def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.ReleasePlaces) -> None:
+def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.ReleaseLocations) -> None:
     assert [where.title(key) for key in ("web", "ingress", "db", "edge/old")] == [
         "web",
         "edge/nginx",
@@ -71,12 +71,12 @@ def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.Re
 
 
 def test_releases_are_looked_for_where_modules_have_them_and_where_they_had_them(
-    where: places.ReleasePlaces,
+    where: places.ReleaseLocations,
 ) -> None:
     assert where.namespaces == {"addons", "edge", "left"}
-    assert places.ReleasePlaces("addons").namespaces == {"addons"}
+    assert places.ReleaseLocations("addons").namespaces == {"addons"}
 
 
-def test_a_module_is_the_successor_of_what_bears_its_name_elsewhere(where: places.ReleasePlaces) -> None:
+def test_a_module_is_the_successor_of_what_bears_its_name_elsewhere(where: places.ReleaseLocations) -> None:
     keys = ("addons/ingress", "edge/ingress", "edge/web", "ingress", "edge/old")
     assert [where.successor(key) for key in keys] == ["ingress", "ingress", "web", None, None]

@@ -49,7 +49,7 @@ def test_every_key_is_read() -> None:
             reference=module_config.ChartReference(
                 "oci://registry.example.com/charts", "ingress-nginx", "4.12.1", f"sha256:{'0' * 64}"
             ),
-            values=module_config.ValuesPlace.ROOT,
+            values=module_config.ValuesScope.ROOT,
         ),
         release_name="ingress",
         sensitive=("auth.password", "*.secretKey"),

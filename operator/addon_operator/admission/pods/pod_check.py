@@ -90,7 +90,7 @@ class PodCheck(reviews.ReviewHandler):
         kube: client.KubeClient,
         recorder: events.EventWriter,
         tell: admission_events.Listener,
-        account: review_budget.Account,
+        account: review_budget.MemoryBudget,
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """Hold waiting pods on the account."""
@@ -143,7 +143,10 @@ class PodCheck(reviews.ReviewHandler):
         task.add_done_callback(self._tasks.discard)
 
     async def _look(
-        self, about: events.ObjectReference, pods: list[json_types.KubernetesObject], held: review_budget.Held
+        self,
+        about: events.ObjectReference,
+        pods: list[json_types.KubernetesObject],
+        held: review_budget.Reservation,
     ) -> None:
         """Look at the one pod, which is taken out of ``pods``: nothing else may keep it while others wait."""
         namespace = about.namespace or ""

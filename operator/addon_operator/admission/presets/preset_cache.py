@@ -20,7 +20,7 @@ AT_ONCE: Final = 16
 _Key = tuple[str, model.PresetName]
 
 
-class _Known(msgspec.Struct, frozen=True):
+class _KnownVersion(msgspec.Struct, frozen=True):
     version: int
     uid: str
     """Empty while the preset is being deleted."""
@@ -36,7 +36,7 @@ class PresetCache:
         self._tell = tell
         self._allowed_volumes = allowed_volumes
         self._index = selection.PresetIndex()
-        self._known: dict[_Key, _Known] = {}
+        self._known: dict[_Key, _KnownVersion] = {}
         self._deleted: dict[_Key, int] = {}
         self._uids: set[str] = set()
         self._filled = asyncio.Event()
@@ -103,14 +103,14 @@ class PresetCache:
         if self._is_older(key, version) or (known is not None and version and known.version == version):
             return
         parsed = model.parse(stored, self._allowed_volumes)
-        self._remember(key, _Known(version, _live_uid(stored)))
+        self._remember(key, _KnownVersion(version, _live_uid(stored)))
         if isinstance(parsed, model.Preset):
             self._index.put(parsed)
         else:
             self._index.remove(*key)
         self._tell(events.PresetStored(stored, parsed))
 
-    def _remember(self, key: _Key, now: _Known) -> None:
+    def _remember(self, key: _Key, now: _KnownVersion) -> None:
         before = self._known.get(key)
         if before is not None:
             self._uids.discard(before.uid)

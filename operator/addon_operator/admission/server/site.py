@@ -76,7 +76,7 @@ class Route(msgspec.Struct, frozen=True):
     max_body: int = MAX_BODY_BYTES
 
 
-class ListeningPlace(msgspec.Struct, frozen=True):
+class ListenOptions(msgspec.Struct, frozen=True):
     """Where a site listens, and how it leaves."""
 
     address: str
@@ -99,9 +99,9 @@ class AdmissionSite:
         self,
         routes: Mapping[str, Route],
         tls_: tls.LiveTls,
-        place: ListeningPlace,
+        place: ListenOptions,
         tell: events.Listener,
-        account: review_budget.Account,
+        account: review_budget.MemoryBudget,
         ready: Callable[[], bool] = lambda: True,
     ) -> None:
         """Answer reviews with 503 until ``ready`` says yes: for the API server a call that failed.
@@ -220,7 +220,7 @@ class AdmissionSite:
         return reviews.answer(review, reviews.ALLOWED)
 
 
-async def _body(request: web.Request, most: int, held: review_budget.Held) -> bytes:
+async def _body(request: web.Request, most: int, held: review_budget.Reservation) -> bytes:
     """Read the body, whose memory is held bit by bit as it arrives."""
     if (request.content_length or 0) > most:
         raise _too_large(most)

@@ -49,7 +49,7 @@ _HELM_4: Final = 4
 
 
 def check(
-    places: values_files.Places, broken: Collection[str], environ: Mapping[str, str] = os.environ
+    places: values_files.FilesToCheck, broken: Collection[str], environ: Mapping[str, str] = os.environ
 ) -> values_check.ValuesReport:
     """Render all charts that can be rendered, and look at what comes out.
 
@@ -68,7 +68,7 @@ def check(
     return dataclasses.replace(made, notes=(*made.notes, *([] if known else [_NO_SCHEMAS])))
 
 
-def readable(places: values_files.Places) -> list[module_files.ModuleFiles]:
+def readable(places: values_files.FilesToCheck) -> list[module_files.ModuleFiles]:
     """Return the modules that can be read; what is wrong with the others is told elsewhere."""
     found: list[module_files.ModuleFiles] = []
     evaluator = cel_rules.CelEvaluator()
@@ -90,7 +90,7 @@ def _is_rendered(module: model.Module, only: str | None) -> bool:
 
 
 async def _render(
-    places: values_files.Places,
+    places: values_files.FilesToCheck,
     files: Sequence[module_files.ModuleFiles],
     charts: Sequence[model.Module],
     known: api_schemas.ApiSchemas | None,
@@ -139,7 +139,7 @@ def _helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
 
 
 def _store(
-    places: values_files.Places,
+    places: values_files.FilesToCheck,
     files: Sequence[module_files.ModuleFiles],
     worker: values_worker.ValuesWorker,
 ) -> store.ValuesStore:

@@ -24,7 +24,7 @@ MODULES_NAME: Final = "modules"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class HookRoot:
     """A directory of hooks."""
 
     root: pathlib.Path
@@ -52,7 +52,7 @@ class Configured:
     hook_env: tuple[str, ...] = ("*",)
     """The variables that hooks inherit."""
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[HookRoot]:
         """Yield all directories of hooks.
 
         Raises a :class:`.ConfigurationError` for one that does not exist.
@@ -70,7 +70,7 @@ class Configured:
                 )
             yield from _of_modules(directory)
 
-    def below(self, path: pathlib.Path) -> Sequence[Place]:
+    def below(self, path: pathlib.Path) -> Sequence[HookRoot]:
         """Return the directories of hooks in a modules directory, a module or a directory of hooks.
 
         Raises a :class:`.ConfigurationError` like :meth:`places`.
@@ -85,7 +85,7 @@ class Configured:
         known = self._of_owner(path)
         return list(self._of_several(path)) if known is None else [known]
 
-    def _of_owner(self, path: pathlib.Path) -> Place | None:
+    def _of_owner(self, path: pathlib.Path) -> HookRoot | None:
         """Return the place of a directory that belongs to one module, or to global hooks."""
         if self._is_global(path):
             return _of_global(path)
@@ -96,29 +96,29 @@ class Configured:
         root = path / hook_files.HOOKS_DIRECTORY
         return self._of_root(root) if root.is_dir() else None
 
-    def _of_several(self, path: pathlib.Path) -> Iterator[Place]:
+    def _of_several(self, path: pathlib.Path) -> Iterator[HookRoot]:
         """Yield the places in a directory of modules, or one with hooks and nothing else."""
         if path.resolve() in map(pathlib.Path.resolve, self.modules_dirs) or _holds_modules(path):
             yield from _of_modules(path)
         else:
-            yield Place(path, path.absolute().name, None)
+            yield HookRoot(path, path.absolute().name, None)
 
-    def _of_file(self, path: pathlib.Path) -> Place:
+    def _of_file(self, path: pathlib.Path) -> HookRoot:
         if path.name == _ENABLED:
             return dataclasses.replace(_of_module(path.absolute().parent), script=path, only=path)
         roots = (above for above in path.absolute().parents if above.name == hook_files.HOOKS_DIRECTORY)
         root = next(roots, None)
-        place = Place(path.parent, path.parent.name, None) if root is None else self._of_root(root)
+        place = HookRoot(path.parent, path.parent.name, None) if root is None else self._of_root(root)
         return dataclasses.replace(place, script=None, only=path)
 
-    def _of_root(self, root: pathlib.Path) -> Place:
+    def _of_root(self, root: pathlib.Path) -> HookRoot:
         """Return the place of a directory called ``hooks``."""
         above = root.absolute().parent
         if self._is_global(above):
-            return Place(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
+            return HookRoot(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
         if is_module(above):
             return dataclasses.replace(_of_module(above), root=root)
-        return Place(root, above.name, None)
+        return HookRoot(root, above.name, None)
 
     def _is_global(self, path: pathlib.Path) -> bool:
         return path.resolve() == self.global_hooks_dir.resolve() or path.resolve().name == GLOBAL_NAME
@@ -135,17 +135,17 @@ def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.
     return Configured(**values, global_is_named=is_named)
 
 
-def _of_global(directory: pathlib.Path) -> Place:
-    return Place(hook_files.global_hooks_root(directory), names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
+def _of_global(directory: pathlib.Path) -> HookRoot:
+    return HookRoot(hook_files.global_hooks_root(directory), names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
 
 
-def _of_modules(directory: pathlib.Path) -> Iterator[Place]:
+def _of_modules(directory: pathlib.Path) -> Iterator[HookRoot]:
     return map(_of_module, _directories(directory))
 
 
-def _of_module(path: pathlib.Path) -> Place:
+def _of_module(path: pathlib.Path) -> HookRoot:
     root, script, directory = path / hook_files.HOOKS_DIRECTORY, path / _ENABLED, path.absolute().name
-    place = Place(root, directory, hook_config.HookKind.MODULE, script if script.is_file() else None)
+    place = HookRoot(root, directory, hook_config.HookKind.MODULE, script if script.is_file() else None)
     try:
         return dataclasses.replace(place, owner=names.parse_module_directory(directory)[1])
     except names.ModuleNameError as error:

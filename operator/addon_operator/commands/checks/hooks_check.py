@@ -58,7 +58,7 @@ class HooksReport:
 
 
 def check(
-    places: Sequence[hook_places.Place],
+    places: Sequence[hook_places.HookRoot],
     hook_env: Sequence[str] = ("*",),
     environ: Mapping[str, str] = os.environ,
 ) -> HooksReport:
@@ -98,11 +98,11 @@ class _HooksCheck:
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))
         self._turns = asyncio.Semaphore(at_once)
 
-    async def run(self, places: Sequence[hook_places.Place]) -> HooksReport:
+    async def run(self, places: Sequence[hook_places.HookRoot]) -> HooksReport:
         found = await asyncio.gather(*map(self._place, places))
         return HooksReport(tuple(_with_queues([file for files in found for file in files])))
 
-    async def _place(self, place: hook_places.Place) -> list[CheckedFile]:
+    async def _place(self, place: hook_places.HookRoot) -> list[CheckedFile]:
         try:
             found = hook_files.discover(place.root)
         except hook_files.HookFilesError as error:
@@ -132,7 +132,7 @@ def _silent() -> structlog.typing.FilteringBoundLogger:
     return logger
 
 
-def _chosen(files: Sequence[hook_files.HookFile], place: hook_places.Place) -> list[pathlib.Path]:
+def _chosen(files: Sequence[hook_files.HookFile], place: hook_places.HookRoot) -> list[pathlib.Path]:
     """Return the files that matter, as they were named if one was."""
     if place.only is None:
         return [file.path for file in files]
@@ -159,7 +159,7 @@ def _parsed(asked: _Asked, kind: hook_config.HookKind) -> hook_config.HookConfig
 
 
 def _read(
-    asked: Sequence[_Asked], place: hook_places.Place, kind: hook_config.HookKind
+    asked: Sequence[_Asked], place: hook_places.HookRoot, kind: hook_config.HookKind
 ) -> Iterator[CheckedFile]:
     for one in asked:
         read = _parsed(one, kind)
@@ -182,7 +182,7 @@ def _twins(read: hook_config.HookConfig) -> Iterator[str]:
             yield f"schedule: {count} bindings share the name {name!r}, and the hook cannot tell them apart"
 
 
-def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Iterator[CheckedFile]:
+def _passed_over(found: hook_files.HookFiles, place: hook_places.HookRoot) -> Iterator[CheckedFile]:
     for file, said in found.told if place.only is None else found.suspects:
         for path in _chosen([file], place):
             yield CheckedFile(path, place.owner, warnings=(f"it {said}",))
@@ -195,7 +195,7 @@ def _passed_over(found: hook_files.HookFiles, place: hook_places.Place) -> Itera
         yield CheckedFile(place.only, place.owner, warnings=(said,))
 
 
-def _script(place: hook_places.Place) -> Iterator[CheckedFile]:
+def _script(place: hook_places.HookRoot) -> Iterator[CheckedFile]:
     """Yield the ``enabled`` script, which cannot be run: what it says depends on values."""
     path = place.script
     if path is None:

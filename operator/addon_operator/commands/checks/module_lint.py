@@ -26,7 +26,7 @@ _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 _Found = Iterator[values_check.Finding]
 
 
-def lint(places: values_files.Places, *, strict: bool = False) -> values_check.ValuesReport:
+def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_check.ValuesReport:
     """Look at all modules of the places: at what :func:`.values_check.check` does, and at their charts."""
     report = values_check.check(places, strict=strict)
     modules = list(_modules(places))
@@ -38,7 +38,7 @@ def lint(places: values_files.Places, *, strict: bool = False) -> values_check.V
     return dataclasses.replace(report, findings=tuple(findings), notes=(*notes, *rendered.notes))
 
 
-def of_several(all_places: Sequence[values_files.Places]) -> values_check.ValuesReport:
+def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.ValuesReport:
     """Look at what modules bring that others bring, too, wherever they lie."""
     found = list(itertools.chain.from_iterable(map(_chosen, all_places)))
     with contextlib.suppress(errors.ConfigurationError):
@@ -55,13 +55,13 @@ def of_several(all_places: Sequence[values_files.Places]) -> values_check.Values
     return values_check.ValuesReport((), 0)
 
 
-def _chosen(places: values_files.Places) -> Iterator[module_files.ModuleFiles]:
+def _chosen(places: values_files.FilesToCheck) -> Iterator[module_files.ModuleFiles]:
     for files in chart_renders.readable(places):
         if places.only in (None, files.module.path.name) and not files.module.problem:
             yield files
 
 
-def _modules(places: values_files.Places) -> Iterator[model.Module]:
+def _modules(places: values_files.FilesToCheck) -> Iterator[model.Module]:
     for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
         for path in module_directories.of(directory):
             if places.only in (None, path.name):
@@ -120,7 +120,7 @@ def _unused(module: model.Module) -> Iterator[str]:
 
 def _unused_section(module: model.Module) -> Iterator[str]:
     """Yield a sentence if the chart's defaults stand where it would find them only with ``section``."""
-    if module.stock is None or module.stock.values is not module_config.ValuesPlace.ROOT:
+    if module.stock is None or module.stock.values is not module_config.ValuesScope.ROOT:
         return
     path = module.chart_directory / module_files.VALUES_FILE
     try:

@@ -66,7 +66,7 @@ def joined(reports: Sequence[ValuesReport]) -> ValuesReport:
 
 
 def check(
-    places: values_files.Places,
+    places: values_files.FilesToCheck,
     config: pathlib.Path | None = None,
     secret: pathlib.Path | None = None,
     *,
@@ -85,7 +85,7 @@ def check(
 
 class _ValuesCheck:
     def __init__(
-        self, places: values_files.Places, schema_level: Level, inspector: inspectors.Inspector
+        self, places: values_files.FilesToCheck, schema_level: Level, inspector: inspectors.Inspector
     ) -> None:
         self._places = places
         self._inspector = inspector

@@ -22,7 +22,7 @@ _OF_CHARTS: Final = ("tmp_dir", "chart_cache_dir")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Places:
+class FilesToCheck:
     """Where the files are."""
 
     modules_dirs: tuple[pathlib.Path, ...]
@@ -42,14 +42,14 @@ class Places:
         )
 
 
-def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Places:
+def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> FilesToCheck:
     """Return the places by flags, variables and defaults, as for ``start``; no other setting is needed.
 
     Raises :class:`.SettingsError`.
     """
     values: Mapping[str, Any] = app_settings.some((*_FIELDS, *_OF_CHARTS), flags, environ).values
     charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
-    return Places(**{field: values[field] for field in _FIELDS}, charts=charts)
+    return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)
 
 
 def is_module(path: pathlib.Path) -> bool:

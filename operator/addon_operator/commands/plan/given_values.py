@@ -29,7 +29,7 @@ class Source(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Taken:
+class HookValuesOrigin:
     """Where the values of hooks are from."""
 
     source: Source = Source.NOTHING
@@ -72,14 +72,14 @@ class GivenValues:
         self._settings = settings
         self._note = note
 
-    async def take(self, kube: client.KubeClient, pod: str | None) -> Taken:
+    async def take(self, kube: client.KubeClient, pod: str | None) -> HookValuesOrigin:
         """Take what there is: of the operator in ``pod``, else on the debug socket, else of the releases."""
         told = await self._told(kube, pod)
         if told is None:
             given = await self._given(self._modules)
             self._adopt_shared(given)
             self._adopt_own(given)
-            return Taken(Source.RELEASES if given else Source.NOTHING, releases=_numbers(given))
+            return HookValuesOrigin(Source.RELEASES if given else Source.NOTHING, releases=_numbers(given))
         self._adopt(None, told.shared, told.who)
         self._values.adopt_switches(told.switches)
         for name, found in told.modules.items():
@@ -90,9 +90,11 @@ class GivenValues:
         pending = [name for name in self._modules if name in told.pending and not told.modules[name]]
         given = await self._given(pending)
         self._adopt_own(given)
-        return Taken(Source.OPERATOR, told.who, _numbers(given))
+        return HookValuesOrigin(Source.OPERATOR, told.who, _numbers(given))
 
-    async def _told(self, kube: client.KubeClient, pod: str | None) -> running_operator.Told | None:
+    async def _told(
+        self, kube: client.KubeClient, pod: str | None
+    ) -> running_operator.OperatorHookValues | None:
         socket = self._settings.debug_unix_socket
         if pod is None and not socket.is_socket():
             return None
@@ -108,7 +110,7 @@ class GivenValues:
             return None
         return found
 
-    def _unfit(self, told: running_operator.Told, server: str | None) -> str:
+    def _unfit(self, told: running_operator.OperatorHookValues, server: str | None) -> str:
         if told.namespace != self._settings.namespace:
             return f"it works in namespace {told.namespace}, and the plan is for {self._settings.namespace}"
         if server is not None and told.server != server:
@@ -178,7 +180,7 @@ def _numbers(given: Mapping[names.ModuleName, release_types.RevisionInputs]) -> 
 
 def _has_all(module: model.Module) -> bool:
     """Say whether the module's chart gets all of the shared ``global``, and under its own keys."""
-    return module.stock is None or module.stock.values is module_config.ValuesPlace.SECTION
+    return module.stock is None or module.stock.values is module_config.ValuesScope.SECTION
 
 
 def _section(module: model.Module, found: release_types.RevisionInputs) -> json_types.JsonObject:

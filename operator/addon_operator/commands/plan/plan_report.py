@@ -89,7 +89,7 @@ class PlanReport:
     """Put deletes first, as they come, then modules in run order."""
     purges: tuple[Purge, ...]
     notes: tuple[str, ...] = ()
-    given: given_values.Taken = dataclasses.field(default_factory=given_values.Taken)
+    given: given_values.HookValuesOrigin = dataclasses.field(default_factory=given_values.HookValuesOrigin)
     """Where the values that hooks give were taken from."""
 
     @property

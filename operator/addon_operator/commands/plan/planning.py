@@ -123,7 +123,7 @@ class _Planner:
         self._runner = parts.hook_runner()
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
-        self._given = given_values.Taken()
+        self._given = given_values.HookValuesOrigin()
         self._releases: Collection[str] = ()
         self._seen = cluster.Cluster(
             parts.kube, parts.kinds, settings.namespace, waiting.SystemTime(), _no_watch
@@ -161,7 +161,7 @@ class _Planner:
             given=self._given,
         )
 
-    async def _take(self, pod: str | None) -> given_values.Taken:
+    async def _take(self, pod: str | None) -> given_values.HookValuesOrigin:
         source = given_values.GivenValues(
             self._values, self._modules, self._manager, self._settings, self._notes.append
         )

@@ -29,7 +29,7 @@ class NotToldError(errors.AddonOperatorError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class OperatorHookValues:
     """What hooks gave to an operator that runs."""
 
     who: str
@@ -52,7 +52,7 @@ class Told:
         return not gave and self.pending == frozenset(self.modules)
 
 
-async def on_socket(path: pathlib.Path, seconds: float = debug_client.TIMEOUT_SECONDS) -> Told:
+async def on_socket(path: pathlib.Path, seconds: float = debug_client.TIMEOUT_SECONDS) -> OperatorHookValues:
     """Ask on a socket, and wait for so long; raises :class:`NotToldError`."""
     who = f"the operator on {path}"
     try:
@@ -62,7 +62,7 @@ async def on_socket(path: pathlib.Path, seconds: float = debug_client.TIMEOUT_SE
     return _read(answer, who)
 
 
-async def in_pod(kube: client.KubeClient, target: str, namespace: str) -> Told:
+async def in_pod(kube: client.KubeClient, target: str, namespace: str) -> OperatorHookValues:
     """Ask in a pod: ``[NAMESPACE/]POD`` or ``[NAMESPACE/]deployment/NAME``; raises :class:`NotToldError`.
 
     ``namespace`` is where names without one are looked up. Of a Deployment, the first pod that can tell does.
@@ -136,11 +136,11 @@ def _decoded(output: bytes, who: str) -> Any:  # noqa: ANN401  # JSON
         raise _not_told(who, "its answer is not JSON") from None
 
 
-def _read(answer: Any, who: str) -> Told:  # noqa: ANN401  # JSON of any shape
+def _read(answer: Any, who: str) -> OperatorHookValues:  # noqa: ANN401  # JSON of any shape
     try:
         modules: Mapping[str, Any] = answer["modules"]
         shared = answer["global"]
-        return Told(
+        return OperatorHookValues(
             who,
             str(answer["namespace"]),
             str(answer["server"]),

@@ -64,7 +64,7 @@ class _PreviewFiles:
     """What the files hold."""
 
     request: PreviewRequest
-    found: preview_pods.Found
+    found: preview_pods.ManifestPods
     manifests: list[preview_files.Manifest]
     has_presets: bool
 

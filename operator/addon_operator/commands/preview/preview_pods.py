@@ -51,7 +51,7 @@ class PodSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ManifestPods:
     """The pods of some manifests."""
 
     pods: list[PodSource]
@@ -59,9 +59,9 @@ class Found:
     """Why others cannot be looked at, one for each."""
 
 
-def find(manifests: Iterable[preview_files.Manifest]) -> Found:
+def find(manifests: Iterable[preview_files.Manifest]) -> ManifestPods:
     """Return the pods of all pods and workloads; other objects have none."""
-    found = Found([], [])
+    found = ManifestPods([], [])
     for manifest in manifests:
         try:
             found.pods.extend(_pod_of(manifest))

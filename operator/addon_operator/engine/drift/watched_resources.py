@@ -79,7 +79,7 @@ class WatchedResources(kind_watch.KindWatchListener):
         kinds: discovery.Catalog,
         probe: presence.ObjectProbe,
         tell: events.Listener,
-        where: places.ReleasePlaces,
+        where: places.ReleaseLocations,
     ) -> None:
         """``where`` says in which namespace resources are whose manifest names none."""
         self._watches = watches

@@ -112,7 +112,7 @@ class ConfigSync:
         self.waits_for = None
         self._begin_with(look)
 
-    def _refuse_to_begin(self, look: configured_object.Look, before: set[str]) -> set[str]:
+    def _refuse_to_begin(self, look: configured_object.ConfigState, before: set[str]) -> set[str]:
         """Report what is wrong, and which objects of those ``before`` are right now; kinds of wrong ones."""
         blamed = {each.parts[0].origin.kind: each for each in look.blamed()}
         self.waits_for = "; ".join(each.without_values() for each in blamed.values())
@@ -139,7 +139,7 @@ class ConfigSync:
             return config_maps.ABSENT
 
     async def _changed_since(
-        self, last: configured_object.Look, sleep: waiting.Sleep
+        self, last: configured_object.ConfigState, sleep: waiting.Sleep
     ) -> list[config_maps.Snapshot]:
         while True:
             await sleep(RETRY_SECONDS)
@@ -151,10 +151,10 @@ class ConfigSync:
             if [each.data for each in now] != [part.snapshot.data for part in last.parts]:
                 return now
 
-    async def _look(self, snapshots: Sequence[config_maps.Snapshot]) -> configured_object.Look:
+    async def _look(self, snapshots: Sequence[config_maps.Snapshot]) -> configured_object.ConfigState:
         """Check all values, as before the start; an edit is checked by :meth:`_look_at_edit`."""
 
-        def look() -> configured_object.Look:
+        def look() -> configured_object.ConfigState:
             with self._values.inspector.within(LOOK_SECONDS):
                 pairs = zip(self._objects.values(), snapshots, strict=True)
                 parts = [kept.at(snapshot) for kept, snapshot in pairs]
@@ -169,22 +169,22 @@ class ConfigSync:
         now: config_maps.Snapshot,
         *,
         trusts_others: bool = False,
-    ) -> configured_object.Look:
+    ) -> configured_object.ConfigState:
         """Check an edit with what was last seen of the other object, or with what of that is in force."""
 
-        def part_of(kept: configured_object.ConfiguredObject) -> configured_object.Part:
+        def part_of(kept: configured_object.ConfiguredObject) -> configured_object.ObjectState:
             if kept is edited:
                 return kept.at(now)
             return kept.in_force(self._values.config) if trusts_others else kept.at(kept.seen)
 
-        def look() -> configured_object.Look:
+        def look() -> configured_object.ConfigState:
             with self._values.inspector.within(LOOK_SECONDS):
                 parts = [part_of(kept) for kept in self._objects.values()]
                 return configured_object.look_at(parts, self._values.edit_violations)
 
         return await asyncio.to_thread(look)
 
-    def _are_files_wrong(self, look: configured_object.Look) -> bool:
+    def _are_files_wrong(self, look: configured_object.ConfigState) -> bool:
         """Say whether something is wrong that the objects neither set nor left out, and no single module."""
         unreadable = frozenset[str]().union(*(part.reading.unreadable for part in look.parts))
         return any(
@@ -193,14 +193,16 @@ class ConfigSync:
             if not self._is_modules_own(found)
         )
 
-    def _without_modules_own(self, look: configured_object.Look) -> tuple[schema_violations.Violation, ...]:
+    def _without_modules_own(
+        self, look: configured_object.ConfigState
+    ) -> tuple[schema_violations.Violation, ...]:
         """Return what is wrong, without what the files of one module break by themselves."""
         if not look.broken:
             return look.broken
         own = [found for found in self._of_files(look) if self._is_modules_own(found)]
         return tuple(found for found in look.broken if found not in own)
 
-    def _of_files(self, look: configured_object.Look) -> list[schema_violations.Violation]:
+    def _of_files(self, look: configured_object.ConfigState) -> list[schema_violations.Violation]:
         """Return what is wrong with the files, but for what somebody left out in objects that there are."""
         is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
         found = self._values.config_violations(sources.ConfigValues())
@@ -211,7 +213,7 @@ class ConfigSync:
         shared = {layer.source for layer in self._values.layers(None)}
         return violation.keys[0] != names.GLOBAL_KEY and violation.origin not in shared
 
-    def _begin_with(self, look: configured_object.Look) -> None:
+    def _begin_with(self, look: configured_object.ConfigState) -> None:
         self._values.set_config(look.values)
         for part in look.parts:
             part.origin.seen = part.snapshot
@@ -414,12 +416,12 @@ class ConfigSync:
             self._said.add(text)
             self._warn(text)
 
-    def _warn_of(self, part: configured_object.Part) -> None:
+    def _warn_of(self, part: configured_object.ObjectState) -> None:
         told = [*part.reading.values.warnings, *self._doubled(part)]
         for warning in part.origin.new_warnings(told):
             self._warn(warning)
 
-    def _doubled(self, part: configured_object.Part) -> Iterator[str]:
+    def _doubled(self, part: configured_object.ObjectState) -> Iterator[str]:
         """Yield a sentence for each section that lies one level too deep."""
         sections = part.reading.values.sections
         for owner in (None, *self._values.modules):

@@ -46,22 +46,22 @@ class ConfiguredObject:
     ) -> config_map_reader.ConfigMapReader:
         return config_map_reader.ConfigMapReader(modules, self.source, parse, is_secret=self.kind == SECRET)
 
-    def at(self, snapshot: config_maps.Snapshot) -> "Part":
+    def at(self, snapshot: config_maps.Snapshot) -> "ObjectState":
         """Read a state of it."""
-        return Part(self, self._reader.read(snapshot.data), snapshot)
+        return ObjectState(self, self._reader.read(snapshot.data), snapshot)
 
-    def proposed(self, data: Mapping[str, str]) -> "Part":
+    def proposed(self, data: Mapping[str, str]) -> "ObjectState":
         """Read a state that somebody proposes; any thread may."""
-        return Part(self, self._reviewer.read(data))
+        return ObjectState(self, self._reviewer.read(data))
 
-    def in_force(self, config: sources.ConfigValues) -> "Part":
+    def in_force(self, config: sources.ConfigValues) -> "ObjectState":
         """Return what it says according to ``config``, the values in force."""
         if self.kind == SECRET:
-            return Part(
+            return ObjectState(
                 self,
                 config_map_reader.ConfigMapReading(config.secret or sources.ConfigValues(source=self.source)),
             )
-        return Part(self, config_map_reader.ConfigMapReading(dataclasses.replace(config, secret=None)))
+        return ObjectState(self, config_map_reader.ConfigMapReading(dataclasses.replace(config, secret=None)))
 
     def new_warnings(self, warnings: Sequence[str]) -> Iterator[str]:
         """Give each of these warnings once, not with every edit."""
@@ -70,7 +70,7 @@ class ConfiguredObject:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class ObjectState:
     """One of the objects, at one moment."""
 
     origin: ConfiguredObject
@@ -78,7 +78,7 @@ class Part:
     snapshot: config_maps.Snapshot = config_maps.ABSENT
 
 
-def merged(parts: Sequence[Part]) -> sources.ConfigValues:
+def merged(parts: Sequence[ObjectState]) -> sources.ConfigValues:
     """Return the ConfigMap's part with the Secret's over it, if that says anything."""
     config, *above = (part.reading.values for part in parts)
     secret = above[0] if above and (above[0].sections or above[0].enabled or above[0].maintenance) else None
@@ -86,10 +86,10 @@ def merged(parts: Sequence[Part]) -> sources.ConfigValues:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class ConfigState:
     """A state of ConfigMap and Secret, and what is wrong with it."""
 
-    parts: Sequence[Part]
+    parts: Sequence[ObjectState]
     values: sources.ConfigValues
     """What they say together."""
     broken: tuple[schema_violations.Violation, ...]
@@ -106,7 +106,7 @@ class Look:
         read = (text for part in self.parts for text in part.reading.violations)
         return (*read, *map(str, self.broken))
 
-    def blamed(self) -> Iterator["Look"]:
+    def blamed(self) -> Iterator["ConfigState"]:
         """Give what is wrong by the object to be edited: the Secret for what it sets, else the ConfigMap."""
         secrets = {part.origin.source for part in self.parts[1:]}
         for part in self.parts:
@@ -117,7 +117,7 @@ class Look:
                 if (found.origin == part.origin.source if is_own else found.origin not in secrets)
             )
             if part.reading.violations or broken:
-                yield Look([part], self.values, broken)
+                yield ConfigState([part], self.values, broken)
 
     @property
     def source(self) -> str:
@@ -154,9 +154,9 @@ class Look:
 Check = Callable[[sources.ConfigValues], list[schema_violations.Violation]]
 
 
-def look_at(parts: Sequence[Part], check: Check) -> Look:
+def look_at(parts: Sequence[ObjectState], check: Check) -> ConfigState:
     """Find what is wrong with what the parts say together."""
     unreadable = frozenset[str]().union(*(part.reading.unreadable for part in parts))
     values = merged(parts).laid_together()
     broken = tuple(found for found in check(values) if found.keys[0] not in unreadable)
-    return Look(parts, values, broken)
+    return ConfigState(parts, values, broken)

@@ -40,7 +40,7 @@ class LiveObjects:
         self,
         cluster: client.KubeClient,
         kinds: discovery.Catalog,
-        where: places.ReleasePlaces,
+        where: places.ReleaseLocations,
         labels: Mapping[str, str],
     ) -> None:
         """``labels`` are those that an addon-operator gives."""

@@ -36,7 +36,9 @@ class Record:
 class ReleaseRecords:
     """The records of all releases of modules, and what this process rendered for their last revisions."""
 
-    def __init__(self, api: client.KubeClient, where: places.ReleasePlaces, driver: str = "secret") -> None:
+    def __init__(
+        self, api: client.KubeClient, where: places.ReleaseLocations, driver: str = "secret"
+    ) -> None:
         """``driver`` is the setting ``HELM_DRIVER``: ``secret`` or ``configmap``."""
         self._api = api
         self._resource = f"{driver}s"
@@ -372,7 +374,7 @@ class ReleaseRecords:
         if not name or not number.isdecimal():
             return None
         namespace = metadata.get("namespace") or self._places.own_namespace
-        key = self._places.key(places.ReleasePlace(namespace, name))
+        key = self._places.key(places.ReleaseLocation(namespace, name))
         revision = release.Revision(key, int(number), labels.get("status", "unknown"), dict(labels))
         return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
 

@@ -87,7 +87,7 @@ class PullError(errors.AddonOperatorError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Place:
+class _HelmHome:
     """Where one call of Helm has its files, all of them private."""
 
     path: pathlib.Path
@@ -160,16 +160,16 @@ class ChartPuller:
                 raise PullError(f"cannot pull chart {wanted}: {why}; check ADDON_OPERATOR_TMP_DIR") from error
             yield place.archive()
 
-    def _place(self, stack: contextlib.ExitStack) -> _Place:
+    def _place(self, stack: contextlib.ExitStack) -> _HelmHome:
         self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
         private = tempfile.TemporaryDirectory(
             prefix="pull-", dir=self._helm.workspace, ignore_cleanup_errors=True
         )
-        place = _Place(pathlib.Path(stack.enter_context(private)))
+        place = _HelmHome(pathlib.Path(stack.enter_context(private)))
         place.pulled.mkdir()
         return place
 
-    async def _from_registry(self, wanted: module_config.ChartReference, place: _Place) -> None:
+    async def _from_registry(self, wanted: module_config.ChartReference, place: _HelmHome) -> None:
         if self._access.credentials is not None:
             # Helm's own errors quote a file that is not a Docker configuration.
             self._access.secrets()
@@ -186,7 +186,7 @@ class ChartPuller:
         found = _DIGEST.search(_said(done))
         _check_digest(wanted, found["digest"] if found else "(not printed by Helm)")
 
-    async def _from_index(self, wanted: module_config.ChartReference, place: _Place) -> None:
+    async def _from_index(self, wanted: module_config.ChartReference, place: _HelmHome) -> None:
         place.write("repositories.json", json.dumps({"repositories": [self._entry(wanted, place)]}))
         done = await self._run(wanted, place, ["repo", "update", _NAME])
         # Helm 3 leaves the beginning of an index that is too large.
@@ -208,7 +208,7 @@ class ChartPuller:
             )
         _check_digest(wanted, digest)
 
-    def _entry(self, wanted: module_config.ChartReference, place: _Place) -> dict[str, Any]:
+    def _entry(self, wanted: module_config.ChartReference, place: _HelmHome) -> dict[str, Any]:
         found = self._access.of(wanted.repository)
         entry: dict[str, Any] = {"name": _NAME, "url": wanted.repository}
         if found.username:
@@ -217,18 +217,18 @@ class ChartPuller:
             entry["caFile"] = str(self._bundle(place))
         return entry
 
-    def _trust(self, place: _Place) -> list[str]:
+    def _trust(self, place: _HelmHome) -> list[str]:
         """Return flags; with a file of CAs Helm 3 does not fall back to plain HTTP, which it does else."""
         falls_back = self._helm.binary.major < _FIRST_THAT_STAYS_WITH_TLS
         if self._access.ca_file is None and not falls_back:
             return []
         return ["--ca-file", str(self._bundle(place))]
 
-    def _bundle(self, place: _Place) -> pathlib.Path:
+    def _bundle(self, place: _HelmHome) -> pathlib.Path:
         return place.write("ca.crt", self._access.bundle(self._environ))
 
     async def _run(
-        self, wanted: module_config.ChartReference, place: _Place, arguments: list[str]
+        self, wanted: module_config.ChartReference, place: _HelmHome, arguments: list[str]
     ) -> children.ChildResult:
         environ = place.environ | _without_plain_http(self._environ)
         done = await self._helm.run_apart(arguments, environ, self._seconds, _OUTPUT_BYTES, BOUNDS)
@@ -239,7 +239,9 @@ class ChartPuller:
             )
         return done
 
-    def _check(self, wanted: module_config.ChartReference, place: _Place, done: children.ChildResult) -> None:
+    def _check(
+        self, wanted: module_config.ChartReference, place: _HelmHome, done: children.ChildResult
+    ) -> None:
         if done.exit_code != 0 or not place.archive().is_file():
             raise self._error(wanted, _said(done), "its archive")
 

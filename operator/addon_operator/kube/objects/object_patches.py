@@ -49,7 +49,7 @@ class ObjectPatchError(api_errors.KubernetesError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _ObjectPlace:
+class _OperationTarget:
     """Where an operation takes place."""
 
     target: object_operations.ObjectTarget
@@ -140,13 +140,13 @@ class ObjectPatcher:
                 raise ObjectPatchError(f"{source}, {operation.origin}: {error}") from error
             defines_kinds = defines_kinds or _defines_kind(operation)
 
-    async def _place(self, target: object_operations.ObjectTarget) -> _ObjectPlace:
+    async def _place(self, target: object_operations.ObjectTarget) -> _OperationTarget:
         resource = await self._catalog.find(target.kind, target.api_version)
         if resource.namespaced and target.namespace is None:
             raise api_errors.KubernetesError(f"{target} has no namespace; every {resource.kind} needs one")
         if not resource.namespaced and target.namespace is not None:
             raise api_errors.KubernetesError(f"{target}: a {resource.kind} is in no namespace; remove it")
-        return _ObjectPlace(target, resource)
+        return _OperationTarget(target, resource)
 
     async def _one(self, operation: object_operations.Operation, owner: own_deletions.Owner) -> None:
         place = await self._awaited_place(operation.target)
@@ -166,7 +166,7 @@ class ObjectPatcher:
         if _defines_kind(operation):
             self._catalog.forget()
 
-    async def _awaited_place(self, target: object_operations.ObjectTarget) -> _ObjectPlace:
+    async def _awaited_place(self, target: object_operations.ObjectTarget) -> _OperationTarget:
         # Every kind was there when the operations were checked, but for those that they define themselves.
         deadline = self._time.monotonic() + CRD_SECONDS
         while True:
@@ -178,7 +178,7 @@ class ObjectPatcher:
             await self._time.sleep(_POLLS.longest)
             self._catalog.forget()
 
-    async def _create(self, operation: object_operations.Create, place: _ObjectPlace) -> None:
+    async def _create(self, operation: object_operations.Create, place: _OperationTarget) -> None:
         if operation.if_exists is object_operations.IfExists.REPLACE:
             await self._retried(lambda: self._create_or_replace(operation.body, place))
             return
@@ -188,7 +188,7 @@ class ObjectPatcher:
             if operation.if_exists is object_operations.IfExists.FAIL:
                 raise
 
-    async def _create_or_replace(self, body: Mapping[str, Any], place: _ObjectPlace) -> None:
+    async def _create_or_replace(self, body: Mapping[str, Any], place: _OperationTarget) -> None:
         try:
             await self._kube.create(place.collection, body, query=_FIELD_MANAGER)
         except api_errors.AlreadyExists:
@@ -202,13 +202,13 @@ class ObjectPatcher:
             raise api_errors.Conflict(error.target, error.status, error.reason, error.message) from error
 
     async def _replace(
-        self, place: _ObjectPlace, body: Mapping[str, Any], current: Mapping[str, Any]
+        self, place: _OperationTarget, body: Mapping[str, Any], current: Mapping[str, Any]
     ) -> None:
         version = current["metadata"]["resourceVersion"]
         metadata = {**(body.get("metadata") or {}), "resourceVersion": version}
         await self._kube.replace(place.whole, {**body, "metadata": metadata}, query=_FIELD_MANAGER)
 
-    async def _apply(self, operation: object_operations.Apply, place: _ObjectPlace) -> None:
+    async def _apply(self, operation: object_operations.Apply, place: _OperationTarget) -> None:
         try:
             await self._kube.apply(
                 place.whole, operation.body, field_manager=operation.field_manager, force=operation.force
@@ -219,7 +219,7 @@ class ObjectPatcher:
                 error.target, error.status, error.reason, f"{error.message}; {hint}"
             ) from error
 
-    async def _patch(self, operation: object_operations.Patch, place: _ObjectPlace) -> None:
+    async def _patch(self, operation: object_operations.Patch, place: _OperationTarget) -> None:
         body = operation.body
         type_ = client.PatchType.JSON if isinstance(body, list) else client.PatchType.MERGE
 
@@ -229,7 +229,7 @@ class ObjectPatcher:
         # A patch that asks for a certain version wants to fail on another one.
         await (send() if _asks_for_version(body) else self._retried(send))
 
-    async def _jq_patch(self, operation: object_operations.JqPatch, place: _ObjectPlace) -> None:
+    async def _jq_patch(self, operation: object_operations.JqPatch, place: _OperationTarget) -> None:
         current = await self._kube.get(place.readable)
         results = await self._results(operation.program, current)
         if len(results) != 1 or not isinstance(results[0], dict):
@@ -255,7 +255,7 @@ class ObjectPatcher:
         return results
 
     async def _delete(
-        self, operation: object_operations.Delete, place: _ObjectPlace, owner: own_deletions.Owner
+        self, operation: object_operations.Delete, place: _OperationTarget, owner: own_deletions.Owner
     ) -> None:
         whole_object = operation.target.subresource is None
         if whole_object:
@@ -272,7 +272,7 @@ class ObjectPatcher:
         if whole_object and operation.propagation is object_operations.Propagation.FOREGROUND:
             await self._wait_until_gone(place, _uid(answer))
 
-    async def _wait_until_gone(self, place: _ObjectPlace, uid: str) -> None:
+    async def _wait_until_gone(self, place: _OperationTarget, uid: str) -> None:
         deadline = self._time.monotonic() + DELETE_SECONDS
         for pause in _POLLS.pauses():
             try:

@@ -16,7 +16,7 @@ from addon_operator.kernel import json_types, names
 from addon_operator.values.patches import patch_log, patches
 
 MAX_PLACES_BYTES: Final = 32 << 10
-"""How long :meth:`HookPlaces.text` may be; annotations of an object may have 256 KiB together."""
+"""How long :meth:`HookPaths.text` may be; annotations of an object may have 256 KiB together."""
 _ABSENT: Final = object()
 _DEPTHS: Final = (3, 2, 1)
 EVERYWHERE: Final = ("",)
@@ -26,7 +26,7 @@ Patches = Sequence[patches.ValuesPatch]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class HookPlaces:
+class HookPaths:
     """Where hooks wrote to, for one module's release; a place may not exist, if they removed something."""
 
     shared: tuple[str, ...] = ()
@@ -47,16 +47,16 @@ class HookPlaces:
         """
         return next(text for text in map(_written, self._shorter()) if len(text) <= MAX_PLACES_BYTES)
 
-    def _shorter(self) -> "Iterator[HookPlaces]":
+    def _shorter(self) -> "Iterator[HookPaths]":
         yield self
         for depth in _DEPTHS:
             yield dataclasses.replace(self, hidden=_above(self.hidden, depth))
         for depth in _DEPTHS:
-            yield HookPlaces(hidden=_above(self.hidden, depth), is_known=False)
-        yield HookPlaces(hidden=EVERYWHERE if self.hidden else (), is_known=False)
+            yield HookPaths(hidden=_above(self.hidden, depth), is_known=False)
+        yield HookPaths(hidden=EVERYWHERE if self.hidden else (), is_known=False)
 
 
-def _written(places: HookPlaces) -> str:
+def _written(places: HookPaths) -> str:
     if not (places.shared or places.own or places.switches or places.hidden):
         return ""
     document: dict[str, Any] = {"global": places.shared, "section": places.own, "switches": places.switches}
@@ -65,11 +65,11 @@ def _written(places: HookPlaces) -> str:
     return orjson.dumps(document | of_secret | unknown, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def read_places(text: str | None) -> HookPlaces | None:
-    """Read what :meth:`HookPlaces.text` wrote; ``None`` for anything else."""
+def read_places(text: str | None) -> HookPaths | None:
+    """Read what :meth:`HookPaths.text` wrote; ``None`` for anything else."""
     try:
         found = orjson.loads(text or "")
-        return HookPlaces(
+        return HookPaths(
             tuple(map(_pointer, found["global"])),
             tuple(map(_pointer, found["section"])),
             {str(key): value for key, value in found["switches"].items() if isinstance(value, bool)},
@@ -80,7 +80,7 @@ def read_places(text: str | None) -> HookPlaces | None:
         return None
 
 
-def known_places(text: str | None) -> HookPlaces | None:
+def known_places(text: str | None) -> HookPaths | None:
     """Read the same; ``None`` as well if it does not say where hooks wrote to."""
     found = read_places(text)
     return found if found is not None and found.is_known else None

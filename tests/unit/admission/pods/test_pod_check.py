@@ -44,7 +44,7 @@ class World:
     def check(
         self,
         sleep: Any = None,  # noqa: ANN401 - a sleep of any kind
-        account: review_budget.Account | None = None,
+        account: review_budget.MemoryBudget | None = None,
     ) -> pod_check.PodCheck:
         sources = env_sources_reader.EnvSources(self._kube, self._pauses, self.observer)
         return pod_check.PodCheck(
@@ -52,7 +52,7 @@ class World:
             self._kube,
             self._recorder,
             self.observer,
-            account or review_budget.Account(review_budget.Limits()),
+            account or review_budget.MemoryBudget(review_budget.Limits()),
             sleep or self._pauses.sleep,
         )
 
@@ -237,7 +237,7 @@ async def test_a_pod_without_a_uid_was_not_sent_by_the_api_server(world: World) 
 
 async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world: World) -> None:
     gate = Gate()
-    account = review_budget.Account(review_budget.Limits(memory_bytes=25))
+    account = review_budget.MemoryBudget(review_budget.Limits(memory_bytes=25))
     check = world.check(gate.sleep, account)
     for _ in range(3):
         await check.decide(msgspec.structs.replace(review(CONFLICTING), memory=10))
@@ -250,7 +250,7 @@ async def test_pods_that_wait_are_on_the_account_until_they_were_looked_at(world
 
 
 async def test_the_end_gives_back_what_was_held(world: World) -> None:
-    account = review_budget.Account(review_budget.Limits())
+    account = review_budget.MemoryBudget(review_budget.Limits())
     check = world.check(None, account)
     await check.decide(msgspec.structs.replace(review(CONFLICTING), memory=10))
     await check.close()

@@ -256,9 +256,9 @@ async def test_a_port_that_is_taken_is_reported() -> None:
         other = site.AdmissionSite(
             {},
             run.tls,
-            site.ListeningPlace("127.0.0.1", run.site.port),
+            site.ListenOptions("127.0.0.1", run.site.port),
             run.watcher,
-            review_budget.Account(review_budget.Limits()),
+            review_budget.MemoryBudget(review_budget.Limits()),
         )
         with pytest.raises(site.AdmissionListenError) as told:
             await other.start()

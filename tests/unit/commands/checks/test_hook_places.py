@@ -43,7 +43,7 @@ def configured(**environ: str) -> hook_places.Configured:
     return hook_places.configured({}, environ)
 
 
-def shown(place: hook_places.Place) -> Shown:
+def shown(place: hook_places.HookRoot) -> Shown:
     root = place.root if not place.root.is_absolute() else place.root.relative_to(pathlib.Path.cwd())
     return str(root), place.owner, place.kind
 

@@ -47,7 +47,7 @@ class Manager(releases.ReleaseManager):
 
 def revision_inputs(
     values: dict[str, Any],
-    places: hook_values.HookPlaces | None = None,
+    places: hook_values.HookPaths | None = None,
     *,
     revision: int = 1,
     made_at: int = 1,
@@ -75,7 +75,9 @@ class World:
             origins={"debug_unix_socket": "flag"},
         )  # fmt: skip
 
-    async def take(self, *, namespace: str = NAMESPACE, server: str = SERVER) -> given_values.Taken:
+    async def take(
+        self, *, namespace: str = NAMESPACE, server: str = SERVER
+    ) -> given_values.HookValuesOrigin:
         source = given_values.GivenValues(
             self.values,
             self.modules,
@@ -101,10 +103,10 @@ def world(tmp_path: pathlib.Path) -> Iterator[World]:
 
 
 async def test_values_of_a_running_operator_go_before_those_of_releases(world: World) -> None:
-    world.releases[DB] = revision_inputs({"db": {"a": 1}}, hook_values.HookPlaces(own=("/db/a",)), revision=7)
+    world.releases[DB] = revision_inputs({"db": {"a": 1}}, hook_values.HookPaths(own=("/db/a",)), revision=7)
     # What the hook gave then has changed since.
     world.releases[WEB] = revision_inputs(
-        {"web": {"password": "old"}}, hook_values.HookPlaces(own=("/web/password",))
+        {"web": {"password": "old"}}, hook_values.HookPaths(own=("/web/password",))
     )
     async with world.operator() as running:
         running.values.adopt_switches({"webEnabled": True})
@@ -122,7 +124,7 @@ async def test_of_modules_that_the_operator_has_not_run_yet_the_releases_tell(wo
     world.modules[inspected.KUBE_DNS] = dataclasses.replace(world.modules.pop(DB), name=inspected.KUBE_DNS)
     world.values.set_files([store.ModuleValues(name) for name in world.modules], ())
     world.releases[inspected.KUBE_DNS] = revision_inputs(
-        {"kubeDns": {"a": 1}}, hook_values.HookPlaces(own=("/kubeDns/a",)), revision=7
+        {"kubeDns": {"a": 1}}, hook_values.HookPaths(own=("/kubeDns/a",)), revision=7
     )
     async with world.operator():
         taken = await world.take()
@@ -163,7 +165,7 @@ async def test_an_operator_elsewhere_is_not_believed(
 
 async def test_a_standby_replica_is_reported_and_the_releases_count(world: World) -> None:
     world.releases[WEB] = revision_inputs(
-        {"web": {"a": 1}}, hook_values.HookPlaces(own=("/web/a",)), revision=7
+        {"web": {"a": 1}}, hook_values.HookPaths(own=("/web/a",)), revision=7
     )
     running = inspected.make()
     async with debug_site.serving(world.settings, running.api, structlog.get_logger()):
@@ -190,7 +192,7 @@ async def test_without_a_socket_the_releases_tell_and_nothing_is_said_of_it(worl
 
 async def test_values_that_users_removed_were_not_given_by_hooks(world: World) -> None:
     world.releases[WEB] = revision_inputs(
-        {"web": {"note": "mine", "removed": 1, "internal": 2}}, hook_values.HookPlaces(own=("/web/internal",))
+        {"web": {"note": "mine", "removed": 1, "internal": 2}}, hook_values.HookPaths(own=("/web/internal",))
     )
     world.releases[DB] = revision_inputs({"db": {"removed": 1}})
     await world.take()
@@ -199,8 +201,8 @@ async def test_values_that_users_removed_were_not_given_by_hooks(world: World) -
 
 
 async def test_global_values_and_switches_are_those_of_the_newest_release(world: World) -> None:
-    places = hook_values.HookPlaces(shared=("/global/zone",), switches={"webEnabled": True})
-    older = hook_values.HookPlaces(shared=("/global/old",), switches={"dbEnabled": True})
+    places = hook_values.HookPaths(shared=("/global/zone",), switches={"webEnabled": True})
+    older = hook_values.HookPaths(shared=("/global/old",), switches={"dbEnabled": True})
     world.releases[WEB] = revision_inputs({"global": {"zone": "new", "old": 1}}, places, made_at=9)
     world.releases[DB] = revision_inputs({"global": {"zone": "old", "old": 1}}, older, made_at=3)
     await world.take()
@@ -228,6 +230,6 @@ async def test_a_release_that_cannot_be_read_is_reported(world: World) -> None:
 
 async def test_without_hooks_a_module_takes_nothing_of_its_own_from_its_release(world: World) -> None:
     (world.modules[WEB].path / "hooks").rmdir()
-    world.releases[WEB] = revision_inputs({"web": {"a": 1}}, hook_values.HookPlaces(own=("/web/a",)))
+    world.releases[WEB] = revision_inputs({"web": {"a": 1}}, hook_values.HookPaths(own=("/web/a",)))
     await world.take()
     assert world.values.values(WEB)["web"] == {"note": "mine"}

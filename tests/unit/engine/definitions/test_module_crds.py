@@ -264,6 +264,6 @@ async def test_files_that_a_stock_chart_ignores_do_not_count_as_definitions(benc
     (crds / "things.yaml").write_text(CRD % "things")
     (crds.parent / ".helmignore").write_text("# for kustomize\ncrds/kustomization.yaml\n")
     bench.module = dataclasses.replace(
-        bench.module, stock=model.StockChart(bench.module.path / "chart", module_config.ValuesPlace.ROOT)
+        bench.module, stock=model.StockChart(bench.module.path / "chart", module_config.ValuesScope.ROOT)
     )
     assert await applied_by(bench) == ["things"]

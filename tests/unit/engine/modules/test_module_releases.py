@@ -30,7 +30,7 @@ class Manager(helm_releases.ReleaseManager):
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
-        self.places = places.ReleasePlaces("addons")
+        self.places = places.ReleaseLocations("addons")
         self.ended: list[str] = []
         self.error: errors.AddonOperatorError | None = None
         self.last_breath = 0

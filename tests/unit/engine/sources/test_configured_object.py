@@ -37,7 +37,7 @@ def objects() -> list[configured_object.ConfiguredObject]:
     return found
 
 
-def look(config: dict[str, str], secret: dict[str, str]) -> configured_object.Look:
+def look(config: dict[str, str], secret: dict[str, str]) -> configured_object.ConfigState:
     parts = [
         each.at(config_maps.Snapshot(data, "1"))
         for each, data in zip(objects(), (config, secret), strict=True)

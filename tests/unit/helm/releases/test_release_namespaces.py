@@ -99,7 +99,7 @@ def api() -> Api:
 
 def started(api: Api, *modules: tuple[str, str]) -> release_records.ReleaseRecords:
     """The records as a restarted operator with these modules, and their namespaces, has them."""
-    where = places.ReleasePlaces("addons")
+    where = places.ReleaseLocations("addons")
     where.assign(
         model.Module(
             ModuleName(name), 1, pathlib.Path(name), config=module_config.ModuleConfig(namespace=namespace)

@@ -25,7 +25,7 @@ def test_a_text_is_read_as_it_was_saved(text: str) -> None:
 
 
 def test_the_places_of_a_usual_module_fit_into_labels() -> None:
-    many = hook_values.HookPlaces(
+    many = hook_values.HookPaths(
         shared=("/global/discovery/clusterType", "/global/zone"),
         own=tuple(f"/web/internal/setting{number}" for number in range(40)),
         switches={f"module{number}Enabled": True for number in range(20)},

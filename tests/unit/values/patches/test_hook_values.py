@@ -100,26 +100,26 @@ def test_more_hidden_places_than_can_be_kept_hide_more_and_not_less(
     hidden: list[str], kept: tuple[str, ...]
 ) -> None:
     all_of_them = [text.replace("%d", str(number)) for number in range(9999) for text in hidden]
-    places = hook_values.HookPlaces(own=("/web/a",), hidden=tuple(dict.fromkeys(all_of_them)))
+    places = hook_values.HookPaths(own=("/web/a",), hidden=tuple(dict.fromkeys(all_of_them)))
     assert len(places.text()) <= hook_values.MAX_PLACES_BYTES
-    assert hook_values.read_places(places.text()) == hook_values.HookPlaces(own=("/web/a",), hidden=kept)
+    assert hook_values.read_places(places.text()) == hook_values.HookPaths(own=("/web/a",), hidden=kept)
 
 
 def test_what_is_hidden_is_kept_beside_more_places_of_hooks_than_can_be() -> None:
     own = tuple(f"/web/{number}" for number in range(9999))
-    found = hook_values.HookPlaces(own=own, hidden=("/web/password",)).text()
+    found = hook_values.HookPaths(own=own, hidden=("/web/password",)).text()
     assert hook_values.known_places(found) is None, "where hooks wrote to is not known"
     read = hook_values.read_places(found)
     assert read is not None
     assert read.hidden == ("/web/password",)
-    long = hook_values.HookPlaces(own=own, hidden=("/web/" + "x" * 40_000, f"/{'y' * 40_000}")).text()
-    assert hook_values.read_places(long) == hook_values.HookPlaces(
+    long = hook_values.HookPaths(own=own, hidden=("/web/" + "x" * 40_000, f"/{'y' * 40_000}")).text()
+    assert hook_values.read_places(long) == hook_values.HookPaths(
         hidden=hook_values.EVERYWHERE, is_known=False
     )
 
 
 def test_more_places_than_an_annotation_holds_are_not_saved() -> None:
-    assert hook_values.HookPlaces(own=tuple(f"/web/{number}" for number in range(9999))).text() == ""
+    assert hook_values.HookPaths(own=tuple(f"/web/{number}" for number in range(9999))).text() == ""
 
 
 @pytest.mark.parametrize(

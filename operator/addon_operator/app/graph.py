@@ -16,7 +16,7 @@ from addon_operator.engine.converge import (
     global_hooks,
     module_discovery,
 )
-from addon_operator.engine.definitions import module_crds
+from addon_operator.engine.definitions import module_charts, module_crds
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_hooks, module_run, release_monitor
 from addon_operator.engine.queues import queue_set
@@ -89,7 +89,6 @@ class Graph:
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
         )
-        parts.charts.on_late = lambda module: self._inbox.put_nowait(intents.ChartPulled(module))
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         self.refusals = lambda: [
@@ -163,7 +162,8 @@ class Graph:
 
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
-        return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, self._parts.charts)
+        charts = module_charts.ModuleCharts(self._parts.charts, self._inbox)
+        return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, charts)
 
     def _discovery(self) -> module_discovery.Discovery:
         settings, found = self._settings, self._cluster

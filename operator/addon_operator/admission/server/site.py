@@ -1,5 +1,17 @@
 """The HTTPS site that the API server sends admission reviews to.
 
+A review, from the request to its answer:
+
+1. Take only JSON, and nothing before the presets are known: 415 and 503 say so.
+2. Read the body within a time, a size and a budget of memory that all reviews share; what is over one of
+   them is refused with 408, 413 or 503, and its connection closed.
+3. Parse it, and see that it is what the API server may ask at this path.
+4. Let the handler of the route decide, within the time that the API server still waits.
+5. Answer with its verdict. An error or a timeout of the handler allows what was asked: a mistake of the
+   operator must not keep a cluster from working.
+
+What is refused in 1 to 3 is a failed call for the API server, which then does as ``failurePolicy`` says.
+
 Kopf's own server is not used: it refuses reviews over 1 MiB, allows what is sent to an unknown path, and
 closes its socket to change its certificate.
 """

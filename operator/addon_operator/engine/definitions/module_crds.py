@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine import events
-from addon_operator.engine.definitions import crd_index
+from addon_operator.engine.definitions import crd_index, module_charts
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, names
@@ -50,12 +50,13 @@ class ModuleCrds:
         installer: crds.CrdInstaller,
         tell: events.Listener,
         sources: crd_sources.CrdSources,
-        charts: chart_cache.ChartCache,
+        charts: module_charts.ModuleCharts,
     ) -> None:
         self._installer = installer
         self._tell = tell
         self._sources = sources
-        self._pulled = charts
+        self.charts = charts
+        """Those from repositories, which may bring definitions."""
         self._index = crd_index.CrdIndex(sources, installer.digest, self._chart_of)
         self._applied: dict[names.ModuleName, _Signature] = {}
         self._looked: dict[names.ModuleName, tuple[_Signature, list[str]]] = {}
@@ -107,11 +108,10 @@ class ModuleCrds:
         """Apply the module's definitions, unless nothing changed since that was done.
 
         Raises a :class:`.ModuleError` that names file and document when a file
-        holds something else, or the API server does not take a definition, and what pulling raises.
+        holds something else, or the API server does not take a definition. Its chart must be there.
         """
         if module.problem:
             raise errors.ModuleError(module.name, module.problem)
-        await self._pulled.ensure(module)
         try:
             await self._ensure(module)
         except errors.ModuleError:
@@ -138,6 +138,7 @@ class ModuleCrds:
     async def restore(self, module: model.Module) -> None:
         """Apply those of the module's definitions that are gone; raises what :meth:`ensure` raises."""
         self.forget(module.name)
+        await self.charts.ensure(module)
         await self.ensure(module)
 
     def forget(self, module: names.ModuleName) -> None:

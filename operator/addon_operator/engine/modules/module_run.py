@@ -1,5 +1,18 @@
 """Runs and deletes of one module: its hooks and its Helm release, step by step.
 
+A run:
+
+1. Pull the chart if it is one of a repository, and apply the module's definitions, as far as that is due.
+2. Ask the hooks for their configuration, once; the first time run those with ``onStartup``.
+3. Begin the bindings: the Synchronization runs come before anything that may need their snapshots' effects.
+4. Run the ``beforeHelm`` hooks.
+5. Install or upgrade the release. If the values or Helm lack something, step 4 is repeated by the next try.
+6. Run the ``afterHelm`` hooks. If these changed the values, go on at 4, up to :data:`MAX_RERUNS` times.
+
+A try that fails is repeated by the queue; hooks that succeeded in it do not run again. Between two steps a
+newer intent ends the run. A delete runs ``beforeDeleteHelm`` hooks, uninstalls, runs ``afterDeleteHelm``
+hooks, and forgets the module; the record of the release stays until then, so that no crash loses a step.
+
 Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentation.
 """
 
@@ -56,7 +69,11 @@ class ModuleRunner:
         Raises what :meth:`.ModuleCrds.ensure` raises; that is the module's failure.
         """
         try:
-            await self._definitions.ensure(self.states[name].module)
+            module = self.states[name].module
+            if module.problem:
+                raise errors.ModuleError(name, module.problem)
+            await self._definitions.charts.ensure(module)
+            await self._definitions.ensure(module)
         except Exception as error:
             told = errors.told(error, f"applying the definitions of module {name}")
             self.states.mark(name, state.ModuleStatus.FAILED, told)

@@ -1,4 +1,18 @@
-"""One run of one module's release: what its plan says is done."""
+"""One run of one module's release: what its plan says is done.
+
+1. Observe: the inputs of the render, and the record of the last revision.
+2. Plan (:mod:`.release_planning`): :func:`.release.decide` maps what was observed to one action. Equal
+   checksums of the inputs mean that nothing is rendered; a render is compared with what is installed.
+3. Recover, if the last revision was left half done: drop a pending record, or finish an uninstall. Then plan
+   again, a few times at most: somebody else may be at work on the release.
+4. Skip, and save checksums that are new; or install; or upgrade:
+   a. Make no revision for what the API server refused last time and refuses still.
+   b. Let Helm not delete objects that left the chart, but belong to other releases.
+   c. Let another try of a failed revision take its place in the history.
+   d. Call Helm. Objects of others are taken over if ``TAKE_OWNERSHIP`` allows it.
+5. Save the checksums with the revision, for what the next run will see: definitions of the chart itself may
+   change what it renders to.
+"""
 
 import asyncio
 import contextlib

@@ -53,6 +53,17 @@ def is_there(module: model.Module) -> bool:
     return stock is None or stock.reference is None or chart_files.is_complete(stock.directory)
 
 
+class StillPulledError(helm_errors.ChartError):
+    """The pull of a chart goes on, and is not waited for any longer."""
+
+    def __init__(
+        self, module: names.ModuleName, wanted: module_config.ChartReference, pull: "asyncio.Task[None]"
+    ) -> None:
+        super().__init__(module, f"chart {wanted} is still being pulled; the module runs when it is there")
+        self.pull = pull
+        """Done when it has ended, however."""
+
+
 class ChartCache:
     """Has charts pulled that are not there yet."""
 
@@ -68,14 +79,13 @@ class ChartCache:
         self._turns: dict[str, asyncio.Semaphore] = collections.defaultdict(
             lambda: asyncio.Semaphore(AT_ONCE)
         )
-        self.on_late: Callable[[names.ModuleName], None] = lambda _: None
-        """Called when a pull has ended, however, that a module did not wait for."""
 
     async def ensure(self, module: model.Module, patience: float | None = PATIENCE) -> None:
         """Have the module's chart in its place; nothing is started when it is there.
 
         After ``patience`` seconds (``None``: without end) this gives up, and the next call goes on waiting.
-        Raises :class:`.ChartError` that names repository, chart and version, and says what to do.
+        Raises :class:`.ChartError` that names repository, chart and version, and says what to do, and
+        :class:`StillPulledError` when it gave up.
         """
         stock = module.stock
         if stock is None or stock.reference is None or is_there(module):
@@ -93,11 +103,7 @@ class ChartCache:
         done, _ = await asyncio.wait([pull], timeout=patience)
         if not done:
             self._slow.add(repository)
-            pull.add_done_callback(lambda _: self.on_late(module.name))
-            raise helm_errors.ChartError(
-                module.name,
-                f"chart {stock.reference} is still being pulled; the module runs when it is there",
-            )
+            raise StillPulledError(module.name, stock.reference, pull)
         if self._pulls.get(stock.directory) is pull:
             del self._pulls[stock.directory]
         self._slow.discard(repository)

@@ -5,8 +5,7 @@ import pathlib
 from typing_extensions import override
 
 from addon_operator.engine import events
-from addon_operator.engine.definitions import module_crds
-from addon_operator.helm.repositories import chart_cache
+from addon_operator.engine.definitions import module_charts, module_crds
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors, paths
@@ -79,14 +78,14 @@ class Cluster(crds.CrdInstaller):
         self.written.append((event.module, event.text.split()[1]))
 
 
-class Charts(chart_cache.ChartCache):
+class Charts(module_charts.ModuleCharts):
     """Every chart is there."""
 
     def __init__(self) -> None:
         """There is no directory."""
 
     @override
-    async def ensure(self, module: model.Module, patience: float | None = chart_cache.PATIENCE) -> None:
+    async def ensure(self, module: model.Module) -> None:
         """Nothing is pulled."""
 
 

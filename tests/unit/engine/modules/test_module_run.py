@@ -24,6 +24,7 @@ from addon_operator.values import store
 from addon_operator.values.patches import patches
 from tests.fakes import programs
 from tests.unit.engine import bound_fakes, fakes
+from tests.unit.engine.definitions import crd_bench
 
 WEB = ModuleName("web")
 
@@ -96,7 +97,7 @@ class Definitions(module_crds.ModuleCrds):
     """A module without definitions."""
 
     def __init__(self) -> None:
-        """Nothing is asked for."""
+        self.charts = crd_bench.Charts()
 
     @override
     async def ensure(self, module: model.Module) -> None:

@@ -1,66 +1,21 @@
 """The cache of charts that were pulled."""
 
 import asyncio
-import contextlib
 import dataclasses
 import os
 import pathlib
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 from typing_extensions import override
 
 from addon_operator.helm import helm_errors
-from addon_operator.helm.repositories import chart_cache, chart_pull
+from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import names
 from addon_operator.modules import model, module_config
-from tests.unit.helm.charts import packed_charts
-
-WANTED = module_config.ChartReference("oci://registry.example.com/charts", "web", "1.2.3")
+from tests.unit.helm.repositories.pulled_charts import WANTED, World
 
 NO_CHART = model.Module(names.ModuleName("web"), 1, pathlib.Path("/nowhere"))
-
-
-class Puller(chart_pull.ChartPuller):
-    """Gives an archive, as often as it is asked."""
-
-    def __init__(self, root: pathlib.Path) -> None:
-        self.archive = packed_charts.pack(root / "web.tgz", packed_charts.CHART)
-        self.pulls = 0
-        self.came = asyncio.Semaphore(0)
-        self.go = asyncio.Event()
-        self.go.set()
-        self.fails = ""
-
-    @contextlib.asynccontextmanager
-    @override
-    async def pulled(self, wanted: module_config.ChartReference) -> AsyncIterator[pathlib.Path]:
-        self.pulls += 1
-        self.came.release()
-        await self.go.wait()
-        if self.fails:
-            raise chart_pull.PullError(self.fails)
-        yield self.archive
-
-
-class World:
-    def __init__(self, root: pathlib.Path) -> None:
-        self.charts = root / "cache" / "charts"
-        self.puller = Puller(root)
-        self.notes: list[str] = []
-        self.cache = self.another()
-
-    def another(self) -> chart_cache.ChartCache:
-        """That of another process."""
-        return chart_cache.ChartCache(self.charts, self.puller, self.notes.append)
-
-    def module(self, name: str = "web", wanted: module_config.ChartReference = WANTED) -> model.Module:
-        stock = model.StockChart(chart_cache.place(self.charts, wanted), reference=wanted)
-        return model.Module(names.ModuleName(name), 1, self.charts, has_chart=True, stock=stock)
-
-    def names(self) -> list[str]:
-        return sorted(path.name for path in self.charts.iterdir())
 
 
 @pytest.fixture
@@ -128,22 +83,6 @@ async def test_a_pull_that_takes_long_holds_up_nobody_and_goes_on(world: World) 
     world.puller.go.set()
     await world.cache.ensure(world.module())
     assert world.puller.pulls == 1
-
-
-@pytest.mark.parametrize("fails", ["", "no way"], ids=["there", "failed"])
-async def test_the_end_of_a_pull_is_reported_for_each_module_that_did_not_wait(
-    world: World, fails: str
-) -> None:
-    late: asyncio.Queue[str] = asyncio.Queue()
-    world.cache.on_late = late.put_nowait
-    world.puller.go.clear()
-    for name in ("web", "shop"):
-        with pytest.raises(helm_errors.ChartError, match="still being pulled"):
-            await world.cache.ensure(world.module(name), 0.01)
-    assert late.empty()
-    world.puller.fails = fails
-    world.puller.go.set()
-    assert {await late.get(), await late.get()} == {"shop", "web"}
 
 
 async def test_a_repository_that_hangs_holds_up_its_own_charts_only(

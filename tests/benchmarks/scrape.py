@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 from typing_extensions import override
 
-from addon_operator.app import event_log, observers
+from addon_operator.app import engine_listeners, event_log
 from addon_operator.engine import events, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings, hook_config
@@ -62,7 +62,7 @@ class _Told:
         quiet = structlog.make_filtering_bound_logger(logging.CRITICAL)
         log: event_log.Logger = structlog.wrap_logger(None, wrapper_class=quiet)
         self._meters = meters
-        self._tell = observers.shown(meters, log)
+        self._tell = engine_listeners.shown(meters, log)
 
     def module(self, name: names.ModuleName) -> None:
         """A module is found, runs, and runs again; its hook's binding gets an event."""

@@ -29,7 +29,7 @@ from addon_operator.admission.presets import (
 from addon_operator.admission.registration import registration
 from addon_operator.admission.server import site
 from addon_operator.aio import waiting, warn_once
-from addon_operator.app import admission_webhooks, observers
+from addon_operator.app import admission_webhooks, engine_listeners, kept_work
 from addon_operator.documents import own_manifests
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
@@ -83,7 +83,7 @@ class Admission:
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
         self._show_event = admission_log.AdmissionLog(meters, log, self._clock)
-        self._show_defect = observers.shown(meters, log)
+        self._show_defect = engine_listeners.shown(meters, log)
         self._account = review_budget.MemoryBudget(review_budget.Limits())
         self._check, handler = self._handlers()
         self._tls = tls.LiveTls()
@@ -184,7 +184,7 @@ class Admission:
                 await self._recorder.flush()
 
     def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        self._tasks.append(observers.kept(f"admission-{name}", work, self._show_defect))
+        self._tasks.append(kept_work.kept(f"admission-{name}", work, self._show_defect))
 
     def _handlers(self) -> tuple[pod_check.PodCheck, pod_handler.PodHandler]:
         sources = env_sources_reader.EnvSources(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from addon_operator.aio import waiting
-from addon_operator.app import observers, tools
+from addon_operator.app import engine_listeners, tools
 from addon_operator.debug import debug_api
 from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings
@@ -83,7 +83,9 @@ class Graph:
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
         self._refused = refused_config.RefusedConfig(self._states, self._clock)
-        self._tell = observers.all_of(observers.module_states(self._states, self._clock), self._refused, tell)
+        self._tell = engine_listeners.all_of(
+            engine_listeners.module_states(self._states, self._clock), self._refused, tell
+        )
         self._runner = parts.hook_runner()
         self._inbox = intents.Inbox()
         self._apis = api_watch.ApiWatch(

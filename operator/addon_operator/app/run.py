@@ -12,9 +12,11 @@ import addon_operator
 from addon_operator.aio import daemon_threads
 from addon_operator.app import (
     admission_part,
+    engine_listeners,
     graph,
+    kept_work,
     leadership,
-    observers,
+    module_objects,
     stopping,
     tools,
 )
@@ -58,13 +60,13 @@ class _Process:
         self._leadership = leadership.Leadership(self._meters)
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventWriter | None = None
-        self._objects: observers.ModuleObjects | None = None
+        self._objects: module_objects.ModuleObjects | None = None
         self._debug: debug_api.DebugApi | None = None
         self._lineage = groups.Lineage()
 
     async def live(self) -> None:
         starting = asyncio.current_task()
-        asyncio.get_running_loop().set_exception_handler(observers.stray_defects(self._meters, self._log))
+        asyncio.get_running_loop().set_exception_handler(kept_work.stray_defects(self._meters, self._log))
         self._stop.listen(lambda: starting and starting.cancel())
         try:
             await self._live()
@@ -96,7 +98,7 @@ class _Process:
             if await self._leadership.acquire():
                 # It took its time.
                 modules = await daemon_threads.run(preflight.load_modules, self._settings)
-            objects = observers.keeping(parts, modules, self._meters, self._leadership.fence)
+            objects = module_objects.keeping(parts, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
             building = self._build(parts, modules)
             operator = await stopping.unless(building, self._part_ended())
@@ -178,7 +180,7 @@ class _Process:
             await stopping.end({lost})
 
     def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        self._background.append(observers.kept(name, work, observers.shown(self._meters, self._log)))
+        self._background.append(kept_work.kept(name, work, engine_listeners.shown(self._meters, self._log)))
 
     async def _end_background(self) -> None:
         await self._tell_last_events()
@@ -238,12 +240,12 @@ class _Process:
             for kind, name in names.items()
         }
         listeners = [
-            observers.shown(self._meters, self._log),
-            observers.config_events(recorder, configured, lambda: made.config.uid),
+            engine_listeners.shown(self._meters, self._log),
+            engine_listeners.config_events(recorder, configured, lambda: made.config.uid),
         ]
         if self._objects is not None:
             listeners.append(self._objects.show)
-        made = graph.Graph(parts, modules, self._meters, observers.all_of(*listeners))
+        made = graph.Graph(parts, modules, self._meters, engine_listeners.all_of(*listeners))
         self._status.begin_when(lambda: made.config.waits_for, made.refusals)
         return await made.build()
 

@@ -8,7 +8,7 @@ import pytest
 import structlog
 from typing_extensions import override
 
-from addon_operator.app import event_log, observers
+from addon_operator.app import engine_listeners, event_log
 from addon_operator.engine import events, state
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import hook_config
@@ -30,7 +30,7 @@ def meters() -> metrics.Metrics:
 
 @pytest.fixture
 def tell(meters: metrics.Metrics) -> events.Listener:
-    return observers.shown(meters, structlog.get_logger())
+    return engine_listeners.shown(meters, structlog.get_logger())
 
 
 def value(meters: metrics.Metrics, name: str, **labels: str) -> float | None:
@@ -187,7 +187,7 @@ def test_each_removal_is_an_event_on_the_config_map() -> None:
             told.append((about, type_, reason, message))
 
     config_map = kube_events.ObjectReference("v1", "ConfigMap", "addon-operator", "addons")
-    tell = observers.config_events(Recorder(), {"ConfigMap": config_map}, lambda: "uid-1")
+    tell = engine_listeners.config_events(Recorder(), {"ConfigMap": config_map}, lambda: "uid-1")
     tell(events.RemovalDue("release old is purged: no module directory explains it"))
     tell(events.Noted("release uninstalled", "old"))
     about = dataclasses.replace(config_map, uid="uid-1")

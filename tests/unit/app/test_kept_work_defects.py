@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from addon_operator.aio import background
-from addon_operator.app import observers
+from addon_operator.app import engine_listeners, kept_work
 from addon_operator.telemetry import metrics
 from tests.fakes import clocks, logs
 
@@ -34,7 +34,7 @@ async def test_a_part_that_fails_is_logged_counted_and_begins_again(
         is_over.set()
         await asyncio.Event().wait()
 
-    part = observers.kept("drift", work, observers.shown(meters, log.logger))
+    part = kept_work.kept("drift", work, engine_listeners.shown(meters, log.logger))
     await asyncio.wait({part, over := asyncio.create_task(is_over.wait())}, return_when="FIRST_COMPLETED")
     assert (over.done(), part.done()) == (True, False)
     part.cancel()
@@ -48,7 +48,7 @@ async def test_what_ends_by_a_defect_and_nobody_waits_for_is_logged_and_counted(
     meters: metrics.Metrics,
 ) -> None:
     log, loop = logs.Records(), asyncio.get_running_loop()
-    loop.set_exception_handler(observers.stray_defects(meters, log.logger))
+    loop.set_exception_handler(kept_work.stray_defects(meters, log.logger))
 
     async def work() -> None:
         raise TypeError("a bug")

@@ -7,7 +7,7 @@ import structlog
 from structlog.testing import capture_logs
 from typing_extensions import override
 
-from addon_operator.app import observers
+from addon_operator.app import engine_listeners, module_objects
 from addon_operator.engine import events, state
 from addon_operator.kernel import names
 from addon_operator.kube.objects import events as kube_events
@@ -38,10 +38,10 @@ class Bench:
         self.changes: list[str] = []
         self.writer = Writer()
         self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self._changed)
-        self.tell_of = observers.all_of(
-            observers.module_states(self.states, clocks.Clock()),
-            observers.shown(self.meters, structlog.get_logger()),
-            observers.ModuleObjects(
+        self.tell_of = engine_listeners.all_of(
+            engine_listeners.module_states(self.states, clocks.Clock()),
+            engine_listeners.shown(self.meters, structlog.get_logger()),
+            module_objects.ModuleObjects(
                 self.writer,
                 unused.unused(kube_events.EventWriter),
                 fakes.ignore,

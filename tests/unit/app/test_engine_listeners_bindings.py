@@ -6,7 +6,7 @@ import pathlib
 import pytest
 import structlog
 
-from addon_operator.app import observers
+from addon_operator.app import engine_listeners
 from addon_operator.engine import events, state
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.telemetry import metrics
@@ -23,7 +23,7 @@ def meters() -> metrics.Metrics:
 
 @pytest.fixture
 def tell(meters: metrics.Metrics) -> events.Listener:
-    return observers.shown(meters, structlog.get_logger())
+    return engine_listeners.shown(meters, structlog.get_logger())
 
 
 @pytest.fixture

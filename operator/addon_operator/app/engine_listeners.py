@@ -1,0 +1,76 @@
+"""Who listens to the engine: metrics, the log, Events of the ConfigMap, and the modules' states."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from addon_operator.app import event_log, event_metrics
+from addon_operator.engine import events, state, tasks
+from addon_operator.kernel import clock, names
+from addon_operator.kube.objects import events as kube_events
+from addon_operator.telemetry import metrics
+
+_OF_MODULES: Final = (
+    tasks.TaskKind.MODULE_RUN,
+    tasks.TaskKind.MODULE_DELETE,
+    tasks.TaskKind.MODULE_ENSURE_CRDS,
+)
+
+
+def all_of(*listeners: events.Listener) -> events.Listener:
+    """Pass each event on to all of them, in their order."""
+
+    def tell(event: events.Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return tell
+
+
+def shown(meters: metrics.Metrics, log: event_log.Logger) -> events.Listener:
+    """Listen with metrics and the log."""
+    return all_of(event_metrics.EventMetrics(meters), event_log.EventLog(log))
+
+
+def config_events(
+    recorder: kube_events.EventWriter,
+    objects: Mapping[str, kube_events.ObjectReference],
+    uid: Callable[[], str],
+) -> events.Listener:
+    """Show a wrong edit on the values ConfigMap or Secret, by its kind: where, never which values.
+
+    What is removed shows on the ConfigMap, whose ``uid`` is asked for.
+    """
+
+    def tell(event: events.Event) -> None:
+        if isinstance(event, events.RemovalDue):
+            about = dataclasses.replace(objects["ConfigMap"], uid=uid())
+            recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
+            return
+        if not isinstance(event, events.ConfigRefused):
+            return
+        places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)
+        recorder.record(
+            dataclasses.replace(objects[event.kind], uid=event.uid),
+            "Warning",
+            "InvalidValues",
+            f"{event.follows[0].upper()}{event.follows[1:]}. Wrong: {places}. "
+            "The log of the operator says more.",
+        )
+
+    return tell
+
+
+def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Listener:
+    """Let the modules' states know of retries, of maintenance, and of definitions that are not in force."""
+
+    def tell(event: events.Event) -> None:
+        match event:
+            case events.TaskFailed(task=task, delay=float(delay)) if task.kind in _OF_MODULES:
+                states.will_retry(names.ModuleName(task.owner), time.time() + delay)
+            case events.MaintenanceChanged():
+                states.maintain(event.module, event.mode)
+            case events.DefinitionsLeftOut():
+                states.leave_out_definitions(event.module, event.text)
+
+    return tell

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, tables
+from addon_operator.cli import debug, printing
 
 _COLUMNS: Final = ("NAME", "VALUE", "DEFAULT", "FOR", "description")
 _PARAMETERS: Final = ("log.level",)
@@ -22,7 +22,7 @@ def config() -> None:
 
 
 @config.command("list")
-@tables.output_option("text")
+@printing.output_option("text")
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
     """List the parameters that can be changed."""
@@ -56,7 +56,7 @@ def _until(row: debug.Document) -> str:
 
 
 def _parameters(rows: debug.Document) -> str:
-    return tables.table(_COLUMNS, [_cells(row) for row in rows])
+    return printing.table(_COLUMNS, [_cells(row) for row in rows])
 
 
 def _cells(row: debug.Document) -> tuple[str, ...]:

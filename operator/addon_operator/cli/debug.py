@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from addon_operator.cli import tables
+from addon_operator.cli import printing
 from addon_operator.kernel import clock, errors
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
         show(client(socket).get(path, query(**flags)), output)
 
     command: Callable[..., Any] = dump
-    for option in (socket_option, sensitive_option, tables.output_option(default), *reversed(options)):
+    for option in (socket_option, sensitive_option, printing.output_option(default), *reversed(options)):
         command = option(command)
     group.command(what, help=help_)(command)
 
@@ -159,7 +159,7 @@ def rendered(document: Document, output: str, text: "Callable[[Document], str] |
     """Return the document in a format."""
     if output in ("text", WIDE) and text is not None:
         return text_of(document, text)
-    return tables.document(document, output)
+    return printing.document(document, output)
 
 
 def text_of(document: Document, text: Callable[[Document], str]) -> str:
@@ -201,7 +201,7 @@ def watched(look: Callable[[], str], interval: float) -> None:
     import rich.text
 
     shown = look()
-    console = tables.console()
+    console = printing.console()
     live = rich.live.Live(console=console, screen=True, auto_refresh=False)
     with live if console.is_terminal else contextlib.nullcontext():
         try:

@@ -15,7 +15,7 @@ import click
 import rich.console
 import rich.table
 
-from addon_operator.cli import tables
+from addon_operator.cli import printing
 from addon_operator.devcluster import (
     cluster,
     errors,
@@ -91,12 +91,12 @@ def down(name: layout.ClusterName) -> None:
 
 
 @devcluster.command()
-@tables.output_option("table", ("table", "json"))
+@printing.output_option("table", ("table", "json"))
 def status(output: str) -> None:
     """List the clusters of this machine."""
     found = _manager(_reporter()).status()
     if output == "json":
-        click.echo(tables.document([dataclasses.asdict(one) for one in found], "json"), nl=False)
+        click.echo(printing.document([dataclasses.asdict(one) for one in found], "json"), nl=False)
     elif found:
         # Rows are cut into pieces nowhere: a terminal wraps them, and a pipe has no width.
         width = max(_TABLE_WIDTH, shutil.get_terminal_size().columns)

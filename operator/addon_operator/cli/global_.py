@@ -2,7 +2,7 @@
 
 import click
 
-from addon_operator.cli import debug, tables
+from addon_operator.cli import debug, printing
 
 
 @click.group("global")
@@ -11,7 +11,7 @@ def global_() -> None:
 
 
 @global_.command("list")
-@tables.output_option("text")
+@printing.output_option("text")
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
     """List the global hooks, and which of their bindings wait for their objects."""

@@ -8,7 +8,7 @@ import click
 import rich.table
 import rich.text
 
-from addon_operator.cli import tables
+from addon_operator.cli import printing
 from addon_operator.hook_contract.configuration import hook_config
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def hooks() -> None:
 @click.option("--global-hooks-dir", metavar="PATH",
               help="Directory with global hooks. [GLOBAL_HOOKS_DIR, default global-hooks]")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Treat warnings as errors: exit with code 1.")
-@tables.output_option("text", ("text", "json", "yaml"))
+@printing.output_option("text", ("text", "json", "yaml"))
 def check(
     directory: pathlib.Path | None,
     modules_dirs: str | None,
@@ -50,8 +50,8 @@ def check(
     if output == "text":
         _print_table(report)
     else:
-        click.echo(tables.document([_plain(file) for file in report.files], output), nl=False)
-    return tables.EXIT_FINDINGS if report.failed(strict=strict) else 0
+        click.echo(printing.document([_plain(file) for file in report.files], output), nl=False)
+    return printing.EXIT_FINDINGS if report.failed(strict=strict) else 0
 
 
 def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
@@ -72,12 +72,12 @@ def _print_table(report: "hooks_check.HooksReport") -> None:
         for file in report.files:
             for row in _rows(file):
                 table.add_row(*row)
-        click.echo(tables.to_text(table), nl=False)
+        click.echo(printing.to_text(table), nl=False)
     errors = sum(len(file.errors) for file in report.files)
     warnings = sum(len(file.warnings) for file in report.files)
     nothing = "nothing is wrong" if report.files else "there are no hooks"
-    verdict = tables.findings(((errors, "error"), (warnings, "warning")), nothing)
-    click.echo(f"{tables.count(len(report.files), 'file')} checked: {verdict}")
+    verdict = printing.findings(((errors, "error"), (warnings, "warning")), nothing)
+    click.echo(f"{printing.count(len(report.files), 'file')} checked: {verdict}")
 
 
 def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Text, ...]]:
@@ -97,7 +97,7 @@ def _cells(bound: "hook_config.BindingRow") -> tuple[str, str, str]:
 
 def _findings(file: "hooks_check.CheckedFile") -> rich.text.Text:
     lines = [
-        *((sentence, tables.FINDING_STYLES["error"]) for sentence in file.errors),
-        *((f"warning: {sentence}", tables.FINDING_STYLES["warning"]) for sentence in file.warnings),
+        *((sentence, printing.FINDING_STYLES["error"]) for sentence in file.errors),
+        *((f"warning: {sentence}", printing.FINDING_STYLES["warning"]) for sentence in file.warnings),
     ]
     return rich.text.Text("\n").join(rich.text.Text(text, style) for text, style in lines)

@@ -11,7 +11,7 @@ import click
 from click import shell_completion
 
 import addon_operator
-from addon_operator.cli import tables
+from addon_operator.cli import printing
 from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -157,5 +157,5 @@ def _write_no_more() -> None:
 
 
 def _fail(message: str, *, color: bool | None) -> None:
-    tables.show_error(message, color)
+    printing.show_error(message, color)
     sys.exit(EXIT_ERROR)

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, tables, values
+from addon_operator.cli import debug, printing, values
 from addon_operator.kernel import errors, names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "last error", "reason")
@@ -31,7 +31,7 @@ def module() -> None:
 
 
 @module.command("list")
-@tables.output_option("text", (*tables.FORMATS, debug.WIDE))
+@printing.output_option("text", (*printing.FORMATS, debug.WIDE))
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
@@ -58,7 +58,7 @@ for _what, _default, _help, _options in (
 
 
 @module.command("resource-monitor")
-@tables.output_option("text")
+@printing.output_option("text")
 @debug.socket_option
 def resource_monitor(output: str, socket: str | None) -> None:
     """List the watched resources of releases."""
@@ -90,7 +90,7 @@ def render(
     except errors.AddonOperatorError as error:
         if not diff:
             raise
-        tables.show_error(str(error))
+        printing.show_error(str(error))
         return EXIT_TROUBLE
     click.echo(text, nl=False)
     return int(diff and text != debug_client.NO_DIFFERENCES)
@@ -109,7 +109,7 @@ def schema() -> None:
 @values.modules_dir_option
 @values.global_hooks_dir_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
-@tables.output_option("text", ("text", "json"))
+@printing.output_option("text", ("text", "json"))
 def lint(
     directories: tuple[str, ...],
     modules_dirs: str | None,
@@ -141,7 +141,9 @@ def lint(
 
 def _modules(document: debug.Document) -> str:
     columns, rows = _described(_COLUMNS, [_row(found) for found in document["modules"]], document["modules"])
-    listed = tables.table(columns, tables.one_line_each(columns, rows), _style) if rows else "no modules\n"
+    listed = (
+        printing.table(columns, printing.one_line_each(columns, rows), _style) if rows else "no modules\n"
+    )
     return _wrong_values(document) + listed
 
 
@@ -172,7 +174,7 @@ def _all_of_modules(document: debug.Document) -> str:
         needs = [_requirements(found) or "-" for found in modules]
         rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
     columns, rows = _described(columns, rows, modules)
-    listed = tables.table(columns, rows, _style) if rows else "no modules\n"
+    listed = printing.table(columns, rows, _style) if rows else "no modules\n"
     return _wrong_values(document) + listed
 
 
@@ -209,7 +211,7 @@ def _style(row: Sequence[str]) -> str:
 
 def _resources(document: debug.Document) -> str:
     rows = [line for module, found in document.items() for line in _resource_rows(module, found)]
-    return tables.table(_RESOURCE_COLUMNS, rows) if rows else "no enabled modules\n"
+    return printing.table(_RESOURCE_COLUMNS, rows) if rows else "no enabled modules\n"
 
 
 def _resource_rows(module: str, found: debug.Document) -> Iterator[tuple[str, ...]]:
@@ -222,7 +224,7 @@ def _resource_rows(module: str, found: debug.Document) -> Iterator[tuple[str, ..
 
 @module.command()
 @click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
-@tables.output_option("text")
+@printing.output_option("text")
 @debug.socket_option
 def describe(name: str, output: str, socket: str | None) -> None:
     """Describe MODULE: state, reason, the whole last error, release, hooks, shared and absent objects."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import optional_imports, settings, tables
+from addon_operator.cli import optional_imports, printing, settings
 from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ Document = dict[str, Any]
 @click.option("--from-pod", "from_pod", metavar="[NAMESPACE/]POD|deployment/NAME",
               help="Take what hooks gave from the operator in this pod; by default from the one on the debug "
                    "socket, else from the last releases.")  # fmt: skip
-@tables.output_option("text", tables.FORMATS)
+@printing.output_option("text", printing.FORMATS)
 @settings.settings_options
 def plan(modules: Sequence[str], from_pod: str | None, output: str, flags: Mapping[str, str | None]) -> int:
     """Show what the operator would do if it started now, and why. Nothing is changed.
@@ -67,7 +67,7 @@ def plan(modules: Sequence[str], from_pod: str | None, output: str, flags: Mappi
     if output == "text":
         _print_text(report)
     else:
-        click.echo(tables.document(_document(report), output), nl=False)
+        click.echo(printing.document(_document(report), output), nl=False)
     if report.is_failed:
         return EXIT_ERROR
     return EXIT_CHANGES if report.is_change else 0
@@ -117,7 +117,7 @@ def _change(change: "manifest_diff.ManifestChange") -> Document:
 
 
 def _print_text(report: "plan_report.PlanReport") -> None:
-    click.echo(tables.table(_COLUMNS, _rows(report), lambda row: _STYLES.get(row[4], "")))
+    click.echo(printing.table(_COLUMNS, _rows(report), lambda row: _STYLES.get(row[4], "")))
     for module in report.modules:
         _print_release(module)
     click.echo(_summary(report))
@@ -145,7 +145,7 @@ def _print_release(module: "plan_report.ModuleReport") -> None:
     listed = ", ".join(f"{number} {kind}" for kind, number in counts.items())
     click.secho(f"{module.name}: {listed}", bold=True)
     text = "".join(f"{line}\n" for change in changes for line in change.diff)
-    tables.show_highlighted(text, "diff")
+    printing.show_highlighted(text, "diff")
     click.echo()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import tables
+from addon_operator.cli import printing
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
@@ -37,7 +37,7 @@ def preview() -> None:
               help="Manifests of PodPresets, instead of those of the cluster. May be repeated.")  # fmt: skip
 @click.option("--objects", multiple=True, metavar="FILE",
               help="Manifests of ConfigMaps, Secrets and Services. May be repeated.")  # fmt: skip
-@tables.output_option("yaml", ("yaml", "json", "diff"))
+@printing.output_option("yaml", ("yaml", "json", "diff"))
 @click.option("--exit-code", is_flag=True,
               help=f"Exit with {EXIT_FINDINGS} if there are conflicts or unresolved references.")  # fmt: skip
 @click.option("--cluster/--no-cluster", "use_cluster", default=None,
@@ -114,7 +114,7 @@ def _show(report: "app_preview.PreviewReport", output: str) -> None:
         notes += [line for one in report.previews for line in _findings(one)]
     for note in notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
-    tables.show_highlighted(_RENDERERS[output](report.previews), output)
+    printing.show_highlighted(_RENDERERS[output](report.previews), output)
 
 
 def _document(one: "preview_admission.PodPreview") -> Document:
@@ -143,12 +143,12 @@ def _container(one: "preview_admission.ContainerPreview") -> Document:
 
 
 def _yaml(previews: Sequence["preview_admission.PodPreview"]) -> str:
-    return "---\n".join(tables.document(_document(one), "yaml") for one in previews)
+    return "---\n".join(printing.document(_document(one), "yaml") for one in previews)
 
 
 def _json(previews: Sequence["preview_admission.PodPreview"]) -> str:
     documents = [_document(one) for one in previews]
-    return tables.document(documents[0] if len(documents) == 1 else documents, "json")
+    return printing.document(documents[0] if len(documents) == 1 else documents, "json")
 
 
 def _diff(previews: Sequence["preview_admission.PodPreview"]) -> str:
@@ -158,7 +158,9 @@ def _diff(previews: Sequence["preview_admission.PodPreview"]) -> str:
 def _difference(one: "preview_admission.PodPreview") -> Iterator[str]:
     from addon_operator.documents import text_diff
 
-    before, after = (tables.document(dict(pod), "yaml").splitlines() for pod in (one.submitted, one.admitted))
+    before, after = (
+        printing.document(dict(pod), "yaml").splitlines() for pod in (one.submitted, one.admitted)
+    )
     lines = text_diff.unified(before, after, f"{one.title} as submitted", f"{one.title} as admitted")
     yield from (f"{line}\n" for line in lines)
 

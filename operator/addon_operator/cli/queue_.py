@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, tables
+from addon_operator.cli import debug, printing
 
 SHOWN_TASKS: Final = 50
 """Of each queue, in a table; the other formats show all."""
@@ -18,7 +18,7 @@ def queue() -> None:
 
 
 @queue.command("list")
-@tables.output_option("text")
+@printing.output_option("text")
 @click.option("-e", "--show-empty", is_flag=True, help="Also show empty queues.")
 @debug.watch_options
 @debug.socket_option
@@ -29,7 +29,7 @@ def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket
 
 
 @queue.command()
-@tables.output_option("text")
+@printing.output_option("text")
 @debug.watch_options
 @debug.socket_option
 def main(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
@@ -46,7 +46,7 @@ def _queues(document: debug.Document) -> str:
 
 
 def _table(rows: list[debug.Document]) -> str:
-    made = tables.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
+    made = printing.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
     hidden = {row["name"]: len(row["tasks"]) - SHOWN_TASKS for row in rows}
     more = [f"{count} more in {name}\n" for name, count in hidden.items() if count > 0]
     return made + "".join(more)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from addon_operator.cli import tables
+from addon_operator.cli import printing
 from addon_operator.kernel import json_types
 from addon_operator.settings import setting_names, setting_resolution
 from addon_operator.settings import settings as app_settings
@@ -54,7 +54,7 @@ def _option(
 
 
 @click.command()
-@tables.output_option("text")
+@printing.output_option("text")
 @settings_options
 def settings(output: str, flags: Mapping[str, str | None]) -> None:
     """Print every setting with its value and where the value came from.
@@ -68,7 +68,7 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     rows = list(_rows(resolution))
-    click.echo(_text(rows) if output == "text" else tables.document(rows, output), nl=False)
+    click.echo(_text(rows) if output == "text" else printing.document(rows, output), nl=False)
 
 
 def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
@@ -83,7 +83,7 @@ def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
 
 def _text(rows: list[Row]) -> str:
     cells = [(str(row["name"]), _cell(row["value"]), str(row["origin"])) for row in rows]
-    return tables.table(("NAME", "value", "origin"), cells)
+    return printing.table(("NAME", "value", "origin"), cells)
 
 
 def _cell(value: json_types.JsonValue) -> str:

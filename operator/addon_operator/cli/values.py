@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import tables
+from addon_operator.cli import printing
 from addon_operator.kernel import json_types, names
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def values() -> None:
 @_config
 @_secret
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
-@tables.output_option("text", ("text", "json"))
+@printing.output_option("text", ("text", "json"))
 def check(
     directory: str | None,
     modules_dirs: str | None,
@@ -87,7 +87,7 @@ def print_report(report: "values_check.ValuesReport", output: str) -> int:
     (_print_json if output == "json" else _print_table)(report)
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
-    return tables.EXIT_FINDINGS if report.failed else 0
+    return printing.EXIT_FINDINGS if report.failed else 0
 
 
 def _print_json(report: "values_check.ValuesReport") -> None:
@@ -95,19 +95,19 @@ def _print_json(report: "values_check.ValuesReport") -> None:
         {"level": str(found.level), "subject": found.subject, "problem": found.problem}
         for found in report.findings
     ]
-    click.echo(tables.document(rows, "json"), nl=False)
+    click.echo(printing.document(rows, "json"), nl=False)
 
 
 def _print_table(report: "values_check.ValuesReport") -> None:
     if report.findings:
         rows = [(str(found.level), found.subject, found.problem) for found in report.findings]
         click.echo(
-            tables.table(("LEVEL", "module", "finding"), rows, lambda row: tables.FINDING_STYLES[row[0]]),
+            printing.table(("LEVEL", "module", "finding"), rows, lambda row: printing.FINDING_STYLES[row[0]]),
             nl=False,
         )
     counts = collections.Counter(str(found.level) for found in report.findings)
-    found = tables.findings((counts[level], level) for level in tables.FINDING_STYLES)
-    click.echo(f"{tables.count(report.modules, 'module')} checked: {found}")
+    found = printing.findings((counts[level], level) for level in printing.FINDING_STYLES)
+    click.echo(f"{printing.count(report.modules, 'module')} checked: {found}")
 
 
 @values.command()
@@ -116,7 +116,7 @@ def _print_table(report: "values_check.ValuesReport") -> None:
 @global_hooks_dir_option
 @_config
 @_secret
-@tables.output_option("yaml", ("yaml", "json"))
+@printing.output_option("yaml", ("yaml", "json"))
 @click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")
 def show(
     module: str,
@@ -146,7 +146,7 @@ def show(
         _warn(*read.warnings)
         made.set_config(dataclasses.replace(made.config, secret=read))
     shown = _with_origins(values_files.leaves(made, owner)) if origin else made.masked_values(owner)
-    click.echo(tables.document(shown, output), nl=False)
+    click.echo(printing.document(shown, output), nl=False)
     _warn_of_violations(made, owner)
 
 

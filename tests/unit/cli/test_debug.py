@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click import shell_completion, testing
 
-from addon_operator.cli import debug, main, tables
+from addon_operator.cli import debug, main, printing
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
 from tests.unit.cli import debug_server
@@ -293,7 +293,7 @@ def test_texts_of_several_lines_can_be_read() -> None:
 
 def test_rows_are_not_folded_where_there_is_no_terminal() -> None:
     assert (
-        tables.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
+        printing.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
     )
 
 
@@ -302,7 +302,7 @@ def test_a_table_for_a_narrow_terminal_keeps_its_words(monkeypatch: pytest.Monke
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     words = "helm upgrade failed with a message"
-    made = tables.table(["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]])
+    made = printing.table(["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]])
     shown = click.unstyle(made).splitlines()
     assert shown[0].split() == ["MODULE", "STATE", "LAST", "ERROR"]
     assert shown[1].startswith("ingress-nginx  Ready  helm upgrade")
@@ -436,17 +436,17 @@ def test_a_long_error_is_cut_to_one_line_of_the_terminal_and_wide_shows_all(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     cells = [("web", "20", "Failed", "-", LONG, ENABLED), ("b", "1", "Ready", "-", "-", ENABLED)]
     names = ("MODULE", "ORDER", "STATE", "LAST RUN", "last error", "reason")
-    cut = click.unstyle(tables.table(names, tables.one_line_each(names, cells))).splitlines()
+    cut = click.unstyle(printing.table(names, printing.one_line_each(names, cells))).splitlines()
     assert len(cut) == 3
     assert "helm upgrade: a long" in cut[1]
     assert "enabled by web" in cut[1], "why it is enabled comes second"
     assert max(map(len, cut)) <= min(columns, 260)
-    folded = click.unstyle(tables.table(names, cells))
+    folded = click.unstyle(printing.table(names, cells))
     assert "theend" in "".join(folded.split())
 
 
 def test_a_long_error_is_one_line_in_a_pipe_too() -> None:
-    (row,) = tables.one_line_each(("a", "b", "c"), [("x", LONG, "enabled")])
+    (row,) = printing.one_line_each(("a", "b", "c"), [("x", LONG, "enabled")])
     assert row[1].startswith("helm upgrade: a long reason")
     assert (len(row[1]), row[1][-1], row[2]) == (189, "…", "enabled")
 

@@ -1,1 +1,4 @@
-"""Small helpers for asyncio."""
+"""Small helpers for asyncio.
+
+Nothing here knows the operator.
+"""

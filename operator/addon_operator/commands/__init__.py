@@ -1,1 +1,4 @@
-"""What the verbs do that need no running operator."""
+"""What the verbs do that need no running operator.
+
+Nothing here prints.
+"""

@@ -1,1 +1,4 @@
-"""A real local control plane, for the demo, for tests and for authors of modules."""
+"""A real local control plane, for the demo, for tests and for authors of modules.
+
+The operator itself never needs it.
+"""

@@ -1,1 +1,4 @@
-"""The Kubernetes API."""
+"""The Kubernetes API.
+
+What the operator does with what it reads and writes is not known here.
+"""

@@ -1,1 +1,4 @@
-"""Programs that the operator starts."""
+"""Programs that the operator starts.
+
+What they are started for is not known here.
+"""

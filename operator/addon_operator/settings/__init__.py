@@ -1,1 +1,4 @@
-"""Settings: their names, their types, and which flag or variable wins."""
+"""Settings: their names, their types, and which flag or variable wins.
+
+What a setting does is not known here.
+"""

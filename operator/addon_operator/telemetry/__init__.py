@@ -1,1 +1,4 @@
-"""Metrics and logs."""
+"""Metrics and logs.
+
+What is counted is decided by listeners in ``app``.
+"""

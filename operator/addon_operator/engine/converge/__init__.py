@@ -1,1 +1,4 @@
-"""Converge: brings the cluster to what the sources say."""
+"""Converge: brings the cluster to what the sources say.
+
+How one module is run stands in ``modules``.
+"""

@@ -1,1 +1,4 @@
-"""Outputs of hooks: metrics, and operations on objects."""
+"""Outputs of hooks: metrics, and operations on objects.
+
+Nothing is applied here.
+"""

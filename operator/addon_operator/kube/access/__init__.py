@@ -1,1 +1,4 @@
-"""Credentials: from the pod's service account or a kubeconfig."""
+"""Credentials: from the pod's service account or a kubeconfig.
+
+No request is made here.
+"""

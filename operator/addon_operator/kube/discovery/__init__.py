@@ -1,1 +1,4 @@
-"""Discovery: which kinds the API server serves."""
+"""Discovery: which kinds the API server serves.
+
+No object is read here but those that say what is served.
+"""

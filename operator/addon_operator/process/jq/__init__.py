@@ -1,1 +1,4 @@
-"""jq: filters run in worker processes."""
+"""jq: filters run in worker processes.
+
+Which filter is for which objects is known in ``kube``.
+"""

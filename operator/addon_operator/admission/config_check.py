@@ -45,12 +45,12 @@ class ConfigCheck(reviews.ReviewHandler):
         if review.operation == "UPDATE" and data == before:
             # Labels and finalizers may change, however wrong the values are.
             return reviews.ALLOWED
-        found = await self._check(data, before)
-        warnings = [text[:_WARNING_MAX] for text in found.warnings]
-        if not found.violations:
+        findings = await self._check(data, before)
+        warnings = [text[:_WARNING_MAX] for text in findings.warnings]
+        if not findings.violations:
             return reviews.ReviewVerdict(warnings=warnings)
-        message = f"the values ConfigMap would be invalid: {'; '.join(found.violations)}"
-        causes = [reviews.cause(violation) for violation in found.violations]
+        message = f"the values ConfigMap would be invalid: {'; '.join(findings.violations)}"
+        causes = [reviews.cause(violation) for violation in findings.violations]
         return reviews.ReviewVerdict(allowed=False, message=message, causes=causes, warnings=warnings)
 
     def _is_edit(self, review: reviews.Review) -> bool:

@@ -91,10 +91,10 @@ class ConfigChecks:
             return None
         try:
             async with asyncio.timeout(_SECRET_SECONDS):
-                found = await self._secret.read()
+                secret = await self._secret.read()
         except (errors.AddonOperatorError, TimeoutError):
             return None
-        return {} if found is None else found.data
+        return {} if secret is None else secret.data
 
     def _findings(
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None

@@ -146,7 +146,7 @@ def routes(
     """Return the paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.ReviewShape("", "pods")
     presets = review_shapes.ReviewShape(model.GROUP, model.PLURAL)
-    found = {
+    by_path = {
         pod_handler.PATH: site.Route(mutate_pods),
         CHECK_PODS: site.Route(check_pods, timeout=_NOTICE_SECONDS, shape=pods),
         NOTICE_PRESETS: site.Route(
@@ -154,9 +154,9 @@ def routes(
         ),
     }
     if settings.config_validation:
-        found[CHECK_CONFIG] = site.Route(
+        by_path[CHECK_CONFIG] = site.Route(
             check_config,
             shape=review_shapes.ReviewShape(bounds_data=True),
             max_body=_CONFIG_BYTES,
         )
-    return found
+    return by_path

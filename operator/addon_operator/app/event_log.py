@@ -94,10 +94,12 @@ class EventLog:
 
     def _discovered(self, event: events.ModulesDiscovered) -> None:
         """Log discovered modules at the start, and when that changes."""
-        found = f"{self._global_hooks} global hooks, {event.modules} modules, {event.enabled} of them enabled"
-        if found != self._found:
-            self._log.info(f"found {found}")
-        self._found = found
+        counts = (
+            f"{self._global_hooks} global hooks, {event.modules} modules, {event.enabled} of them enabled"
+        )
+        if counts != self._found:
+            self._log.info(f"found {counts}")
+        self._found = counts
 
     def _of_releases(self, event: events.Event) -> None:
         match event:

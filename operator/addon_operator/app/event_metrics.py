@@ -80,10 +80,10 @@ class EventMetrics:
     def _hooks_registered(self, event: events.HooksRegistered) -> None:
         """Count the bindings of each hook; the series of hooks that are gone go away."""
         owner = event.module or ""
-        found = {hook.name for hook in event.hooks}
-        for gone in self._hooks.get(owner, set()) - found:
+        hooks = {hook.name for hook in event.hooks}
+        for gone in self._hooks.get(owner, set()) - hooks:
             self._meters.forget_hook(gone, owner)
-        self._hooks[owner] = found
+        self._hooks[owner] = hooks
         for hook in event.hooks:
             count = self._meters.bindings.count.labels(module=owner, hook=hook.name)
             count.set(_count_bindings(hook))

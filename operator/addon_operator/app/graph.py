@@ -168,12 +168,12 @@ class Graph:
         return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, charts)
 
     def _discovery(self) -> module_discovery.Discovery:
-        settings, found = self._settings, self._cluster
+        settings, seen = self._settings, self._cluster
         removals = plan.RemovalPolicy(
             plan.PurgePolicy(settings.helm_purge), allow_empty=settings.allow_empty_modules
         )
         required = cluster_requirements.ClusterRequirements(
-            found.kinds, found.probe, self._crd_sources, self._apis
+            seen.kinds, seen.probe, self._crd_sources, self._apis
         )
         return module_discovery.Discovery(
             self._states, self._values, self._runner, removals, required, self._tell

@@ -241,13 +241,13 @@ class _Process:
         }
         listeners = [
             engine_listeners.shown(self._meters, self._log),
-            engine_listeners.config_events(recorder, configured, lambda: made.config.uid),
+            engine_listeners.config_events(recorder, configured, lambda: built.config.uid),
         ]
         if self._objects is not None:
             listeners.append(self._objects.show)
-        made = graph.Graph(parts, modules, self._meters, engine_listeners.all_of(*listeners))
-        self._status.begin_when(lambda: made.config.waits_for, made.refusals)
-        return await made.build()
+        built = graph.Graph(parts, modules, self._meters, engine_listeners.all_of(*listeners))
+        self._status.begin_when(lambda: built.config.waits_for, built.refusals)
+        return await built.build()
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""

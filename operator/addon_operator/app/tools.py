@@ -143,10 +143,12 @@ class Tools:
         meters: metrics.Metrics,
     ) -> hook_outputs.HookOutputs:
         """Make what applies the outputs of hooks."""
-        made = hook_metrics.HookMetrics(meters.registry)
+        of_hooks = hook_metrics.HookMetrics(meters.registry)
         patcher = seen.object_patcher(self.jq)
         worker = self.outputs
-        return hook_outputs.HookOutputs(patcher, config, values, made, worker.load_stream, worker.checking_jq)
+        return hook_outputs.HookOutputs(
+            patcher, config, values, of_hooks, worker.load_stream, worker.checking_jq
+        )
 
     def crd_sources(self, values: store.ValuesStore) -> crd_sources.CrdSources:
         """Make what finds the definitions of modules with these values."""
@@ -213,31 +215,31 @@ async def ignored_releases(
 
 async def find_own(kube: client.KubeClient, namespace: str, pod: str) -> frozenset[str]:
     """Return the releases of ``namespace`` that a pod belongs to; none if there is no such pod."""
-    found: set[str] = set()
+    own: set[str] = set()
     try:
         path: str | None = paths.of("v1", "pods", namespace=namespace, name=pod)
         for _ in range(_LEVELS):
             if path is None:
                 break
             metadata: Mapping[str, Any] = (await kube.get(path, metadata_only=True)).get("metadata") or {}
-            found |= _releases_of(metadata, namespace)
+            own |= _releases_of(metadata, namespace)
             path = _controller(metadata, namespace)
     except (api_errors.KubernetesError, ValueError):
         # Not in a pod, or without the right to look: what is known until here counts.
-        return frozenset(found)
-    return frozenset(found)
+        return frozenset(own)
+    return frozenset(own)
 
 
 def _releases_of(metadata: Mapping[str, Any], namespace: str) -> set[str]:
     annotations: Mapping[str, str] = metadata.get("annotations") or {}
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    found = set()
+    releases = set()
     if annotations.get(_NAMESPACE) == namespace and _NAME in annotations:
-        found.add(annotations[_NAME])
+        releases.add(annotations[_NAME])
     if labels.get(_MANAGED_BY) == "Helm" and _INSTANCE in labels:
         # A pod has labels of its template only: charts put the release there by convention.
-        found.add(labels[_INSTANCE])
-    return found
+        releases.add(labels[_INSTANCE])
+    return releases
 
 
 def _controller(metadata: Mapping[str, Any], namespace: str) -> str | None:

@@ -233,8 +233,9 @@ def lines(texts: Sequence[str], nothing: str) -> str:
 def waiting_texts(waiting: Sequence[Document]) -> list[str]:
     """Return one phrase per binding that waits for its objects, as the log words it."""
     return [
-        f"binding {found['binding']} ({found['kind']}) of hook {found['hook']} waits: {found['reason']}"
-        for found in waiting
+        f"binding {binding['binding']} ({binding['kind']}) of hook {binding['hook']} "
+        f"waits: {binding['reason']}"
+        for binding in waiting
     ]
 
 
@@ -260,9 +261,9 @@ def ago(moment: str | None) -> str:
     return f"{age(max(0.0, (dt.datetime.now(dt.UTC) - then).total_seconds()))} ago"
 
 
-def shared_text(found: Document) -> str:
+def shared_text(document: Document) -> str:
     """Return an object that several modules have, with the other modules."""
-    return f"{found['resource']} (also of {', '.join(found['modules'])})"
+    return f"{document['resource']} (also of {', '.join(document['modules'])})"
 
 
 def one_line(text: str) -> str:

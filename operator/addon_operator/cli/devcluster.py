@@ -94,13 +94,13 @@ def down(name: layout.ClusterName) -> None:
 @printing.output_option("table", ("table", "json"))
 def status(output: str) -> None:
     """List the clusters of this machine."""
-    found = _manager(_reporter()).status()
+    clusters = _manager(_reporter()).status()
     if output == "json":
-        click.echo(printing.document([dataclasses.asdict(one) for one in found], "json"), nl=False)
-    elif found:
+        click.echo(printing.document([dataclasses.asdict(one) for one in clusters], "json"), nl=False)
+    elif clusters:
         # Rows are cut into pieces nowhere: a terminal wraps them, and a pipe has no width.
         width = max(_TABLE_WIDTH, shutil.get_terminal_size().columns)
-        rich.console.Console(width=width).print(_table(found))
+        rich.console.Console(width=width).print(_table(clusters))
     else:
         click.echo("There is no cluster; start one with 'addon-operator devcluster up'")
 
@@ -109,9 +109,9 @@ def status(output: str) -> None:
 @_name
 def env(name: layout.ClusterName) -> None:
     """Print shell commands that make a cluster the current one."""
-    found = _manager(_reporter()).get(name)
-    directory = shlex.quote(str(found.bin))
-    click.echo(f"export KUBECONFIG={shlex.quote(str(found.kubeconfig))}")
+    cluster = _manager(_reporter()).get(name)
+    directory = shlex.quote(str(cluster.bin))
+    click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
     click.echo(f"export {assets.VARIABLE}={directory}")
     click.echo(f'export PATH={directory}:"$PATH"')
 
@@ -121,8 +121,8 @@ def env(name: layout.ClusterName) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(name: layout.ClusterName, arguments: Sequence[str]) -> None:
     """Run kubectl against a cluster; --name comes before kubectl's own arguments."""
-    found = _manager(_reporter()).get(name)
-    _become(found, found.kubectl, arguments)
+    cluster = _manager(_reporter()).get(name)
+    _become(cluster, cluster.kubectl, arguments)
 
 
 @devcluster.command(context_settings=_PASS_ON, add_help_option=False)
@@ -130,8 +130,8 @@ def kubectl(name: layout.ClusterName, arguments: Sequence[str]) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def helm(name: layout.ClusterName, arguments: Sequence[str]) -> None:
     """Run Helm 3 against a cluster; --name comes before Helm's own arguments."""
-    found = _manager(_reporter()).get(name)
-    _become(found, found.helm, arguments)
+    cluster = _manager(_reporter()).get(name)
+    _become(cluster, cluster.helm, arguments)
 
 
 @devcluster.command()
@@ -168,10 +168,10 @@ def _reporter() -> reporters.Reporter:
     return reporters.PlainReporter(lambda text: click.echo(text, err=True))
 
 
-def _become(found: handle.DevCluster, program: pathlib.Path, arguments: Sequence[str]) -> NoReturn:
+def _become(cluster: handle.DevCluster, program: pathlib.Path, arguments: Sequence[str]) -> NoReturn:
     # Helm's own variables for the API server would win over KUBECONFIG.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("HELM_KUBE")}
-    environ = {**inherited, "KUBECONFIG": str(found.kubeconfig)}
+    environ = {**inherited, "KUBECONFIG": str(cluster.kubeconfig)}
     commands.replace([str(program), *arguments], environ)
 
 
@@ -193,11 +193,11 @@ def _exit(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _table(found: Sequence[cluster.Status]) -> rich.table.Table:
+def _table(clusters: Sequence[cluster.Status]) -> rich.table.Table:
     table = rich.table.Table(box=None, pad_edge=False)
     for title in ("NAME", "VERSION", "STATE", "URL", "COMPONENTS"):
         table.add_column(title, overflow="fold")
-    for one in found:
+    for one in clusters:
         parts = (f"{name} ({'ended' if pid is None else pid})" for name, pid in one.components.items())
         table.add_row(one.name, one.version or "", one.condition, one.url or "", "\n".join(parts))
     return table

@@ -107,11 +107,11 @@ def cli(ctx: click.Context) -> None:
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script for a shell."""
-    made = cast("type[shell_completion.ShellComplete]", shell_completion.get_completion_class(shell))(
+    completion = cast("type[shell_completion.ShellComplete]", shell_completion.get_completion_class(shell))(
         ctx.find_root().command, {}, PROGRAM, VARIABLE
     )
     # BashComplete.source starts a bash to learn its version; the shell that reads this knows it.
-    click.echo(shell_completion.ShellComplete.source(made))
+    click.echo(shell_completion.ShellComplete.source(completion))
 
 
 @cli.command()

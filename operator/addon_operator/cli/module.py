@@ -140,7 +140,9 @@ def lint(
 
 
 def _modules(document: debug.Document) -> str:
-    columns, rows = _described(_COLUMNS, [_row(found) for found in document["modules"]], document["modules"])
+    columns, rows = _described(
+        _COLUMNS, [_row(module) for module in document["modules"]], document["modules"]
+    )
     listed = (
         printing.table(columns, printing.one_line_each(columns, rows), _style) if rows else "no modules\n"
     )
@@ -155,9 +157,9 @@ def _described(
     columns: tuple[str, ...], rows: list[tuple[str, ...]], modules: Sequence[debug.Document]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Add what the modules are for, if one of them says it."""
-    if not any(found["description"] for found in modules):
+    if not any(module["description"] for module in modules):
         return columns, rows
-    texts = [found["description"] or "-" for found in modules]
+    texts = [module["description"] or "-" for module in modules]
     described = [(*row[:-2], text, *row[-2:]) for row, text in zip(rows, texts, strict=True)]
     return (*columns[:-2], "description", *columns[-2:]), described
 
@@ -165,43 +167,43 @@ def _described(
 def _all_of_modules(document: debug.Document) -> str:
     modules = document["modules"]
     columns: tuple[str, ...] = _WIDE_COLUMNS
-    rows = [_wide_row(found) for found in modules]
-    if any(found["release"] != found["name"] for found in modules):
+    rows = [_wide_row(module) for module in modules]
+    if any(module["release"] != module["name"] for module in modules):
         columns = (*columns[:3], "RELEASE", *columns[3:])
-        rows = [(*row[:3], found["release"], *row[3:]) for row, found in zip(rows, modules, strict=True)]
+        rows = [(*row[:3], module["release"], *row[3:]) for row, module in zip(rows, modules, strict=True)]
     if any(map(_requirements, modules)):
         columns = (*columns[:-2], "requires", *columns[-2:])
-        needs = [_requirements(found) or "-" for found in modules]
+        needs = [_requirements(module) or "-" for module in modules]
         rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
     columns, rows = _described(columns, rows, modules)
     listed = printing.table(columns, rows, _style) if rows else "no modules\n"
     return _wrong_values(document) + listed
 
 
-def _requirements(found: debug.Document) -> str:
-    return ", ".join(found.get("requires", ()))
+def _requirements(module: debug.Document) -> str:
+    return ", ".join(module.get("requires", ()))
 
 
-def _row(found: debug.Document) -> tuple[str, ...]:
-    waiting = [*_waits(found), *debug.waiting_texts(found.get("waitingBindings", ()))]
+def _row(module: debug.Document) -> tuple[str, ...]:
+    waiting = [*_waits(module), *debug.waiting_texts(module.get("waitingBindings", ()))]
     return (
-        found["name"],
-        str(found["order"]),
-        found["state"],
-        debug.ago(found["lastRun"]),
-        debug.one_line("; ".join(filter(None, [found["lastError"], *waiting]))),
-        found["reason"],
+        module["name"],
+        str(module["order"]),
+        module["state"],
+        debug.ago(module["lastRun"]),
+        debug.one_line("; ".join(filter(None, [module["lastError"], *waiting]))),
+        module["reason"],
     )
 
 
-def _waits(found: debug.Document) -> list[str]:
-    others = found.get("waitsFor")
+def _waits(module: debug.Document) -> list[str]:
+    others = module.get("waitsFor")
     return [f"waits for {', '.join(others)}"] if others else []
 
 
-def _wide_row(found: debug.Document) -> tuple[str, ...]:
-    *first, error, reason = _row(found)
-    shared = [debug.shared_text(each) for each in found.get("sharedObjects", ())]
+def _wide_row(module: debug.Document) -> tuple[str, ...]:
+    *first, error, reason = _row(module)
+    shared = [debug.shared_text(each) for each in module.get("sharedObjects", ())]
     return (*first, names.listed(shared, _SHARED_SHOWN) or "-", error, reason)
 
 
@@ -210,15 +212,15 @@ def _style(row: Sequence[str]) -> str:
 
 
 def _resources(document: debug.Document) -> str:
-    rows = [line for module, found in document.items() for line in _resource_rows(module, found)]
+    rows = [line for module, resources in document.items() for line in _resource_rows(module, resources)]
     return printing.table(_RESOURCE_COLUMNS, rows) if rows else "no enabled modules\n"
 
 
-def _resource_rows(module: str, found: debug.Document) -> Iterator[tuple[str, ...]]:
-    if isinstance(found, str):
-        yield (module, found, "-", "-")
+def _resource_rows(module: str, resources: debug.Document) -> Iterator[tuple[str, ...]]:
+    if isinstance(resources, str):
+        yield (module, resources, "-", "-")
         return
-    for resource in found:
+    for resource in resources:
         yield (module, resource["state"], resource["resource"], resource.get("reason") or "-")
 
 
@@ -232,27 +234,27 @@ def describe(name: str, output: str, socket: str | None) -> None:
     debug.show(debug.client(socket).get(path), output, _description)
 
 
-def _description(found: debug.Document) -> str:
-    return "".join(f"{line}\n" for line in [*_description_head(found), *_sections(found)])
+def _description(module: debug.Document) -> str:
+    return "".join(f"{line}\n" for line in [*_description_head(module), *_sections(module)])
 
 
-def _description_head(found: debug.Document) -> Iterator[str]:
-    title = "" if found["release"] == found["name"] else found["release"]
-    revision = "" if found["revision"] is None else f"revision {found['revision']}"
+def _description_head(module: debug.Document) -> Iterator[str]:
+    title = "" if module["release"] == module["name"] else module["release"]
+    revision = "" if module["revision"] is None else f"revision {module['revision']}"
     release = ", ".join(filter(None, (title, revision))) or "-"
-    chart, namespace = found.get("chart"), found.get("namespace")
+    chart, namespace = module.get("chart"), module.get("namespace")
     for name, value in (
-        ("Name", found["name"]),
-        *((("Description", found["description"]),) if found["description"] else ()),
-        ("State", found["state"]),
-        ("Reason", found["reason"]),
-        ("Order", found["order"]),
-        *((("Requires", required),) if (required := _requirements(found)) else ()),
+        ("Name", module["name"]),
+        *((("Description", module["description"]),) if module["description"] else ()),
+        ("State", module["state"]),
+        ("Reason", module["reason"]),
+        ("Order", module["order"]),
+        *((("Requires", required),) if (required := _requirements(module)) else ()),
         *((("Chart", chart),) if chart else ()),
         ("Release", release),
         *((("Namespace", namespace),) if namespace else ()),
-        ("Last run", _moment(found["lastRun"])),
-        ("Next try", found["nextTry"] or "-"),
+        ("Last run", _moment(module["lastRun"])),
+        ("Next try", module["nextTry"] or "-"),
     ):
         yield f"{name + ':':<{_HEAD}} {value}"
 
@@ -261,26 +263,26 @@ def _moment(moment: str | None) -> str:
     return "-" if moment is None else f"{moment} ({debug.ago(moment)})"
 
 
-def _sections(found: debug.Document) -> Iterator[str]:
-    if wrong := found.get("wrongValues"):
+def _sections(module: debug.Document) -> Iterator[str]:
+    if wrong := module.get("wrongValues"):
         yield from _section("Not in force", [wrong])
-    yield from _section("Last error", found["lastError"].splitlines())
-    if failing := found.get("failingHooks"):
+    yield from _section("Last error", module["lastError"].splitlines())
+    if failing := module.get("failingHooks"):
         yield from _section("Failing hooks", [line for each in failing for line in _failing(each)])
-    hooks = found["hooks"]
+    hooks = module["hooks"]
     lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
     yield from _section("Hooks", lines)
-    yield from _section("Waiting", [*_waits(found), *debug.waiting_texts(found["waitingBindings"])])
-    yield from _section("Shared objects", [debug.shared_text(each) for each in found["sharedObjects"]])
-    yield from _section("Absent objects", found["absentObjects"])
-    restored = [f"{name} (times: {times})" for name, times in sorted(found["restoredObjects"].items())]
+    yield from _section("Waiting", [*_waits(module), *debug.waiting_texts(module["waitingBindings"])])
+    yield from _section("Shared objects", [debug.shared_text(each) for each in module["sharedObjects"]])
+    yield from _section("Absent objects", module["absentObjects"])
+    restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]
     yield from _section("Restored lately", restored)
 
 
-def _failing(found: debug.Document) -> Iterator[str]:
-    times = "once" if found["tries"] == 1 else f"{found['tries']} times"
-    yield f"{found['hook']}, binding {found['binding']}, queue {found['queue']}, failed {times}"
-    yield from (f"  {line}" for line in found["lastError"].splitlines())
+def _failing(module: debug.Document) -> Iterator[str]:
+    times = "once" if module["tries"] == 1 else f"{module['tries']} times"
+    yield f"{module['hook']}, binding {module['binding']}, queue {module['queue']}, failed {times}"
+    yield from (f"  {line}" for line in module["lastError"].splitlines())
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:

@@ -125,15 +125,15 @@ def _print_text(report: "plan_report.PlanReport") -> None:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
 
 
-def _rows(found: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:
-    for module in found.modules:
+def _rows(report: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:
+    for module in report.modules:
         state = "enabled" if module.enabled else "disabled"
         release = module.release
         titles = (f"release {module.title}",) if module.title else ()
         because = "; ".join((*titles, *release.recoveries, release.reason))
         why = "; ".join((module.verdict, *(f"waits for {name}" for name in module.waits_for)))
         yield module.name, str(module.order), state, why, release.step, because
-    for purge in found.purges:
+    for purge in report.purges:
         yield purge.release, "", "", "", "purge", purge.reason
 
 
@@ -149,8 +149,8 @@ def _print_release(module: "plan_report.ModuleReport") -> None:
     click.echo()
 
 
-def _summary(found: "plan_report.PlanReport") -> str:
-    counts = collections.Counter(str(module.release.step) for module in found.modules)
-    counts["purge"] = len(found.purges)
+def _summary(report: "plan_report.PlanReport") -> str:
+    counts = collections.Counter(str(module.release.step) for module in report.modules)
+    counts["purge"] = len(report.purges)
     listed = [f"{counts[step]} {words}" for step, words in _SUMMARY.items() if counts[step]]
     return f"Releases: {', '.join(listed)}." if listed else "No release would change."

@@ -31,12 +31,12 @@ def console(least: int = 0) -> "rich.console.Console":
     """Return a console as wide as the terminal and at least ``least``, so that a long line is readable."""
     import rich.console
 
-    made = rich.console.Console(markup=False, highlight=False, emoji=False)
+    console = rich.console.Console(markup=False, highlight=False, emoji=False)
     if not sys.stdout.isatty():
-        made.width = _UNFOLDED_WIDTH
-    elif made.width < least:
-        made.width = least
-    return made
+        console.width = _UNFOLDED_WIDTH
+    elif console.width < least:
+        console.width = least
+    return console
 
 
 def table(
@@ -110,9 +110,9 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def findings(found: Iterable[tuple[int, str]], nothing: str = "nothing is wrong") -> str:
+def findings(counts: Iterable[tuple[int, str]], nothing: str = "nothing is wrong") -> str:
     """Say how many errors and warnings a check found."""
-    return ", ".join(count(number, noun) for number, noun in found if number) or nothing
+    return ", ".join(count(number, noun) for number, noun in counts if number) or nothing
 
 
 def output_option(default: str, formats: Sequence[str] = FORMATS) -> Callable[[Command], Command]:

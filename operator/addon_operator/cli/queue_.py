@@ -46,10 +46,10 @@ def _queues(document: debug.Document) -> str:
 
 
 def _table(rows: list[debug.Document]) -> str:
-    made = printing.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
+    table = printing.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
     hidden = {row["name"]: len(row["tasks"]) - SHOWN_TASKS for row in rows}
     more = [f"{count} more in {name}\n" for name, count in hidden.items() if count > 0]
-    return made + "".join(more)
+    return table + "".join(more)
 
 
 def _lines(row: debug.Document) -> Iterator[tuple[str, ...]]:

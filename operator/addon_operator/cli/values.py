@@ -92,8 +92,8 @@ def print_report(report: "values_check.ValuesReport", output: str) -> int:
 
 def _print_json(report: "values_check.ValuesReport") -> None:
     rows = [
-        {"level": str(found.level), "subject": found.subject, "problem": found.problem}
-        for found in report.findings
+        {"level": str(finding.level), "subject": finding.subject, "problem": finding.problem}
+        for finding in report.findings
     ]
     click.echo(printing.document(rows, "json"), nl=False)
 
@@ -154,9 +154,9 @@ def _with_origins(leaves: "list[values_files.Leaf]") -> json_types.JsonObject:
     return {leaf.path: {"value": leaf.value, "origin": leaf.origin} for leaf in leaves}
 
 
-def _warn_of_violations(made: "store.ValuesStore", owner: Any) -> None:  # noqa: ANN401  # a module's name or None
+def _warn_of_violations(values: "store.ValuesStore", owner: Any) -> None:  # noqa: ANN401  # a module's name or None
     for part in dict.fromkeys((None, owner)):
-        _warn(*map(str, made.section_violations(part)))
+        _warn(*map(str, values.section_violations(part)))
 
 
 def _warn(*warnings: str) -> None:

@@ -52,9 +52,9 @@ async def find(configured: str | None, environ: Mapping[str, str], programs: chi
         raise HelmBinaryError(
             f"{path} is not Helm: 'helm version' printed {version[:80]!r} instead of a version; {_WHAT_TO_DO}"
         )
-    found = HelmBinary(path, version, int(match["major"]), int(match["minor"]))
-    _check_version(found)
-    return found
+    helm = HelmBinary(path, version, int(match["major"]), int(match["minor"]))
+    _check_version(helm)
+    return helm
 
 
 def _locate(configured: str | None, environ: Mapping[str, str]) -> pathlib.Path:
@@ -89,10 +89,10 @@ async def _detect(path: pathlib.Path, environ: Mapping[str, str], programs: chil
     return (result.stdout or b"").decode(errors="replace").strip()
 
 
-def _check_version(found: HelmBinary) -> None:
-    if (found.major, found.minor) < OLDEST:
-        raise HelmBinaryError(f"{found.path} is Helm {found.version}, which is too old; {_WHAT_TO_DO}")
-    if found.major >= FIRST_UNKNOWN_MAJOR:
+def _check_version(helm: HelmBinary) -> None:
+    if (helm.major, helm.minor) < OLDEST:
+        raise HelmBinaryError(f"{helm.path} is Helm {helm.version}, which is too old; {_WHAT_TO_DO}")
+    if helm.major >= FIRST_UNKNOWN_MAJOR:
         raise HelmBinaryError(
-            f"{found.path} is Helm {found.version}, which this operator does not know yet; {_WHAT_TO_DO}"
+            f"{helm.path} is Helm {helm.version}, which this operator does not know yet; {_WHAT_TO_DO}"
         )

@@ -175,8 +175,10 @@ def child_environment(
     environ: Mapping[str, str], target: HelmTarget, workspace: pathlib.Path
 ) -> dict[str, str]:
     """Return helm's environment: the operator's, without what would redirect Helm, with private caches."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(_PREFIX) or name in _KEPT}
-    return kept | {
+    inherited = {
+        name: value for name, value in environ.items() if not name.startswith(_PREFIX) or name in _KEPT
+    }
+    return inherited | {
         "HELM_CACHE_HOME": str(workspace / "cache"),
         "HELM_CONFIG_HOME": str(workspace / "config"),
         "HELM_DATA_HOME": str(workspace / "data"),

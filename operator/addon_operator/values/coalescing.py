@@ -103,9 +103,9 @@ def is_enabled(dependency: json_types.JsonObject, values: json_types.JsonObject)
     """Let the first condition that has a value decide, else the tags."""
     condition = dependency.get("condition")
     for path in condition.split(",") if isinstance(condition, str) else ():
-        found = _at(values, path.strip())
-        if isinstance(found, bool):
-            return found
+        switch = _at(values, path.strip())
+        if isinstance(switch, bool):
+            return switch
     tags, switches = dependency.get("tags"), values.get("tags")
     if not isinstance(tags, list) or not isinstance(switches, dict):
         return True
@@ -179,20 +179,20 @@ def _with_imports(chart: Chart) -> Chart:
     values = chart.values
     for each, dependency in uses(resolved):
         if wanted := _list(dependency.get("import-values")):
-            given = values.get(key_of(dependency, each.name))
-            found = _coalesced(each, given if isinstance(given, dict) else {})
+            below = values.get(key_of(dependency, each.name))
+            coalesced = _coalesced(each, below if isinstance(below, dict) else {})
             for one in wanted:
-                values = _laid_over(values, _imported(found, one))
+                values = _laid_over(values, _imported(coalesced, one))
     return dataclasses.replace(resolved, values=values)
 
 
-def _imported(found: json_types.JsonObject, wanted: json_types.JsonValue) -> json_types.JsonObject:
+def _imported(exported: json_types.JsonObject, wanted: json_types.JsonValue) -> json_types.JsonObject:
     if isinstance(wanted, str):
-        taken = _at(found, f"exports.{wanted}")
+        taken = _at(exported, f"exports.{wanted}")
         return taken if isinstance(taken, dict) else {}
     if not isinstance(wanted, dict):
         return {}
-    taken, parent = _at(found, str(wanted.get("child"))), str(wanted.get("parent") or ".")
+    taken, parent = _at(exported, str(wanted.get("child"))), str(wanted.get("parent") or ".")
     for part in reversed([part for part in parent.split(".") if part]):
         taken = {part: taken}
     return taken if isinstance(taken, dict) else {}

@@ -78,9 +78,9 @@ class _BelowSecret:
     def _is_secret(self, document: json_types.JsonObject, origin: json_pointers.Tokens) -> bool:
         """Say whether the value there is the Secret's; of a mapping, the ConfigMap's part may be taken."""
         for length in range(1, len(origin) + 1):
-            found = json_pointers.find(self._secret, origin[:length], _ABSENT)
-            if not isinstance(found, dict):
-                return found is not _ABSENT
+            below = json_pointers.find(self._secret, origin[:length], _ABSENT)
+            if not isinstance(below, dict):
+                return below is not _ABSENT
         return not patches.exists(document, origin)
 
     def _parents(
@@ -99,8 +99,8 @@ class _BelowSecret:
     def hidden(self, before: json_types.JsonObject, after: json_types.JsonObject) -> tuple[str, ...]:
         """See :attr:`ConfigPatchResult.hidden`."""
         places = [tuple(map(str, path)) for path, _ in origins.leaves(self._secret)]
-        found = [place for place in places if _differs({self._key: before}, {self._key: after}, place)]
-        return (*self._not_removed, *map(json_pointers.render, found))
+        hidden = [place for place in places if _differs({self._key: before}, {self._key: after}, place)]
+        return (*self._not_removed, *map(json_pointers.render, hidden))
 
 
 _ABSENT: Final = object()

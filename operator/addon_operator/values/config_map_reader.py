@@ -83,28 +83,32 @@ class ConfigMapReader:
 
     def read(self, data: Mapping[str, str]) -> ConfigMapReading:
         """Read the data; nothing that is wrong in it is an error here."""
-        found = _Collected()
-        unknown = [key for key, text in data.items() if not self._take(found, key, text)]
+        collected = _Collected()
+        unknown = [key for key, text in data.items() if not self._take(collected, key, text)]
         for key in data:
             switch = key + names.ENABLED_SUFFIX
-            if self._is_alias(key, data[key]) and found.switches.setdefault(switch, False):
+            if self._is_alias(key, data[key]) and collected.switches.setdefault(switch, False):
                 text = f"key {key!r} disables the module but {switch!r} enables it; remove one of them"
-                found.problems.append(Problem(key, text, text))
-        self._parsed = {key: (data[key], section) for key, section in found.sections.items()}
+                collected.problems.append(Problem(key, text, text))
+        self._parsed = {key: (data[key], section) for key, section in collected.sections.items()}
         values = sources.ConfigValues(
-            found.sections, found.switches, found.maintenance, self._warnings(unknown), self._source
+            collected.sections,
+            collected.switches,
+            collected.maintenance,
+            self._warnings(unknown),
+            self._source,
         )
-        return ConfigMapReading(values, tuple(found.problems), frozenset(found.unreadable))
+        return ConfigMapReading(values, tuple(collected.problems), frozenset(collected.unreadable))
 
-    def _take(self, found: "_Collected", key: str, text: str) -> bool:
+    def _take(self, collected: "_Collected", key: str, text: str) -> bool:
         """Read what stands under a key; whether the key is known."""
         if key == names.GLOBAL_KEY or key in self._sections:
             if not self._is_alias(key, text):
-                self._take_section(found, names.ValuesKey(key), text)
+                self._take_section(collected, names.ValuesKey(key), text)
         elif key in self._switches:
-            self._take_switch(found, key, text.strip())
+            self._take_switch(collected, key, text.strip())
         elif key in self._maintenance:
-            self._take_maintenance(found, key, text.strip())
+            self._take_maintenance(collected, key, text.strip())
         else:
             return False
         return True
@@ -112,32 +116,32 @@ class ConfigMapReader:
     def _is_alias(self, key: str, text: str) -> bool:
         return key in self._sections and text.strip() == sources.DISABLING_ALIAS
 
-    def _take_section(self, found: "_Collected", key: names.ValuesKey, text: str) -> None:
+    def _take_section(self, collected: "_Collected", key: names.ValuesKey, text: str) -> None:
         before, section = self._parsed.get(key, (None, {}))
         try:
-            found.sections[key] = section if before == text else self._parse(key, text)
+            collected.sections[key] = section if before == text else self._parse(key, text)
         except errors.ConfigurationError as error:
-            found.unreadable.add(key)
+            collected.unreadable.add(key)
             text = _unquoted(key, str(error)) if self._is_secret else str(error)
-            found.problems.append(Problem(key, text, _without_quotations(key, text)))
+            collected.problems.append(Problem(key, text, _without_quotations(key, text)))
 
-    def _take_switch(self, found: "_Collected", key: str, text: str) -> None:
+    def _take_switch(self, collected: "_Collected", key: str, text: str) -> None:
         if text in sources.SWITCHES:
-            found.switches[key] = sources.SWITCHES[text]
+            collected.switches[key] = sources.SWITCHES[text]
         else:
             rule = 'a switch must be "true" or "false"'
-            found.problems.append(self._wrong_flag(key, rule, text))
+            collected.problems.append(self._wrong_flag(key, rule, text))
 
-    def _take_maintenance(self, found: "_Collected", key: str, mode: str) -> None:
+    def _take_maintenance(self, collected: "_Collected", key: str, mode: str) -> None:
         if mode.lower() == sources.NO_RESOURCE_RECONCILIATION.lower():
-            found.maintenance[key] = sources.NO_RESOURCE_RECONCILIATION
+            collected.maintenance[key] = sources.NO_RESOURCE_RECONCILIATION
         elif not mode:
             if self._is_secret:
                 # It lies over what the ConfigMap says.
-                found.maintenance[key] = ""
+                collected.maintenance[key] = ""
         else:
             rule = f"the maintenance mode must be {sources.NO_RESOURCE_RECONCILIATION!r} or empty"
-            found.problems.append(self._wrong_flag(key, rule, mode))
+            collected.problems.append(self._wrong_flag(key, rule, mode))
 
     def _wrong_flag(self, key: str, rule: str, text: str) -> Problem:
         unquoted = f"key {key!r}: {rule}"
@@ -158,13 +162,13 @@ class ConfigMapReader:
 
     def _nearest(self, key: str) -> str | None:
         """Return the known key that is meant; flags by what stands before their common ending."""
-        for suffix, known in (
+        for suffix, candidates in (
             (names.ENABLED_SUFFIX, self._switches),
             (names.MAINTENANCE_SUFFIX, self._maintenance),
             ("", {names.GLOBAL_KEY, *self._sections, *self._switches, *self._maintenance}),
         ):
             if key.endswith(suffix):
-                stems = [name.removesuffix(suffix) for name in known]
+                stems = [name.removesuffix(suffix) for name in candidates]
                 nearest = names.nearest(key.removesuffix(suffix), stems)
                 return None if nearest is None else nearest + suffix
         return None
@@ -204,7 +208,7 @@ def _without_quotations(key: str, text: str) -> str:
     """Return what is wrong with the text of a section without what it quotes, but for a punctuation mark."""
     named = f"key {key!r}"
     place, rest = (named, text.removeprefix(named)) if text.startswith(named) else ("", text)
-    return place + _QUOTATION.sub(lambda found: found[0] if _PUNCTUATION.fullmatch(found[0]) else "***", rest)
+    return place + _QUOTATION.sub(lambda match: match[0] if _PUNCTUATION.fullmatch(match[0]) else "***", rest)
 
 
 def _section_problem(key: str, value: json_types.JsonValue) -> str:

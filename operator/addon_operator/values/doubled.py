@@ -14,5 +14,5 @@ def is_doubled(key: str, section: json_types.JsonObject, files: Iterable[origins
     inner = section.get(key)
     if len(section) != 1 or not isinstance(inner, dict):
         return False
-    known = set().union(*(layer.section for layer in files))
-    return key not in known and not known.isdisjoint(inner)
+    keys = set().union(*(layer.section for layer in files))
+    return key not in keys and not keys.isdisjoint(inner)

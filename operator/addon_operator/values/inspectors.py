@@ -110,13 +110,13 @@ class LocalInspector(Inspector):
             value = configured(files, config, section_schemas)
         except schema_walk.TooManyDefaultsError as error:
             return [_too_many(key, error, section_schemas)]
-        found: list[schema_violations.Violation] = []
+        violations: list[schema_violations.Violation] = []
         if (schema := section_schemas.config) is not None:
             old = None
             if schema.has_rules and before is not None:
                 old = configured(files, before, section_schemas)
-            found = schema.violations(key, value, old)
-        return found or _too_large(key, value, section_schemas)
+            violations = schema.violations(key, value, old)
+        return violations or _too_large(key, value, section_schemas)
 
     def values_violations(
         self,

@@ -40,8 +40,8 @@ def origin(path: Path, layers: Sequence[Layer]) -> str:
 def nearest_origin(path: Path, layers: Sequence[Layer]) -> str:
     """Return the same as :func:`origin`, of the value or else of the nearest that contains it."""
     for length in range(len(path), 0, -1):
-        if found := origin(path[:length], layers):
-            return found
+        if source := origin(path[:length], layers):
+            return source
     return next((layer.source for layer in reversed(layers) if layer.section), "")
 
 

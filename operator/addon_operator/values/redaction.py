@@ -29,14 +29,14 @@ def without_secrets_at(
     """Do as :func:`without_secrets` with what stands, or will stand, at ``path`` below the section."""
     if not secret:
         return value
-    found: json_types.JsonValue = secret
+    below: json_types.JsonValue = secret
     for token in path:
-        if not isinstance(found, dict) or not found:
+        if not isinstance(below, dict) or not below:
             return schemas.HIDDEN
-        if token not in found:
+        if token not in below:
             return value
-        found = found[token]
-    return _hide(value, found)
+        below = below[token]
+    return _hide(value, below)
 
 
 def _hide(value: json_types.JsonValue, secret: json_types.JsonValue) -> json_types.JsonValue:
@@ -63,13 +63,13 @@ def without_secrets_in(
 def _value_shown(violation: schema_violations.Violation, secret: json_types.JsonObject) -> str | None:
     if violation.value is None:
         return None
-    found: json_types.JsonValue = secret
+    below: json_types.JsonValue = secret
     for key in violation.keys[1:]:
-        if not isinstance(found, dict) or not found:
+        if not isinstance(below, dict) or not below:
             break
-        if key not in found:
+        if key not in below:
             return violation.value
-        found = found[str(key)]
+        below = below[str(key)]
     return schemas.HIDDEN
 
 

@@ -103,18 +103,18 @@ class Section:
     @property
     def present(self) -> json_types.JsonObject:
         """The values through all sources; not to be changed."""
-        made = self._made
-        if made.present is None:
-            made.present = self._replay()
-        return made.present
+        merged = self._made
+        if merged.present is None:
+            merged.present = self._replay()
+        return merged.present
 
     @property
     def text(self) -> bytes:
         """:attr:`present` as JSON."""
-        made = self._made
-        if made.text is None:
-            made.text = json_documents.encode(self.present)
-        return made.text
+        merged = self._made
+        if merged.text is None:
+            merged.text = json_documents.encode(self.present)
+        return merged.text
 
     def snapshot(self, config: json_types.JsonObject | None = None) -> "Section":
         """Return the section as it is now, for another thread; ``config``: as if the ConfigMap said that."""
@@ -194,9 +194,11 @@ class Section:
             return []
         is_edit = self._is_in_force and not is_first and not json_documents.equal(config, self._config)
         before = self._config if is_edit else None
-        found = self._inspector.config_violations(self.key, self._files.merged, config, before, self._schemas)
-        found = self._schemas.without_hidden(found)
-        return redaction.without_secrets_in(found, self._secret if secret is None else secret)
+        violations = self._inspector.config_violations(
+            self.key, self._files.merged, config, before, self._schemas
+        )
+        violations = self._schemas.without_hidden(violations)
+        return redaction.without_secrets_in(violations, self._secret if secret is None else secret)
 
     def values_violations(
         self, value: json_types.JsonObject, *, for_helm: bool = False
@@ -206,10 +208,10 @@ class Section:
             return []
         before = self.present if self._allowed.value is None else self._allowed.value
         changes = self._schemas.values.has_rules and not json_documents.equal(value, before)
-        found = self._inspector.values_violations(
+        violations = self._inspector.values_violations(
             self.key, value, before if changes else None, self._schemas.values, for_helm=for_helm
         )
-        return redaction.without_secrets_in(self._schemas.without_hidden(found), self._secret)
+        return redaction.without_secrets_in(self._schemas.without_hidden(violations), self._secret)
 
     @property
     def has_chart(self) -> bool:
@@ -241,17 +243,21 @@ class Section:
         chart = None if part is None else part.read()
         if part is None or chart is None or not chart.chart.has_schemas:
             return []
-        given = part.arrange({names.GLOBAL_KEY: global_values, self.key: value})
-        found = [_of_global(one, given) for one in self._inspector.chart_violations(given, chart)]
-        found = [
+        chart_values = part.arrange({names.GLOBAL_KEY: global_values, self.key: value})
+        violations = [
+            _of_global(one, chart_values) for one in self._inspector.chart_violations(chart_values, chart)
+        ]
+        violations = [
             dataclasses.replace(
-                one, is_default=not (one.is_missing_key or schema_violations.has(given, one.keys))
+                one, is_default=not (one.is_missing_key or schema_violations.has(chart_values, one.keys))
             )
-            for one in found
+            for one in violations
         ]
         may_change = part.has_hooks and not is_complete
-        found = [self._of_section(one, part, value) for one in found if not (may_change and one.is_left_out)]
-        return self.hiding(found, secret)
+        violations = [
+            self._of_section(one, part, value) for one in violations if not (may_change and one.is_left_out)
+        ]
+        return self.hiding(violations, secret)
 
     def gives_chart_other(self, one: json_types.JsonObject, other: json_types.JsonObject) -> bool:
         """Say whether the chart gets other values with one shared ``global`` than with another."""
@@ -259,8 +265,8 @@ class Section:
         if part is None:
             return False
         own = self.configured(self._config)
-        given = [part.arrange({names.GLOBAL_KEY: each, self.key: own}) for each in (one, other)]
-        return not json_documents.equal(*given)
+        arranged = [part.arrange({names.GLOBAL_KEY: each, self.key: own}) for each in (one, other)]
+        return not json_documents.equal(*arranged)
 
     def _of_section(
         self,
@@ -278,7 +284,7 @@ class Section:
         return dataclasses.replace(violation, keys=keys, path=yaml_reading.format_path(keys))
 
     def hiding(
-        self, found: Sequence[schema_violations.Violation], secret: json_types.JsonObject | None = None
+        self, violations: Sequence[schema_violations.Violation], secret: json_types.JsonObject | None = None
     ) -> list[schema_violations.Violation]:
         """Return what is wrong, without values that are hidden in this section; ``secret`` as elsewhere."""
         above = self._secret if secret is None else secret
@@ -286,7 +292,7 @@ class Section:
             redaction.without_secrets_in([self._hiding(one)], above)[0]
             if one.keys[:1] == (self.key,)
             else one
-            for one in found
+            for one in violations
         ]
 
     def _hiding(self, violation: schema_violations.Violation) -> schema_violations.Violation:
@@ -306,14 +312,14 @@ class Section:
             (self._schemas.config, self.configured(self._config)),
             (self._schemas.values, self.present),
         )
-        found = [
+        violations = [
             rule
             for schema, value in checked
             if schema is not None
             for rule in schema.passed_over(self.key, value)
         ]
-        found = redaction.without_secrets_in(self._schemas.without_hidden(found), self._secret)
-        return list({(one.path, one.rule): one for one in reversed(found)}.values())[::-1]
+        violations = redaction.without_secrets_in(self._schemas.without_hidden(violations), self._secret)
+        return list({(one.path, one.rule): one for one in reversed(violations)}.values())[::-1]
 
     def patched(self, patch: patches.ValuesPatch) -> SectionPatch:
         """Return what a hook's patch makes of the present values; changes nothing, may run in any thread.
@@ -322,16 +328,16 @@ class Section:
         """
         patches.check_roots(self._owner, patch, switches=True)
         document: json_types.JsonObject = {self.key: json_documents.copy(self.present), **self.hook_switches}
-        taken = patches.apply_strictly(document, patch)
-        steps = [step for step in taken if step.path[0] == self.key]
+        patched = patches.apply_strictly(document, patch)
+        steps = [step for step in patched if step.path[0] == self.key]
         value = cast("json_types.JsonObject", document.pop(self.key))
         if self._schemas.values is not None:
             filled = json_documents.copy(value)
             self._schemas.values.fill(filled)
             steps, value = self._with_defaults(self._schemas.values, filled, steps), filled
         text = json_documents.encode(value)
-        if found := self.values_violations(value):
-            raise schema_violations.InvalidValuesError(found, self._blamed(patch, found))
+        if violations := self.values_violations(value):
+            raise schema_violations.InvalidValuesError(violations, self._blamed(patch, violations))
         return SectionPatch(
             value,
             text,
@@ -350,9 +356,9 @@ class Section:
             log.fold({self.key: self.without_patches(self._config)}, {self.key: value})
         return log
 
-    def _blamed(self, patch: patches.ValuesPatch, found: Sequence[schema_violations.Violation]) -> str:
+    def _blamed(self, patch: patches.ValuesPatch, violations: Sequence[schema_violations.Violation]) -> str:
         before = self.values_violations(self.present)
-        if all(violation in before for violation in found):
+        if all(violation in before for violation in violations):
             return f"the values of {self.key} were not valid before {patch.source} changed them"
         return patch.refusal
 
@@ -367,8 +373,8 @@ class Section:
 
     def is_current(self, patch: SectionPatch) -> bool:
         """Say whether the patch was worked out from what is in force."""
-        made, hook_switches = patch.made_from
-        return made is self._made and hook_switches is self.hook_switches
+        merged, hook_switches = patch.made_from
+        return merged is self._made and hook_switches is self.hook_switches
 
     def take(self, patch: SectionPatch) -> bool:
         """Take a patch over; whether it changed the content of the values."""
@@ -419,14 +425,16 @@ class Section:
 
 
 def _of_global(
-    violation: schema_violations.Violation, given: json_types.JsonObject
+    violation: schema_violations.Violation, chart_values: json_types.JsonObject
 ) -> schema_violations.Violation:
     """Return the same with the place of what a chart within the chart has from the ``global`` above it."""
     keys = violation.keys
-    if names.GLOBAL_KEY in keys and not schema_violations.has(given, keys):
+    if names.GLOBAL_KEY in keys and not schema_violations.has(chart_values, keys):
         above = keys[keys.index(names.GLOBAL_KEY) :]
         return (
-            dataclasses.replace(violation, keys=above) if schema_violations.has(given, above) else violation
+            dataclasses.replace(violation, keys=above)
+            if schema_violations.has(chart_values, above)
+            else violation
         )
     return violation
 

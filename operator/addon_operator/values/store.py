@@ -137,39 +137,39 @@ class ValuesStore:
         global_schemas: values_schemas.SectionSchemas = _NO_SCHEMAS,
     ) -> Self:
         """Return what the store will be after :meth:`set_files`: an error there leaves all as it is."""
-        made = copy.copy(self)
-        made.set_files(modules, common, global_schemas)
-        return made
+        changed = copy.copy(self)
+        changed.set_files(modules, common, global_schemas)
+        return changed
 
     def _module_section(self, module: ModuleValues) -> section.Section:
-        known = self._modules.get(module.module)
-        kept = section.Section(module.module, self.inspector) if known is None else copy.copy(known)
-        files = (_section_of(module.common, kept.key), _section_of(module.own, kept.key))
-        kept.set_files(files, module.schemas)
-        kept.set_config(self._config.section(kept.key), self._config.secret_section(kept.key))
-        return kept
+        before = self._modules.get(module.module)
+        own = section.Section(module.module, self.inspector) if before is None else copy.copy(before)
+        files = (_section_of(module.common, own.key), _section_of(module.own, own.key))
+        own.set_files(files, module.schemas)
+        own.set_config(self._config.section(own.key), self._config.secret_section(own.key))
+        return own
 
     def set_config(self, config: sources.ConfigValues) -> ConfigChange:
         """Replace what ConfigMap and Secret say, and return what that changed."""
         before = self._decided()
         self._config = config
         after = self._decided()
-        for kept in (self._global, *self._modules.values()):
-            kept.come_into_force()
+        for each in (self._global, *self._modules.values()):
+            each.come_into_force()
         return ConfigChange(
             self._set_config_of(self._global),
             frozenset(module for module in self._modules if before[module][0] != after[module][0]),
-            frozenset(module for module, kept in self._modules.items() if self._set_config_of(kept)),
+            frozenset(module for module, each in self._modules.items() if self._set_config_of(each)),
             frozenset(module for module in self._modules if before[module][1] != after[module][1]),
         )
 
-    def _set_config_of(self, kept: section.Section) -> bool:
-        return kept.set_config(self._config.section(kept.key), self._config.secret_section(kept.key))
+    def _set_config_of(self, part: section.Section) -> bool:
+        return part.set_config(self._config.section(part.key), self._config.secret_section(part.key))
 
     def config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
         """Return what hooks find under ``CONFIG_VALUES_PATH``: sections of ConfigMap and Secret."""
-        kept = [self._global] if module is None else [self._global, self._section(module)]
-        return {part.key: json_documents.copy(part.config) for part in kept}
+        parts = [self._global] if module is None else [self._global, self._section(module)]
+        return {part.key: json_documents.copy(part.config) for part in parts}
 
     def values(
         self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None
@@ -206,12 +206,12 @@ class ValuesStore:
         With ``ENABLED_MODULES_CRD_NAMES``, ``NAME-crd`` stands before each module that brings definitions, as
         in modules of Deckhouse.
         """
-        found: list[json_types.JsonValue] = []
+        listed: list[json_types.JsonValue] = []
         for name in self.enabled if enabled is None else enabled:
             if self._crd_names and name in self._with_crds:
-                found.append(f"{name}-crd")
-            found.append(name)
-        return found
+                listed.append(f"{name}-crd")
+            listed.append(name)
+        return listed
 
     def flag(self, module: names.ModuleName) -> sources.Flag:
         """Say whether the sources enable the module, and which of them decided.
@@ -227,8 +227,8 @@ class ValuesStore:
 
     def masked_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
         """Return :meth:`values` with what the schemas call sensitive hidden, for people to see."""
-        kept = [self._global] if module is None else [self._global, self._section(module)]
-        return {part.key: part.masked(part.present) for part in kept}
+        parts = [self._global] if module is None else [self._global, self._section(module)]
+        return {part.key: part.masked(part.present) for part in parts}
 
     def chart_leads_outside(self, module: names.ModuleName) -> bool:
         """Say whether Helm would fetch what a schema of the module's chart refers to."""
@@ -248,28 +248,28 @@ class ValuesStore:
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
     ) -> list[schema_violations.Violation]:
         """Return the same as :meth:`config_violations` for one section; ``config`` is by default in force."""
-        kept = self._section(module)
+        own = self._section(module)
         config = self._config if config is None else config
-        said, secret = config.section(kept.key), config.secret_section(kept.key)
+        said, secret = config.section(own.key), config.secret_section(own.key)
         # What the ConfigMap says of a disabled module is in force for nobody.
         is_first = module is not None and not self.flag(module).enabled
-        found = kept.config_violations(said, secret, is_first=is_first)
-        if not found and module is not None and kept.has_chart:
+        violations = own.config_violations(said, secret, is_first=is_first)
+        if not violations and module is not None and own.has_chart:
             shared = self._global.without_patches(config.section(names.GLOBAL_KEY))
-            found = kept.chart_violations(kept.without_patches(said), shared, secret, is_complete=False)
-            found = self._global.hiding(found, config.secret_section(names.GLOBAL_KEY))
-        return self._with_origins(found, module, config)
+            violations = own.chart_violations(own.without_patches(said), shared, secret, is_complete=False)
+            violations = self._global.hiding(violations, config.secret_section(names.GLOBAL_KEY))
+        return self._with_origins(violations, module, config)
 
     def _with_origins(
         self,
-        found: Sequence[schema_violations.Violation],
+        violations: Sequence[schema_violations.Violation],
         module: names.ModuleName | None,
         config: sources.ConfigValues,
     ) -> list[schema_violations.Violation]:
         @functools.cache  # There may be a hundred, and to fill in the defaults takes its time.
         def below(owner: names.ModuleName | None) -> tuple[list[origins.Layer], list[origins.Layer]]:
-            kept = self._section(owner)
-            return self.layers(owner, config), kept.config_default_layers(config.section(kept.key))
+            own = self._section(owner)
+            return self.layers(owner, config), own.config_default_layers(config.section(own.key))
 
         def origin(violation: schema_violations.Violation) -> str:
             # What a chart does not allow may come from the shared ``global``.
@@ -279,7 +279,7 @@ class ValuesStore:
                 layers = layers[:-1]
             return _origin(violation, layers, defaults)
 
-        return [dataclasses.replace(one, origin=origin(one)) for one in found]
+        return [dataclasses.replace(one, origin=origin(one)) for one in violations]
 
     def edit_violations(self, config: sources.ConfigValues) -> list[schema_violations.Violation]:
         """Return the same as :meth:`config_violations`, without sections that stay as they are in force."""
@@ -288,12 +288,12 @@ class ValuesStore:
         )
 
     def _differs(self, module: names.ModuleName, config: sources.ConfigValues) -> bool:
-        kept = self._section(module)
-        if not self.flag(module).enabled or not json_documents.equal(config.section(kept.key), kept.config):
+        part = self._section(module)
+        if not self.flag(module).enabled or not json_documents.equal(config.section(part.key), part.config):
             return True
         own, key = self._global, names.GLOBAL_KEY
-        shared = [own.configured(own.config), own.configured(config.section(key))] if kept.has_chart else []
-        return bool(shared) and kept.gives_chart_other(*shared)
+        shared = [own.configured(own.config), own.configured(config.section(key))] if part.has_chart else []
+        return bool(shared) and part.gives_chart_other(*shared)
 
     def layers(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
@@ -319,9 +319,9 @@ class ValuesStore:
         is_by_hook = not sources.decide(module, self._files[module], {}, config).enabled
 
         def check() -> None:
-            found = self.section_violations(module, config)
-            found = [one for one in found if not (is_by_hook and one.is_left_out)]
-            _raise_violations(found, f"the values of module {module} are not valid")
+            violations = self.section_violations(module, config)
+            violations = [one for one in violations if not (is_by_hook and one.is_left_out)]
+            _raise_violations(violations, f"the values of module {module} are not valid")
 
         return check
 
@@ -333,16 +333,18 @@ class ValuesStore:
 
         What is returned raises :class:`.InvalidValuesError`.
         """
-        kept, config = [self._global.snapshot(), self._section(module).snapshot()], self._config
+        parts, config = [self._global.snapshot(), self._section(module).snapshot()], self._config
 
         def check() -> None:
-            found = self.config_violations(config, [module])
-            found = found or [v for part in kept for v in part.values_violations(part.present, for_helm=True)]
-            found = found or kept[0].hiding(
-                kept[1].chart_violations(kept[1].present, kept[0].present, is_complete=True)
+            violations = self.config_violations(config, [module])
+            violations = violations or [
+                v for part in parts for v in part.values_violations(part.present, for_helm=True)
+            ]
+            violations = violations or parts[0].hiding(
+                parts[1].chart_violations(parts[1].present, parts[0].present, is_complete=True)
             )
-            _raise_violations(found, f"the values of module {module} are not ready for Helm")
-            for part in kept:
+            _raise_violations(violations, f"the values of module {module} are not ready for Helm")
+            for part in parts:
                 part.allow()
 
         return check
@@ -366,13 +368,13 @@ class ValuesStore:
         Raises :class:`.PatchError` or
         :class:`.InvalidValuesError`.
         """
-        kept = self._section(owner)
-        if ready is None or not kept.is_current(ready):
-            ready = kept.patched(patch)
-        if ready.hook_switches == kept.hook_switches:
-            return kept.take(ready), False
+        own = self._section(owner)
+        if ready is None or not own.is_current(ready):
+            ready = own.patched(patch)
+        if ready.hook_switches == own.hook_switches:
+            return own.take(ready), False
         before = self._decided()
-        return kept.take(ready), before != self._decided()
+        return own.take(ready), before != self._decided()
 
     def apply_config_patch(
         self,
@@ -388,11 +390,11 @@ class ValuesStore:
         Raises :class:`.PatchError` or
         :class:`.InvalidValuesError`.
         """
-        kept = self._section(owner)
+        own = self._section(owner)
         fresh = dataclasses.replace(config or self._config, secret=self._config.secret)
         result = config_map.patch_section(owner, patch, fresh)
-        merged = sources.merge(result.section, fresh.secret_section(kept.key))
-        _raise_violations(kept.config_violations(merged), patch.refusal)
+        merged = sources.merge(result.section, fresh.secret_section(own.key))
+        _raise_violations(own.config_violations(merged), patch.refusal)
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:

@@ -44,8 +44,8 @@ class State:
     def bundle(self) -> bytes:
         """The certificates that clients should trust, PEM; the authority's first."""
         successor = self.successor.certificate if self.successor else None
-        given = [self.authority.certificate, successor, self.former]
-        return b"".join(part.strip() + b"\n" for part in given if part)
+        certificates = [self.authority.certificate, successor, self.former]
+        return b"".join(part.strip() + b"\n" for part in certificates if part)
 
 
 def advance(state: State | None, names: Collection[str], now: dt.datetime, lives: Lives) -> State:

@@ -72,8 +72,8 @@ class SecretSource:
         now = certificate_store.utc(self._time)
         if (foreign := _foreign(data, now)) is not None:
             return foreign
-        found = self._start(_state_of(data), now)
-        state = await asyncio.to_thread(certificate_rotation.advance, found, self._names, now, self._lives)
+        step = self._start(_state_of(data), now)
+        state = await asyncio.to_thread(certificate_rotation.advance, step, self._names, now, self._lives)
         if _data_of(state) != {key: value for key, value in data.items() if key in _OURS}:
             await self._write(stored, data, state)
         self._known = state
@@ -96,8 +96,8 @@ class SecretSource:
     async def _write(
         self, stored: _Object | None, data: Mapping[str, bytes], state: certificate_rotation.State
     ) -> None:
-        kept = {key: value for key, value in data.items() if key not in _OURS}
-        encoded = {key: base64.b64encode(value).decode() for key, value in (kept | _data_of(state)).items()}
+        others = {key: value for key, value in data.items() if key not in _OURS}
+        encoded = {key: base64.b64encode(value).decode() for key, value in (others | _data_of(state)).items()}
         if stored is None:
             collection = paths.of("v1", "secrets", namespace=self._namespace)
             await self._kube.create(collection, self._new_secret() | {"data": encoded})

@@ -114,5 +114,5 @@ def _names_in(certificate: x509.Certificate) -> frozenset[str]:
     return frozenset([*names.get_values_for_type(x509.DNSName), *map(str, addresses)])
 
 
-def _pair(made: making.Signed) -> KeyPair:
-    return KeyPair(made.certificate_pem(), made.key_pem())
+def _pair(signed: making.Signed) -> KeyPair:
+    return KeyPair(signed.certificate_pem(), signed.key_pem())

@@ -134,24 +134,24 @@ class EnvSources:
         try:
             path = paths.of("v1", _PLURALS[reference.kind], namespace=namespace, name=reference.name)
             async with self._at_once:
-                found = await self._kube.get(path)
+                source = await self._kube.get(path)
         except (api_errors.NotFound, ValueError):
             return MISSING
         except api_errors.KubernetesError as error:
             self._tell(events.SourceUnreadable(str(error)))
             return UNREADABLE
-        return EnvSource(frozenset(found.get("data") or ()))
+        return EnvSource(frozenset(source.get("data") or ()))
 
     async def _load_services(self, where: str) -> frozenset[str]:
         namespace, _, name = where.partition("/")
-        found: list[Mapping[str, Any]] = []
+        services: list[Mapping[str, Any]] = []
         if not name:
             listed = await self._kube.list_all(paths.of("v1", "services", namespace=namespace))
-            found = [*listed.items]
+            services = [*listed.items]
         else:
             with contextlib.suppress(api_errors.NotFound):
-                found = [await self._kube.get(paths.of("v1", "services", namespace=namespace, name=name))]
-        return frozenset(expansion.service_environment(found))
+                services = [await self._kube.get(paths.of("v1", "services", namespace=namespace, name=name))]
+        return frozenset(expansion.service_environment(services))
 
 
 def _weight(source: EnvSource) -> int:

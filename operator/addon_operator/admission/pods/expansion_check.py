@@ -53,17 +53,17 @@ class ExpansionCheck:
         Raises :class:`.KubernetesError` when Services cannot be read, and
         :class:`.MalformedObjectError` for a pod that the API would not take.
         """
-        given = (pod.get("metadata") or {}).get("annotations") or {}
+        annotations = (pod.get("metadata") or {}).get("annotations") or {}
         containers = [each for each in env_sources.containers(pod) if has_references(each)]
-        if given.get(IGNORE) == "true" or not containers:
+        if annotations.get(IGNORE) == "true" or not containers:
             return []
         sources, services = await self._known_variables(namespace, pod, containers)
-        found = []
+        unresolved = []
         for container in containers:
-            found.append(_unresolved(container, sources, services))
+            unresolved.append(_unresolved(container, sources, services))
             # Thousands of containers must not hold the loop.
             await asyncio.sleep(0)
-        return [each for each in found if each is not None]
+        return [each for each in unresolved if each is not None]
 
     async def _known_variables(
         self, namespace: str, pod: json_types.KubernetesObject, containers: Iterable[Mapping[str, Any]]

@@ -61,24 +61,26 @@ class PodFindings:
 
     async def find(self, namespace: str, pod: json_types.KubernetesObject) -> _Finding:
         """Return all findings; raises :class:`.AddonOperatorError` when something needed cannot be read."""
-        found = _Finding([], [])
+        finding = _Finding([], [])
         try:
             merged = await self._merger.merge(namespace, pod)
         except merge.MergeCostError as error:
-            found.notes.append(_Note(TOO_MUCH, str(error)))
+            finding.notes.append(_Note(TOO_MUCH, str(error)))
         else:
             if isinstance(merged, merge.Conflicted):
-                found.notes.extend(
+                finding.notes.extend(
                     _Note(CONFLICT, each.message, f"{selection.DOMAIN}/{each.preset}")
                     for each in merged.conflicts
                 )
                 presets = [each.preset for each in merged.conflicts]
-                found.events.append(admission_events.PresetsAnswered(namespace, presets, "conflicts"))
+                finding.events.append(admission_events.PresetsAnswered(namespace, presets, "conflicts"))
         unresolved = await self._expansions.check(namespace, pod) if self._expansions else []
         if unresolved:
-            found.notes.extend(_Note(UNRESOLVED, each.message) for each in unresolved)
-            found.events.append(admission_events.ReferencesUnresolved(sum(each.count for each in unresolved)))
-        return found
+            finding.notes.extend(_Note(UNRESOLVED, each.message) for each in unresolved)
+            finding.events.append(
+                admission_events.ReferencesUnresolved(sum(each.count for each in unresolved))
+            )
+        return finding
 
 
 class PodCheck(reviews.ReviewHandler):
@@ -172,13 +174,13 @@ class PodCheck(reviews.ReviewHandler):
             await self._sleep(pause)
             try:
                 async with self._at_once:
-                    found = await self._kube.get(path, metadata_only=True)
+                    stored = await self._kube.get(path, metadata_only=True)
             except api_errors.NotFound:
                 continue
             except api_errors.Forbidden:
                 # Better an Event about a pod that was refused than none at all.
                 return True
-            if not about.uid or (found.get("metadata") or {}).get("uid") == about.uid:
+            if not about.uid or (stored.get("metadata") or {}).get("uid") == about.uid:
                 return True
         return False
 

@@ -40,10 +40,10 @@ class Merger:
             return merge.Injection((), ())
         merge.check_cost(pod, matching)
         wanted = env_sources.sources_needed(pod, matching)
-        found = await self._sources.read(namespace, wanted, SOURCES_SECONDS) if wanted else {}
+        contents = await self._sources.read(namespace, wanted, SOURCES_SECONDS) if wanted else {}
 
         def keys(reference: model.SourceRef) -> Collection[str] | None:
-            return found.get(reference, env_sources_reader.MISSING).keys
+            return contents.get(reference, env_sources_reader.MISSING).keys
 
         return merge.inject(pod, matching, keys)
 
@@ -82,8 +82,8 @@ class PodHandler(reviews.ReviewHandler):
         if not merged.patch:
             return "unchanged", ()
         # A pod may be admitted twice, and has its presets for the first time once.
-        given = (pod.get("metadata") or {}).get("annotations") or {}
-        new = [one.name for one in merged.applied if merge.is_new(one, given)]
+        annotations = (pod.get("metadata") or {}).get("annotations") or {}
+        new = [one.name for one in merged.applied if merge.is_new(one, annotations)]
         if new and not review.dry_run:
             self._tell(events.PresetsAnswered(review.namespace, new, "injected"))
         return "injected", [dict(operation) for operation in merged.patch]

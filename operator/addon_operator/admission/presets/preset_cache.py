@@ -68,21 +68,21 @@ class PresetCache:
 
         What the watch reports meanwhile is newer, or known already.
         """
-        found = list(items)
-        for number, item in enumerate(found, start=1):
+        listed = list(items)
+        for number, item in enumerate(listed, start=1):
             self._put(_key(item), _version(item), item)
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)
-        self.listed(None, found, resource_version)
+        self.listed(None, listed, resource_version)
 
     def listed(self, namespace: str | None, items: Iterable[events.Stored], resource_version: str) -> None:
         """Take over a list of one namespace, or of all: what is not in it is gone."""
-        found = {_key(item): item for item in items}
-        for key, item in found.items():
+        by_key = {_key(item): item for item in items}
+        for key, item in by_key.items():
             self._put(key, _version(item), item)
         at = _number(resource_version)
         for key in [key for key in self._known if namespace in (None, key[0])]:
-            if key not in found and (not at or self._known[key].version <= at):
+            if key not in by_key and (not at or self._known[key].version <= at):
                 self._remove(key)
         if namespace is None:
             self._deleted = {key: version for key, version in self._deleted.items() if version > at}
@@ -99,8 +99,8 @@ class PresetCache:
         return uid in self._uids
 
     def _put(self, key: _Key, version: int, stored: events.Stored) -> None:
-        known = self._known.get(key)
-        if self._is_older(key, version) or (known is not None and version and known.version == version):
+        last = self._known.get(key)
+        if self._is_older(key, version) or (last is not None and version and last.version == version):
             return
         parsed = model.parse(stored, self._allowed_volumes)
         self._remember(key, _KnownVersion(version, _live_uid(stored)))
@@ -119,15 +119,15 @@ class PresetCache:
             self._uids.add(now.uid)
 
     def _remove(self, key: _Key) -> None:
-        known = self._known.pop(key, None)
-        if known is not None:
-            self._uids.discard(known.uid)
+        last = self._known.pop(key, None)
+        if last is not None:
+            self._uids.discard(last.uid)
             self._index.remove(*key)
             self._tell(events.PresetGone(*key))
 
     def _is_older(self, key: _Key, version: int) -> bool:
-        known = self._known.get(key)
-        newest = max(known.version if known else 0, self._deleted.get(key, 0))
+        last = self._known.get(key)
+        newest = max(last.version if last else 0, self._deleted.get(key, 0))
         # Without a version that can be compared everything is taken as it comes.
         return bool(version) and version < newest
 

@@ -339,22 +339,22 @@ async def bind(address: str, port: int, backlog: int) -> list[socket.socket]:
     Raises ``OSError`` with the number of the reason.
     """
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = await loop.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     absent = OSError(errno.EADDRNOTAVAIL, "there is no such address")
     with contextlib.ExitStack() as failing:
-        made = []
-        for family, _, _, _, where in dict.fromkeys(found):
+        sockets = []
+        for family, _, _, _, where in dict.fromkeys(addresses):
             try:
                 listener = socket.create_server(where, family=family, backlog=backlog)
-                made.append(failing.enter_context(listener))
+                sockets.append(failing.enter_context(listener))
             except OSError as error:
                 if error.errno not in _ABSENT:
                     raise
                 absent = error
-        if not made:
+        if not sockets:
             raise absent
         failing.pop_all()
-    return made
+    return sockets
 
 
 def context_of(request: web.Request) -> ssl.SSLContext | None:

@@ -60,17 +60,17 @@ def check(
     charts = [each.module for each in files if _is_rendered(each.module, places.only)]
     if not charts:
         return values_check.ValuesReport((), 0)
-    known = api_schemas.load(locations.locate(environ).cache)
+    types = api_schemas.load(locations.locate(environ).cache)
     try:
-        made = values_check.joined(asyncio.run(_render(places, files, charts, known, environ)))
+        reports = values_check.joined(asyncio.run(_render(places, files, charts, types, environ)))
     except binary.HelmBinaryError as error:
         return values_check.ValuesReport((), 0, (f"charts are not rendered: {error}",))
-    return dataclasses.replace(made, notes=(*made.notes, *([] if known else [_NO_SCHEMAS])))
+    return dataclasses.replace(reports, notes=(*reports.notes, *([] if types else [_NO_SCHEMAS])))
 
 
 def readable(places: values_files.FilesToCheck) -> list[module_files.ModuleFiles]:
     """Return the modules that can be read; what is wrong with the others is told elsewhere."""
-    found: list[module_files.ModuleFiles] = []
+    readable: list[module_files.ModuleFiles] = []
     evaluator = cel_rules.CelEvaluator()
     for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
         with contextlib.suppress(errors.ConfigurationError):
@@ -78,9 +78,9 @@ def readable(places: values_files.FilesToCheck) -> list[module_files.ModuleFiles
             for path in module_directories.of(directory):
                 with contextlib.suppress(errors.ConfigurationError):
                     order = places.unnumbered_module_order
-                    found.append(module_files.read_module(path, common, order, evaluator, places.charts))
+                    readable.append(module_files.read_module(path, common, order, evaluator, places.charts))
     with contextlib.suppress(errors.ConfigurationError):
-        return module_files.in_run_order(found)
+        return module_files.in_run_order(readable)
     return []
 
 
@@ -153,10 +153,10 @@ def _store(
 def _has_hooks(root: pathlib.Path) -> bool:
     """Say whether there are hooks, or may be: what cannot be read is told elsewhere."""
     try:
-        found = hook_files.discover(root)
+        files = hook_files.discover(root)
     except hook_files.HookFilesError:
         return True
-    return bool(found.executables or found.refused)
+    return bool(files.executables or files.refused)
 
 
 class _Renders:
@@ -191,10 +191,10 @@ class _Renders:
                 module_releases.request_of(self._values, module), skips_schemas=True
             )
             try:
-                given = await self._renderer.inputs(request)
-                if given.mentions & chart_files.Mention.LOOKUP:
+                inputs = await self._renderer.inputs(request)
+                if inputs.mentions & chart_files.Mention.LOOKUP:
                     missing.append("the chart looks up objects in the cluster")
-                offline = dataclasses.replace(given, mentions=given.mentions & ~chart_files.Mention.LOOKUP)
+                offline = dataclasses.replace(inputs, mentions=inputs.mentions & ~chart_files.Mention.LOOKUP)
                 async with self._renderer.files(request, offline) as files:
                     manifest = await self._renderer.render(request, offline, files, is_upgrade=False)
             except errors.AddonOperatorError as error:
@@ -203,18 +203,18 @@ class _Renders:
 
     def _missing(self, module: model.Module) -> list[str]:
         """Return why a run of the module may have values that files do not give."""
-        found = []
+        missing = []
         try:
             self._values.checking_helm_values(module.name)()
         except schema_violations.InvalidValuesError as error:
             is_absent = all(each.is_missing_key for each in error.violations)
             keys = names.listed([f"{each.path} {each.rule}" for each in error.violations], _NAMED)
-            found.append(f"{_INCOMPLETE}: {keys}" if is_absent else "its values are not valid")
+            missing.append(f"{_INCOMPLETE}: {keys}" if is_absent else "its values are not valid")
         if _has_hooks(module.path / hook_files.HOOKS_DIRECTORY):
-            found.append("its hooks may set values")
+            missing.append("its hooks may set values")
         if not self._values.flag(module.name).enabled:
-            found.append("it is off by default")
-        return found
+            missing.append("it is off by default")
+        return missing
 
     def _failure(self, module: model.Module, text: str, missing: Sequence[str]) -> values_check.ValuesReport:
         """Tell of a chart that does not render: a mistake, or a note if values may be all that it lacks."""
@@ -241,9 +241,9 @@ class _Renders:
             object_checks.Mistake.UNKNOWN_FIELD: self._unknown_fields,
             object_checks.Mistake.MISSING: _WARNING if missing else _ERROR,
         }
-        found = []
+        findings = []
         for document in manifest_diff.parse(manifest):
             file = messages.in_module(document.source, module.chart_directory)
             for mistake, text in self._objects.problems(document):
-                found.append(values_check.Finding(levels[mistake], module.name, f"{file} {text}"))
-        return values_check.ValuesReport(tuple(found), 0)
+                findings.append(values_check.Finding(levels[mistake], module.name, f"{file} {text}"))
+        return values_check.ValuesReport(tuple(findings), 0)

@@ -99,8 +99,8 @@ class _HooksCheck:
         self._turns = asyncio.Semaphore(at_once)
 
     async def run(self, places: Sequence[hook_places.HookRoot]) -> HooksReport:
-        found = await asyncio.gather(*map(self._place, places))
-        return HooksReport(tuple(_with_queues([file for files in found for file in files])))
+        checked = await asyncio.gather(*map(self._place, places))
+        return HooksReport(tuple(_with_queues([file for files in checked for file in files])))
 
     async def _place(self, place: hook_places.HookRoot) -> list[CheckedFile]:
         try:
@@ -182,14 +182,14 @@ def _twins(read: hook_config.HookConfig) -> Iterator[str]:
             yield f"schedule: {count} bindings share the name {name!r}, and the hook cannot tell them apart"
 
 
-def _passed_over(found: hook_files.HookFiles, place: hook_places.HookRoot) -> Iterator[CheckedFile]:
-    for file, said in found.told if place.only is None else found.suspects:
+def _passed_over(files: hook_files.HookFiles, place: hook_places.HookRoot) -> Iterator[CheckedFile]:
+    for file, said in files.told if place.only is None else files.suspects:
         for path in _chosen([file], place):
             yield CheckedFile(path, place.owner, warnings=(f"it {said}",))
-    for file, said in found.refused:
+    for file, said in files.refused:
         for path in _chosen([file], place):
             yield CheckedFile(path, place.owner, errors=(f"it {said}",))
-    known = (*found.executables, *(file for file, _ in (*found.suspects, *found.refused)))
+    known = (*files.executables, *(file for file, _ in (*files.suspects, *files.refused)))
     if place.only and not place.script and not _chosen(known, place):
         said = "it is ignored: it is data or a library, is hidden, or is in a directory lib or venv"
         yield CheckedFile(place.only, place.owner, warnings=(said,))

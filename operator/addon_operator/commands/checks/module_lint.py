@@ -31,7 +31,7 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     report = values_check.check(places, strict=strict)
     modules = list(_modules(places))
     more = list(itertools.chain.from_iterable(map(_of_module, modules)))
-    broken = {found.subject for found in more if found.level is _ERROR}
+    broken = {finding.subject for finding in more if finding.level is _ERROR}
     rendered = chart_renders.check(places, broken)
     findings = dict.fromkeys((*report.findings, *more, *rendered.findings))
     notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
@@ -40,16 +40,16 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
 
 def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.ValuesReport:
     """Look at what modules bring that others bring, too, wherever they lie."""
-    found = list(itertools.chain.from_iterable(map(_chosen, all_places)))
+    modules = list(itertools.chain.from_iterable(map(_chosen, all_places)))
     with contextlib.suppress(errors.ConfigurationError):
-        common = {each.values.common.source: each.values.common for each in found}
+        common = {each.values.common.source: each.values.common for each in modules}
         values = store.ValuesStore(
-            [each.values for each in found], list(common.values()), schemas.SectionSchemas()
+            [each.values for each in modules], list(common.values()), schemas.SectionSchemas()
         )
         sources = crd_sources.CrdSources(
             passed_over.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
         )
-        shared = crd_index.shared(sources, [each.module for each in found])
+        shared = crd_index.shared(sources, [each.module for each in modules])
         findings = (values_check.Finding(_WARNING, module, said) for module, said in shared)
         return values_check.ValuesReport(tuple(findings), 0)
     return values_check.ValuesReport((), 0)
@@ -110,9 +110,9 @@ def _unused(module: model.Module) -> Iterator[str]:
         return
     for name in (module_config.CHART_DIRECTORY, subcharts.DIRECTORY):
         directory = module.path / name
-        for found in sorted(directory.glob("*/Chart.yaml")):
+        for chart in sorted(directory.glob("*/Chart.yaml")):
             yield (
-                f"{found.parent} is not used, and nothing is installed: a chart has its Chart.yaml in "
+                f"{chart.parent} is not used, and nothing is installed: a chart has its Chart.yaml in "
                 f"{module.path / module_config.CHART_DIRECTORY}; move it there, or name its directory with "
                 f"chart.path in {module_config.FILE}"
             )

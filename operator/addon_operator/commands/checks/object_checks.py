@@ -91,13 +91,13 @@ class ObjectChecks:
     def _closure(self, type_name: str) -> dict[str, Any]:
         """Return the definitions that a type needs, as JSON Schema."""
         definitions = {} if self._schemas is None else self._schemas.definitions
-        found: dict[str, Any] = {}
+        types: dict[str, Any] = {}
         wanted = [type_name]
         while wanted:
             name = wanted.pop()
-            if name not in found:
-                found[name] = _json_schema(definitions.get(name, True), wanted)
-        return found
+            if name not in types:
+                types[name] = _json_schema(definitions.get(name, True), wanted)
+        return types
 
 
 def _json_schema(schema: Any, wanted: list[str]) -> Any:  # noqa: ANN401  # a schema or a boolean
@@ -132,9 +132,9 @@ def _explained(error: jsonschema.ValidationError) -> Iterator[tuple[Mistake, str
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
         schema, instance = (cast("Mapping[str, Any]", each) for each in (error.schema, error.instance))
-        known = schema.get("properties", {})
+        properties = schema.get("properties", {})
         for key in json_schemas.unknown_keys(instance, schema):
-            hint = names.did_you_mean(key, known, "remove it")
+            hint = names.did_you_mean(key, properties, "remove it")
             yield Mistake.UNKNOWN_FIELD, f"{yaml_reading.format_path((*path, key))} is no field of it; {hint}"
         return
     for fault in schema_messages.explain(error):

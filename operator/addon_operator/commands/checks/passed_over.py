@@ -32,7 +32,7 @@ def notes(module: model.Module) -> Iterator[str]:
 
 def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
     """Yield what keeps definitions of a module and its chart from being applied, and what is left out."""
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     sources = crd_sources.CrdSources(FILTER_PREFIXES, lambda _: {})
     for path, is_own in sources.files(module):
         try:
@@ -43,9 +43,9 @@ def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
             continue
         for each in definitions:
             yield from (_warning(module, doubt) for doubt in each.doubts)
-            if (other := found.get(each.name)) is not None and is_own:
+            if (other := problems.get(each.name)) is not None and is_own:
                 yield _warning(module, crd_files.defined_twice(each.name, each.source, other))
-            found[each.name] = each.source
+            problems[each.name] = each.source
 
 
 def _warning(module: model.Module, text: str) -> values_check.Finding:

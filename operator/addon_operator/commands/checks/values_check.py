@@ -60,7 +60,7 @@ class ValuesReport:
 
 def joined(reports: Sequence[ValuesReport]) -> ValuesReport:
     """Return what several reports found, each finding once."""
-    findings = dict.fromkeys(found for report in reports for found in report.findings)
+    findings = dict.fromkeys(finding for report in reports for finding in report.findings)
     notes = dict.fromkeys(note for report in reports for note in report.notes)
     return ValuesReport(tuple(findings), sum(report.modules for report in reports), tuple(notes))
 
@@ -104,25 +104,25 @@ class _ValuesCheck:
         for files in module_files.in_run_order(modules):
             if files.module.stopped_by:
                 self._add(Level.ERROR, _subject(files.module), files.module.stopped_by)
-        made = store.ValuesStore(
+        values = store.ValuesStore(
             [files.values for files in modules],
             common,
             self._schemas(names.GLOBAL_KEY, self._places.global_hooks_dir),
             self._inspector,
         )
         if config is not None:
-            self._take_config(made, config, "ConfigMap")
+            self._take_config(values, config, "ConfigMap")
         if secret is not None:
-            self._take_config(made, secret, "Secret")
-        for module in (None, *made.modules):
-            self._check_values(made, module)
+            self._take_config(values, secret, "Secret")
+        for module in (None, *values.modules):
+            self._check_values(values, module)
         return self._report()
 
     def _report(self) -> ValuesReport:
         if (only := self._places.only) is None:
             return ValuesReport(tuple(self._findings), len(self._seen))
         subjects = {only, *(name for name, path in self._seen.items() if path.name == only)}
-        return ValuesReport(tuple(found for found in self._findings if found.subject in subjects), 1)
+        return ValuesReport(tuple(finding for finding in self._findings if finding.subject in subjects), 1)
 
     def _add(self, level: Level, subject: object, problem: object) -> None:
         self._findings.append(Finding(level, str(subject), str(problem)))
@@ -169,8 +169,8 @@ class _ValuesCheck:
         with self._noting(module.name):
             own = module_files.own_values(module)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
-        found = self._schemas(module.name, path, module)
-        return module_files.ModuleFiles(module, store.ModuleValues(module.name, common, own, found))
+        checks = self._schemas(module.name, path, module)
+        return module_files.ModuleFiles(module, store.ModuleValues(module.name, common, own, checks))
 
     def _check_unique(self, module: model.Module) -> None:
         other = self._seen.setdefault(module.name, module.path)
@@ -196,28 +196,28 @@ class _ValuesCheck:
         for warning in yaml_reading.unusual_booleans(text, str(path)):
             self._add(Level.WARNING, subject, warning)
 
-    def _take_config(self, made: store.ValuesStore, path: pathlib.Path, kind: str) -> None:
+    def _take_config(self, values: store.ValuesStore, path: pathlib.Path, kind: str) -> None:
         with self._noting(path):
-            reading = values_files.look_at_config(path, made.modules, kind)
+            reading = values_files.look_at_config(path, values.modules, kind)
             for problem in reading.violations:
                 self._add(Level.ERROR, path, problem)
             for warning in reading.values.warnings:
                 self._add(Level.WARNING, path, warning)
             is_secret = kind == "Secret"
-            made.set_config(
-                dataclasses.replace(made.config, secret=reading.values) if is_secret else reading.values
+            values.set_config(
+                dataclasses.replace(values.config, secret=reading.values) if is_secret else reading.values
             )
 
-    def _check_values(self, made: store.ValuesStore, module: names.ModuleName | None) -> None:
+    def _check_values(self, values: store.ValuesStore, module: names.ModuleName | None) -> None:
         subject = module or names.GLOBAL_KEY
-        is_off = module is not None and not made.flag(module).enabled
+        is_off = module is not None and not values.flag(module).enabled
         reported = set()
-        for violation in made.section_violations(module):
+        for violation in values.section_violations(module):
             reported.add(violation.path)
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
             self._add(level, subject, violation)
-        present = made.frozen(module)
+        present = values.frozen(module)
         for violation in present.values_violations(present.present):
             # What is missing now may come from a hook.
             if not violation.is_missing_key and violation.path not in reported:

@@ -97,14 +97,14 @@ def look_at_config(
         reader = config_map_reader.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)
         return reader.read(_texts_of_secret(manifest, path) if kind == _SECRET else _data(manifest, path))
     file = sources.parse_common_values(text, str(path))
-    known = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
-    unknown = [key for key in (*file.sections, *file.enabled) if key not in known]
-    hints = (names.did_you_mean(key, known, "remove it") for key in unknown)
+    keys = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
+    unknown = [key for key in (*file.sections, *file.enabled) if key not in keys]
+    hints = (names.did_you_mean(key, keys, "remove it") for key in unknown)
     warnings = tuple(
         f"{path}: key {key!r} belongs to no module; {hint}" for key, hint in zip(unknown, hints, strict=True)
     )
-    found = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
-    return config_map_reader.ConfigMapReading(found)
+    config = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
+    return config_map_reader.ConfigMapReading(config)
 
 
 def _texts_of_secret(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]:
@@ -135,14 +135,14 @@ class Leaf:
     origin: str
 
 
-def leaves(made: store.ValuesStore, module: names.ModuleName | None) -> list[Leaf]:
+def leaves(values: store.ValuesStore, module: names.ModuleName | None) -> list[Leaf]:
     """Return all values that a module (``None``: a global hook) would see, without what is sensitive."""
-    shown = made.masked_values(module)
-    found = []
+    shown = values.masked_values(module)
+    listed = []
     for part in (None, module) if module is not None else (None,):
         key = names.GLOBAL_KEY if part is None else names.values_key(part)
-        layers = [*made.frozen(part).default_layers(), *made.layers(part)]
+        layers = [*values.frozen(part).default_layers(), *values.layers(part)]
         for path, value in origins.leaves(shown[key]):
             source = origins.nearest_origin(path, layers)
-            found.append(Leaf(yaml_reading.format_path((key, *path)), value, source))
-    return found
+            listed.append(Leaf(yaml_reading.format_path((key, *path)), value, source))
+    return listed

@@ -56,7 +56,7 @@ class DryRun:
         self,
         module: model.Module,
         namespace: str,
-        made: release_types.ReleasePreview,
+        preview: release_types.ReleasePreview,
         is_left_out: Callable[[str], bool],
     ) -> str:
         """Say which new and changed objects the API server does not take; empty if it takes them all.
@@ -64,7 +64,7 @@ class DryRun:
         ``namespace`` is that of the release. ``is_left_out`` tells kinds whose definition a converge may
         change first. What cannot be asked is noted.
         """
-        wanted = await asyncio.to_thread(lambda: list(_wanted(module, made)))
+        wanted = await asyncio.to_thread(lambda: list(_wanted(module, preview)))
         asked = [each for each in wanted if not is_left_out(str(each.body.get("kind")))]
         told = await asyncio.gather(*(self._refusal(each, namespace) for each in asked))
         refusals = list(filter(None, told))[:_MOST]
@@ -101,10 +101,10 @@ class DryRun:
         await self._cluster.create(kind.path(namespace=place), body, query=self._query)
 
 
-def _wanted(module: model.Module, made: release_types.ReleasePreview) -> Iterator[_Wanted]:
-    changes = {change.key: change.kind for change in made.changes if change.kind is not _REMOVED}
-    before = {document.key: document for document in manifest_diff.parse(made.before)}
-    for document in manifest_diff.parse(made.manifest):
+def _wanted(module: model.Module, preview: release_types.ReleasePreview) -> Iterator[_Wanted]:
+    changes = {change.key: change.kind for change in preview.changes if change.kind is not _REMOVED}
+    before = {document.key: document for document in manifest_diff.parse(preview.before)}
+    for document in manifest_diff.parse(preview.manifest):
         if document.key not in changes:
             continue
         file = messages.in_module(document.source, module.chart_directory)

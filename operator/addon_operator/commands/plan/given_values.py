@@ -74,23 +74,27 @@ class GivenValues:
 
     async def take(self, kube: client.KubeClient, pod: str | None) -> HookValuesOrigin:
         """Take what there is: of the operator in ``pod``, else on the debug socket, else of the releases."""
-        told = await self._told(kube, pod)
-        if told is None:
-            given = await self._given(self._modules)
-            self._adopt_shared(given)
-            self._adopt_own(given)
-            return HookValuesOrigin(Source.RELEASES if given else Source.NOTHING, releases=_numbers(given))
-        self._adopt(None, told.shared, told.who)
-        self._values.adopt_switches(told.switches)
-        for name, found in told.modules.items():
+        operator = await self._told(kube, pod)
+        if operator is None:
+            of_releases = await self._given(self._modules)
+            self._adopt_shared(of_releases)
+            self._adopt_own(of_releases)
+            return HookValuesOrigin(
+                Source.RELEASES if of_releases else Source.NOTHING, releases=_numbers(of_releases)
+            )
+        self._adopt(None, operator.shared, operator.who)
+        self._values.adopt_switches(operator.switches)
+        for name, of_module in operator.modules.items():
             if name in self._modules:
-                self._adopt(names.ModuleName(name), found, told.who)
-            elif found:
-                self._note(f"{told.who} has values of hooks of module {name}, which is not here: left out")
-        pending = [name for name in self._modules if name in told.pending and not told.modules[name]]
-        given = await self._given(pending)
-        self._adopt_own(given)
-        return HookValuesOrigin(Source.OPERATOR, told.who, _numbers(given))
+                self._adopt(names.ModuleName(name), of_module, operator.who)
+            elif of_module:
+                self._note(
+                    f"{operator.who} has values of hooks of module {name}, which is not here: left out"
+                )
+        pending = [name for name in self._modules if name in operator.pending and not operator.modules[name]]
+        of_releases = await self._given(pending)
+        self._adopt_own(of_releases)
+        return HookValuesOrigin(Source.OPERATOR, operator.who, _numbers(of_releases))
 
     async def _told(
         self, kube: client.KubeClient, pod: str | None
@@ -110,58 +114,60 @@ class GivenValues:
             return None
         return found
 
-    def _unfit(self, told: running_operator.OperatorHookValues, server: str | None) -> str:
-        if told.namespace != self._settings.namespace:
-            return f"it works in namespace {told.namespace}, and the plan is for {self._settings.namespace}"
-        if server is not None and told.server != server:
-            return f"it works with the API server {told.server}, and the plan is for {server}"
-        return "its hooks have not run yet" if told.is_empty else ""
+    def _unfit(self, operator: running_operator.OperatorHookValues, server: str | None) -> str:
+        if operator.namespace != self._settings.namespace:
+            return (
+                f"it works in namespace {operator.namespace}, and the plan is for {self._settings.namespace}"
+            )
+        if server is not None and operator.server != server:
+            return f"it works with the API server {operator.server}, and the plan is for {server}"
+        return "its hooks have not run yet" if operator.is_empty else ""
 
     async def _given(
         self, modules: Sequence[names.ModuleName] | Mapping[names.ModuleName, model.Module]
     ) -> dict[names.ModuleName, release_types.RevisionInputs]:
         """Return what releases were made with, newest first, of modules that hooks may give something."""
         has_global = (self._settings.global_hooks_dir / HOOKS).is_dir()
-        found = {}
+        by_module = {}
         for name in modules:
             if has_global or (self._modules[name].path / HOOKS).is_dir():
                 try:
-                    given = await self._manager.revision_inputs(name)
+                    inputs = await self._manager.revision_inputs(name)
                 except errors.AddonOperatorError as error:
                     self._note(f"what hooks gave to module {name} is not known: {error}")
                     continue
-                if given is not None:
-                    found[name] = given
-        return dict(sorted(found.items(), key=lambda each: each[1].made_at, reverse=True))
+                if inputs is not None:
+                    by_module[name] = inputs
+        return dict(sorted(by_module.items(), key=lambda each: each[1].made_at, reverse=True))
 
-    def _adopt_own(self, given: Mapping[names.ModuleName, release_types.RevisionInputs]) -> None:
-        for name, found in given.items():
-            module, source = self._modules[name], f"revision {found.revision} of {name}"
+    def _adopt_own(self, by_module: Mapping[names.ModuleName, release_types.RevisionInputs]) -> None:
+        for name, inputs in by_module.items():
+            module, source = self._modules[name], f"revision {inputs.revision} of {name}"
             if not (module.path / HOOKS).is_dir():
                 continue
-            section = _section(module, found)
-            if (saved := hook_values.known_places(found.hook_places)) is not None:
+            section = _section(module, inputs)
+            if (saved := hook_values.known_places(inputs.hook_places)) is not None:
                 self._adopt(name, hook_values.at_places(saved.own, {module.key: section}, source), source)
-            elif found.by_go_operator:
-                known = _object(self._values.values(name)[module.key])
-                self._adopt(name, hook_values.unexplained(module.key, known, section, source), source)
+            elif inputs.by_go_operator:
+                own = _object(self._values.values(name)[module.key])
+                self._adopt(name, hook_values.unexplained(module.key, own, section, source), source)
 
-    def _adopt_shared(self, given: Mapping[names.ModuleName, release_types.RevisionInputs]) -> None:
+    def _adopt_shared(self, by_module: Mapping[names.ModuleName, release_types.RevisionInputs]) -> None:
         """Take what global hooks gave when the newest release was made that records it."""
         if not (self._settings.global_hooks_dir / HOOKS).is_dir():
             return
-        told = [(name, saved) for name, found in given.items()
-                if (saved := hook_values.known_places(found.hook_places)) is not None]  # fmt: skip
+        told = [(name, saved) for name, inputs in by_module.items()
+                if (saved := hook_values.known_places(inputs.hook_places)) is not None]  # fmt: skip
         if told:
             self._values.adopt_switches(told[0][1].switches)
             name, saved = next((each for each in told if _has_all(self._modules[each[0]])), told[0])
-            source, shared = _shared(name, given[name])
+            source, shared = _shared(name, by_module[name])
             is_whole = _has_all(self._modules[name])
             self._adopt(None, hook_values.at_places(saved.shared, shared, source, is_whole=is_whole), source)
             return
-        for name, found in given.items():
-            if found.by_go_operator:
-                source, shared = _shared(name, found)
+        for name, inputs in by_module.items():
+            if inputs.by_go_operator:
+                source, shared = _shared(name, inputs)
                 known = _object(self._values.values(None)[names.GLOBAL_KEY])
                 inner = _object(shared[names.GLOBAL_KEY])
                 self._adopt(None, hook_values.unexplained(names.GLOBAL_KEY, known, inner, source), source)
@@ -174,8 +180,10 @@ class GivenValues:
             self._note(f"what hooks gave to {owner or 'global values'} by {source} is left out: {error}")
 
 
-def _numbers(given: Mapping[names.ModuleName, release_types.RevisionInputs]) -> dict[names.ModuleName, int]:
-    return {name: found.revision for name, found in given.items()}
+def _numbers(
+    by_module: Mapping[names.ModuleName, release_types.RevisionInputs],
+) -> dict[names.ModuleName, int]:
+    return {name: inputs.revision for name, inputs in by_module.items()}
 
 
 def _has_all(module: model.Module) -> bool:
@@ -183,16 +191,18 @@ def _has_all(module: model.Module) -> bool:
     return module.stock is None or module.stock.values is module_config.ValuesScope.SECTION
 
 
-def _section(module: model.Module, found: release_types.RevisionInputs) -> json_types.JsonObject:
-    return _object(found.values.get(module.key) if _has_all(module) else dict(found.values))
+def _section(module: model.Module, inputs: release_types.RevisionInputs) -> json_types.JsonObject:
+    return _object(inputs.values.get(module.key) if _has_all(module) else dict(inputs.values))
 
 
-def _shared(name: names.ModuleName, found: release_types.RevisionInputs) -> tuple[str, json_types.JsonObject]:
+def _shared(
+    name: names.ModuleName, inputs: release_types.RevisionInputs
+) -> tuple[str, json_types.JsonObject]:
     """Return what a release is called, and the global values that it was made with."""
-    return f"revision {found.revision} of {name}", {
-        names.GLOBAL_KEY: _object(found.values.get(names.GLOBAL_KEY))
+    return f"revision {inputs.revision} of {name}", {
+        names.GLOBAL_KEY: _object(inputs.values.get(names.GLOBAL_KEY))
     }
 
 
-def _object(found: object) -> json_types.JsonObject:
-    return found if isinstance(found, dict) else {}
+def _object(value: object) -> json_types.JsonObject:
+    return value if isinstance(value, dict) else {}

@@ -103,11 +103,13 @@ class PlanReport:
         return any(module.release.step is PlanStep.UNKNOWN for module in self.modules)
 
 
-def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: str) -> ReleaseReport | None:
+def without_release(
+    module: model.Module, decided: plan.ConvergePlan, maintenance: str
+) -> ReleaseReport | None:
     """Return the report on a module whose release need not be looked at; ``None`` if it has to be."""
-    if module.name in made.deletes:
+    if module.name in decided.deletes:
         return ReleaseReport(PlanStep.DELETE, "the module is disabled and has a release")
-    if module.name not in made.enabled:
+    if module.name not in decided.enabled:
         return ReleaseReport(PlanStep.NOTHING, "the module is disabled and has no release")
     if module.stopped_by:
         return ReleaseReport(PlanStep.UNKNOWN, module.stopped_by)
@@ -118,9 +120,9 @@ def without_release(module: model.Module, made: plan.ConvergePlan, maintenance: 
     return None
 
 
-def purges(observed: plan.Observed, made: plan.ConvergePlan) -> tuple[Purge, ...]:
+def purges(observed: plan.Observed, decided: plan.ConvergePlan) -> tuple[Purge, ...]:
     """Return the purges of a plan with their reasons."""
-    return tuple(Purge(name, plan.purge_reason(observed, name)) for name in made.purges)
+    return tuple(Purge(name, plan.purge_reason(observed, name)) for name in decided.purges)
 
 
 def taken_over(
@@ -156,9 +158,9 @@ def _placed(key: manifest_diff.ManifestKey, namespace: str) -> manifest_diff.Man
 
 
 def in_order(
-    made: plan.ConvergePlan, run_order: Iterable[model.Module], modules: Iterable[ModuleReport]
+    decided: plan.ConvergePlan, run_order: Iterable[model.Module], modules: Iterable[ModuleReport]
 ) -> tuple[ModuleReport, ...]:
     """Put deletes first, as they come, then the others in run order."""
-    names_in_order = dict.fromkeys([*made.deletes, *(module.name for module in run_order)])
+    names_in_order = dict.fromkeys([*decided.deletes, *(module.name for module in run_order)])
     position = {name: number for number, name in enumerate(names_in_order)}
     return tuple(sorted(modules, key=lambda each: position[each.name]))

@@ -74,11 +74,11 @@ async def _tools(
     return await tools.Tools.open(stack, tidy, environ, helm, kube, programs)
 
 
-def _chosen(only: Collection[str], known: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
+def _chosen(only: Collection[str], modules: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
     for name in only:
-        if name not in known:
-            raise errors.ConfigurationError(names.unknown(name, known))
-    return frozenset(names.ModuleName(name) for name in only) or frozenset(known)
+        if name not in modules:
+            raise errors.ConfigurationError(names.unknown(name, modules))
+    return frozenset(names.ModuleName(name) for name in only) or frozenset(modules)
 
 
 async def _values(
@@ -140,22 +140,22 @@ class _Planner:
         if self._has_hooks(self._modules.values()):
             self._given = await self._take(pod)
         observed = await self._observe({name: revision.ours for name, revision in revisions.items()})
-        made = plan.plan_converge(observed)
-        self._values.enabled = made.enabled
+        decided = plan.plan_converge(observed)
+        self._values.enabled = decided.enabled
         looked_at = [module for name, module in self._modules.items() if name in chosen]
-        modules = await asyncio.gather(*(self._module(module, made) for module in looked_at))
-        purges = plan_report.purges(observed, made) if len(chosen) == len(self._modules) else ()
+        modules = await asyncio.gather(*(self._module(module, decided) for module in looked_at))
+        purges = plan_report.purges(observed, decided) if len(chosen) == len(self._modules) else ()
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
         self._notes += plan.stays(observed)
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         self._notes += self._shared()
-        self._notes += await asyncio.to_thread(self._shared_definitions, made.enabled, chosen)
+        self._notes += await asyncio.to_thread(self._shared_definitions, decided.enabled, chosen)
         if self._has_hooks(looked_at):
             self._notes.append(f"hooks were not run: {self._given}")
         return plan_report.PlanReport(
             namespace=self._settings.namespace,
-            modules=plan_report.in_order(made, requirements.in_run_order(self._modules.values()), modules),
+            modules=plan_report.in_order(decided, requirements.in_run_order(self._modules.values()), modules),
             purges=purges,
             notes=tuple(dict.fromkeys(self._notes)),
             given=self._given,
@@ -182,7 +182,7 @@ class _Planner:
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
         states = state.ModuleStates(list(self._modules.values()), _ignore)
         states.lacks = self._lacks
-        found = module_discovery.Discovery(
+        discovery = module_discovery.Discovery(
             states,
             self._values,
             self._runner,
@@ -194,18 +194,18 @@ class _Planner:
         )
         places = self._manager.places
         moved = frozenset(each for each in releases if places.successor(each) is not None)
-        return await found.observe(releases, places.ignored(self._ignored), moved)
+        return await discovery.observe(releases, places.ignored(self._ignored), moved)
 
-    async def _module(self, module: model.Module, made: plan.ConvergePlan) -> plan_report.ModuleReport:
-        verdict = made.verdicts[module.name]
-        found = plan_report.without_release(module, made, self._values.maintenance(module.name))
-        if found is None:
+    async def _module(self, module: model.Module, decided: plan.ConvergePlan) -> plan_report.ModuleReport:
+        verdict = decided.verdicts[module.name]
+        report = plan_report.without_release(module, decided, self._values.maintenance(module.name))
+        if report is None:
             async with self._turns:
-                found = await self._release(module)
+                report = await self._release(module)
         title = "" if module.release_title == module.name else module.release_title
         waits_for = requirements.required(module) if verdict.enabled else ()
         return plan_report.ModuleReport(
-            module.name, module.order, verdict.enabled, verdict.reason, found, title, waits_for
+            module.name, module.order, verdict.enabled, verdict.reason, report, title, waits_for
         )
 
     async def _release(self, module: model.Module) -> plan_report.ReleaseReport:
@@ -217,40 +217,42 @@ class _Planner:
             self._values.checking_helm_values(module.name)()
             before = await self._given_before(module)
             request = module_releases.request_of(self._values, module, before)
-            made = await self._manager.preview(request)
-            if made.action is release_types.PlannedAction.NOTHING and (absent := await self._absent(module)):
+            preview = await self._manager.preview(request)
+            if preview.action is release_types.PlannedAction.NOTHING and (
+                absent := await self._absent(module)
+            ):
                 return plan_report.ReleaseReport(
-                    plan_report.PlanStep.RESTORE, release.absence(absent), made.revision
+                    plan_report.PlanStep.RESTORE, release.absence(absent), preview.revision
                 )
         except schema_violations.InvalidValuesError as error:
             return self._without_hooks(module, error)
         except errors.AddonOperatorError as error:
             return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
-        self._have(module, await asyncio.to_thread(manifests.resources, made.manifest))
-        if made.adopted:
+        self._have(module, await asyncio.to_thread(manifests.resources, preview.manifest))
+        if preview.adopted:
             policy = self._settings.take_ownership
             self._notes.append(
                 f"module {module.name} takes over objects that exist already (TAKE_OWNERSHIP={policy}): "
-                f"{', '.join(made.adopted)}"
+                f"{', '.join(preview.adopted)}"
             )
-        step, reason = _STEPS[made.action], made.reason
-        if refused := await self._refused(module, made, request.redact):
+        step, reason = _STEPS[preview.action], preview.reason
+        if refused := await self._refused(module, preview, request.redact):
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
-        return plan_report.ReleaseReport(step, reason, made.revision, made.recoveries, made.changes)
+        return plan_report.ReleaseReport(step, reason, preview.revision, preview.recoveries, preview.changes)
 
     async def _refused(
         self,
         module: model.Module,
-        made: release_types.ReleasePreview,
+        preview: release_types.ReleasePreview,
         redact: Callable[[str], str],
     ) -> str:
         """Say why Helm would fail with what the chart renders to; empty if nothing speaks against it."""
         definitions = self._definitions()
-        if (refused := await self._cluster.refused(made.changes, definitions)) is not None:
+        if (refused := await self._cluster.refused(preview.changes, definitions)) is not None:
             return refused
         brought = await asyncio.to_thread(self._cluster.defined, definitions)
         namespace = self._manager.places.of(module.name).namespace
-        return redact(await self._dry_run.refused(module, namespace, made, brought.__contains__))
+        return redact(await self._dry_run.refused(module, namespace, preview, brought.__contains__))
 
     async def _given_before(self, module: model.Module) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with; nothing of it is shown if it cannot be read."""
@@ -265,10 +267,12 @@ class _Planner:
         """Tell of values that are wrong; those that hooks have yet to give are no mistake."""
         unknown = plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
         if self._values.config_violations(self._values.config, [module.name]) or not all(
-            found.is_missing_key and self._have_hooks(found, module) for found in error.violations
+            violation.is_missing_key and self._have_hooks(violation, module) for violation in error.violations
         ):
             return unknown
-        missing = ", ".join(dict.fromkeys(f"{found.path} {found.rule}" for found in error.violations))
+        missing = ", ".join(
+            dict.fromkeys(f"{violation.path} {violation.rule}" for violation in error.violations)
+        )
         reason = f"hooks have to give values first: {missing}; the changes are not known before"
         if module.name not in self._releases:
             return plan_report.ReleaseReport(plan_report.PlanStep.INSTALL, f"there is no release; {reason}")
@@ -276,9 +280,9 @@ class _Planner:
             return plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, reason)
         return unknown
 
-    def _have_hooks(self, found: schema_violations.Violation, module: model.Module) -> bool:
+    def _have_hooks(self, violation: schema_violations.Violation, module: model.Module) -> bool:
         """Say whether there are hooks that may set what is missing."""
-        is_global = found.keys[:1] == (names.GLOBAL_KEY,)
+        is_global = violation.keys[:1] == (names.GLOBAL_KEY,)
         directory = self._settings.global_hooks_dir if is_global else module.path
         return (directory / given_values.HOOKS).is_dir()
 
@@ -323,8 +327,8 @@ class _Planner:
 
 def _notes_on_go_hooks(module: model.Module) -> Iterator[str]:
     try:
-        found = hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY)
+        files = hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY)
     except hook_files.HookFilesError:
         return  # It is what stops the module.
-    for name in found.go_hooks:
+    for name in files.go_hooks:
         yield f"module {module.name}: {name} {hook_files.GO_VERDICT}"

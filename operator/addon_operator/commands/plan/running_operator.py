@@ -94,7 +94,7 @@ async def _containers(kube: client.KubeClient, target: str, namespace: str) -> l
     kind, place, name = _parsed(target, namespace)
     if kind == "pod":
         try:
-            found = [await kube.get(paths.of("v1", "pods", namespace=place, name=name))]
+            pods = [await kube.get(paths.of("v1", "pods", namespace=place, name=name))]
         except api_errors.NotFound:
             raise ValueError(
                 f"there is no pod {place}/{name}; for a Deployment, write {place}/deployment/{name}"
@@ -104,8 +104,8 @@ async def _containers(kube: client.KubeClient, target: str, namespace: str) -> l
         labels: Mapping[str, str] = owner["spec"]["selector"].get("matchLabels") or {}
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         listed = await kube.list_all(paths.of("v1", "pods", namespace=place), label_selector=selector)
-        found = listed.items
-    running = [pod for pod in found if (pod.get("status") or {}).get("phase") == "Running"]
+        pods = listed.items
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
     return [pod_exec.Container(place, pod["metadata"]["name"], _container(pod)) for pod in running]
 
 
@@ -146,8 +146,8 @@ def _read(answer: Any, who: str) -> OperatorHookValues:  # noqa: ANN401  # JSON 
             str(answer["server"]),
             list(_patches(shared["patches"], who)),
             {str(key): bool(value) for key, value in shared["switches"].items()},
-            {name: list(_patches(found["patches"], who)) for name, found in modules.items()},
-            frozenset(name for name, found in modules.items() if not found["hasRun"]),
+            {name: list(_patches(module["patches"], who)) for name, module in modules.items()},
+            frozenset(name for name, module in modules.items() if not module["hasRun"]),
         )
     except (KeyError, TypeError, AttributeError, patches.PatchError):
         raise _not_told(

@@ -89,10 +89,10 @@ async def preview(
     Raises :class:`.AddonOperatorError` for files that cannot be used, for a
     cluster that is needed and cannot be asked, and when no pod at all can be previewed.
     """
-    given = _read(request, stdin)
+    files = _read(request, stdin)
     notes: list[str] = []
-    access = _access(given, load_access, notes) if given.wants_cluster else None
-    report = await _report(given, access, notes)
+    access = _access(files, load_access, notes) if files.wants_cluster else None
+    report = await _report(files, access, notes)
     if not report.previews:
         raise together(report.problems)
     return report
@@ -110,14 +110,14 @@ def _read(request: PreviewRequest, stdin: Callable[[], bytes]) -> _PreviewFiles:
     if [*request.files, *request.presets, *request.objects].count(preview_files.STDIN) > 1:
         raise preview_files.ManifestError("standard input can be read once: give one - only")
     files = preview_files.read(request.files, stdin)
-    found = preview_pods.find(files)
-    if not found.pods and not found.problems:
+    pods = preview_pods.find(files)
+    if not pods.pods and not pods.problems:
         raise preview_files.ManifestError(f"{_listed(request.files)}: no Pod and no workload is in there")
     presets = preview_files.read(request.presets, stdin)
     if presets and not _has_presets(presets):
         raise preview_files.ManifestError(f"{_listed(request.presets)}: no PodPreset is in there")
     manifests = [*files, *presets, *preview_files.read(request.objects, stdin)]
-    return _PreviewFiles(request, found, manifests, bool(request.presets) or _has_presets(manifests))
+    return _PreviewFiles(request, pods, manifests, bool(request.presets) or _has_presets(manifests))
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -129,29 +129,29 @@ def _has_presets(manifests: Iterable[preview_files.Manifest]) -> bool:
 
 
 def _access(
-    given: _PreviewFiles, load_access: Callable[[], auth.ClusterAccess], notes: list[str]
+    files: _PreviewFiles, load_access: Callable[[], auth.ClusterAccess], notes: list[str]
 ) -> auth.ClusterAccess | None:
     try:
         return load_access()
     except api_errors.AccessError as error:
-        if given.needs_cluster:
+        if files.needs_cluster:
             raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
         notes.append(f"only files are read: {error}")
         return None
 
 
-async def _report(given: _PreviewFiles, access: auth.ClusterAccess | None, notes: list[str]) -> PreviewReport:
-    previews, problems = [], list[errors.ConfigurationError](given.found.problems)
-    async with _cluster(access, given.request.volume_types) as cluster:
-        previewer = _Previewer(given, cluster, access.namespace if access else None, notes)
-        for pod in given.found.pods:
+async def _report(files: _PreviewFiles, access: auth.ClusterAccess | None, notes: list[str]) -> PreviewReport:
+    previews, problems = [], list[errors.ConfigurationError](files.found.problems)
+    async with _cluster(access, files.request.volume_types) as cluster:
+        previewer = _Previewer(files, cluster, access.namespace if access else None, notes)
+        for pod in files.found.pods:
             try:
                 previews.append(await previewer.preview(pod))
             except preview_files.ManifestError as error:
                 problems.append(error)
             except api_errors.Unreachable as error:
                 raise errors.ConfigurationError(f"{error}; {_NO_CLUSTER}") from None
-    notes += preview_objects.elsewhere(given.manifests, previewer.namespaces)
+    notes += preview_objects.elsewhere(files.manifests, previewer.namespaces)
     said = dict.fromkeys([*notes, *(cluster.notes if cluster else ())])
     return PreviewReport(previews, tuple(said), tuple(problems))
 

@@ -90,16 +90,16 @@ class CrdIndex:
 
     def brought(self, module: names.ModuleName) -> Mapping[str, str]:
         """Return the definitions of the module by name, each with a digest."""
-        found = self._brought.get(module)
-        return found.digests if found is not None else {}
+        digests = self._brought.get(module)
+        return digests.digests if digests is not None else {}
 
     def modules(self, name: str) -> list[model.Module]:
         """Return the modules that bring the definition, in run order."""
         return [each.module for each in self._claimants(name)]
 
     def _claimants(self, name: str) -> list[_Brought]:
-        found = list(self._bringing.get(name, {}).values())
-        return sorted(found, key=lambda each: each.module.run_order) if len(found) > 1 else found
+        claimants = list(self._bringing.get(name, {}).values())
+        return sorted(claimants, key=lambda each: each.module.run_order) if len(claimants) > 1 else claimants
 
     def decide(self, name: str) -> crd_claims.Decision:
         """Decide whose definition of that name counts; what the API server refused counts last."""
@@ -107,8 +107,8 @@ class CrdIndex:
         plain = [_plain(each, name) for each in bringing]
         if len({each.digest for each in plain}) == 1:
             return crd_claims.Decision(plain[0])
-        claims = [found for each in bringing if (found := self._claim(each, name)) is not None]
-        refused = (frozenset(found.get(name, ())) for found in (self._refused, self._not_added))
+        claims = [claim for each in bringing if (claim := self._claim(each, name)) is not None]
+        refused = (frozenset(claim.get(name, ())) for claim in (self._refused, self._not_added))
         return crd_claims.decide(claims or plain, *refused)
 
     def said(self, module: names.ModuleName) -> Iterator[str]:
@@ -147,12 +147,12 @@ class CrdIndex:
 
         Raises what reading them raises.
         """
-        found: dict[str, crd_files.Crd] = {}
+        definitions: dict[str, crd_files.Crd] = {}
         for place, text, is_own in self._texts(module):
             outline = crd_files.outline(text)
             if outline is None or not outline.keys().isdisjoint(wanted):
-                _put(found, crd_files.parse(text, place), wanted, is_own=is_own)
-        return found
+                _put(definitions, crd_files.parse(text, place), wanted, is_own=is_own)
+        return definitions
 
     def joined(
         self, wanted: Iterable[str], known: Mapping[str, crd_files.Crd], of: str
@@ -161,7 +161,7 @@ class CrdIndex:
 
         ``known`` are those of the module ``of``; those of others are read.
         """
-        made: dict[str, tuple[crd_claims.Decision, crd_files.Crd]] = {}
+        decided: dict[str, tuple[crd_claims.Decision, crd_files.Crd]] = {}
         pending = {name: self.decide(name) for name in wanted}
         while pending:
             read = self._read_all(pending, known, of)
@@ -169,16 +169,16 @@ class CrdIndex:
                 if (crd := read[decision.winner.module].get(name)) is not None:
                     others = [(version, read[each.module].get(name)) for version, each in decision.added]
                     added = [(version, other) for version, other in others if other is not None]
-                    made[name] = decision, crd_claims.joined(crd, added)
-            unread = pending.keys() - made.keys()
+                    decided[name] = decision, crd_claims.joined(crd, added)
+            unread = pending.keys() - decided.keys()
             for name in unread:
                 self._refused[name].add(pending[name].winner.digest)
             pending = {name: next_ for name in unread if (next_ := self._next(name)) is not None}
-        return made
+        return decided
 
     def _next(self, name: str) -> crd_claims.Decision | None:
-        made = self.decide(name)
-        return None if made.winner.digest in self._refused[name] else made
+        decided = self.decide(name)
+        return None if decided.winner.digest in self._refused[name] else decided
 
     def _read_all(
         self, decisions: Mapping[str, crd_claims.Decision], known: Mapping[str, crd_files.Crd], of: str
@@ -258,7 +258,7 @@ def _plain(brought: _Brought, name: str) -> crd_claims.Claim:
 
 
 def _put(
-    found: dict[str, crd_files.Crd],
+    definitions: dict[str, crd_files.Crd],
     read: Iterable[crd_files.Crd],
     wanted: Collection[str],
     *,
@@ -266,5 +266,5 @@ def _put(
 ) -> None:
     """Add what is wanted: of the module's own definitions the last counts, of those of charts the first."""
     for crd in read:
-        if crd.name in wanted and (is_own or crd.name not in found):
-            found[crd.name] = crd
+        if crd.name in wanted and (is_own or crd.name not in definitions):
+            definitions[crd.name] = crd

@@ -117,8 +117,8 @@ class ModuleCrds:
         except errors.ModuleError:
             raise
         except (errors.AddonOperatorError, OSError) as error:
-            told = errors.told(error, f"reading the definitions of module {module.name}")
-            raise errors.ModuleError(module.name, str(told)) from error
+            problem = errors.told(error, f"reading the definitions of module {module.name}")
+            raise errors.ModuleError(module.name, str(problem)) from error
 
     async def _ensure(self, module: model.Module) -> None:
         if not await asyncio.to_thread(self._is_due, module):
@@ -181,8 +181,8 @@ class ModuleCrds:
             listener.defined()
         for name, digest in brought.items():
             self._index.forgive(name, digest)
-        known = await self._what_is_applied()
-        unsettled = await asyncio.to_thread(self._unsettled, module, known)
+        applied = await self._what_is_applied()
+        unsettled = await asyncio.to_thread(self._unsettled, module, applied)
         own = await asyncio.to_thread(self._index.read, module.name, unsettled) if unsettled else {}
         self._tell_once(module.name, [doubt for crd in own.values() for doubt in crd.doubts])
         wanted = await asyncio.to_thread(self._index.joined, unsettled, own, module.name)
@@ -190,21 +190,21 @@ class ModuleCrds:
         for name, made in wanted.items():
             async with self._turns[name]:
                 try:
-                    await self._apply(module, made, known.get(name))
+                    await self._apply(module, made, applied.get(name))
                 except crds.StillServedError as left:
-                    stays.append(_stays(name, known[name].module, left.versions))
-        said = await asyncio.to_thread(self._said, module, known)
+                    stays.append(_stays(name, applied[name].module, left.versions))
+        said = await asyncio.to_thread(self._said, module, applied)
         self._leave_out(module.name, (*said, *stays))
 
-    def _unsettled(self, module: model.Module, known: Mapping[str, crds.Applied]) -> list[str]:
+    def _unsettled(self, module: model.Module, applied: Mapping[str, crds.Applied]) -> list[str]:
         brought = self._index.brought(module.name)
-        return [name for name in brought if not self._is_settled(name, self._index.decide(name), known)]
+        return [name for name in brought if not self._is_settled(name, self._index.decide(name), applied)]
 
     def _is_settled(
-        self, name: str, decision: crd_claims.Decision, known: Mapping[str, crds.Applied]
+        self, name: str, decision: crd_claims.Decision, applied: Mapping[str, crds.Applied]
     ) -> bool:
         """Say whether the cluster has the definition as decided, or it is not this operator's turn."""
-        live = known.get(name)
+        live = applied.get(name)
         if live is None:
             return False
         if self._of_a_release(name, live) or self._may_be_of_another(live):
@@ -227,11 +227,11 @@ class ModuleCrds:
     async def _apply(
         self,
         module: model.Module,
-        made: tuple[crd_claims.Decision, crd_files.Crd],
+        decided: tuple[crd_claims.Decision, crd_files.Crd],
         live: crds.Applied | None,
     ) -> None:
         """Apply what counts; what the API server refuses of other modules gives way to the next."""
-        (decision, crd), winner = made, made[0].winner.module
+        (decision, crd), winner = decided, decided[0].winner.module
         if self._is_settled(crd.name, decision, self._written):
             return
         note = self._index.note(crd.name, decision, live)
@@ -241,7 +241,7 @@ class ModuleCrds:
             raise
         except errors.AddonOperatorError as error:
             failed = errors.ModuleError(module.name, f"{crd.source}: {error}")
-            if (rest := await self._without_refused(module, made, error)) is not None:
+            if (rest := await self._without_refused(module, decided, error)) is not None:
                 try:
                     await self._apply(module, rest, live)
                 except crds.StillServedError:
@@ -267,13 +267,13 @@ class ModuleCrds:
     async def _without_refused(
         self,
         module: model.Module,
-        made: tuple[crd_claims.Decision, crd_files.Crd],
+        decided: tuple[crd_claims.Decision, crd_files.Crd],
         error: errors.AddonOperatorError,
     ) -> tuple[crd_claims.Decision, crd_files.Crd] | None:
         """Return what counts without what the API server refused; ``None`` if the module is to say it."""
         if not (isinstance(error, api_errors.ApiError) and error.status in _REFUSED):
             return None
-        (decision, _), name = made, made[1].name
+        (decision, _), name = decided, decided[1].name
         self._index.refuse(name, decision)
         if not decision.added and decision.winner.module == module.name:
             self._share_anew([(name, decision.winner.digest)], module.name)
@@ -281,14 +281,14 @@ class ModuleCrds:
         if any(each.module == module.name for _, each in decision.added):
             text = f"its versions of CustomResourceDefinition {name} are not served: {error}"
             self._tell_once(module.name, [text])
-        found = (await asyncio.to_thread(self._index.joined, [name], {}, "")).get(name)
-        return None if found is None or found[0] == decision else found
+        joined = (await asyncio.to_thread(self._index.joined, [name], {}, "")).get(name)
+        return None if joined is None or joined[0] == decision else joined
 
-    def _said(self, module: model.Module, known: Mapping[str, crds.Applied]) -> list[str]:
+    def _said(self, module: model.Module, applied: Mapping[str, crds.Applied]) -> list[str]:
         of_releases = [
             f"CustomResourceDefinition {name} is one of the objects of module {other}, and stays with Helm"
             for name in self._index.brought(module.name)
-            if name in known and (other := self._of_a_release(name, known[name])) is not None
+            if name in applied and (other := self._of_a_release(name, applied[name])) is not None
         ]
         return [*self._index.said(module.name), *of_releases]
 
@@ -318,8 +318,8 @@ class ModuleCrds:
 
     def _chart_of(self, module: model.Module) -> subcharts.Subchart | None:
         """Read the module's chart if the charts within it bring definitions."""
-        known = self._charts.get(module.name)
-        if known is None or not self._sources.of_subcharts(module, known[1]):
+        last = self._charts.get(module.name)
+        if last is None or not self._sources.of_subcharts(module, last[1]):
             return None
         return crd_sources.chart_of(module)
 
@@ -334,8 +334,8 @@ class ModuleCrds:
             self._charts[module.name] = signature, subcharts.without_texts(chart)
 
     def _is_known(self, module: model.Module, signature: _Signature) -> bool:
-        known = self._charts.get(module.name)
-        return not signature or (known is not None and known[0] == signature)
+        last = self._charts.get(module.name)
+        return not signature or (last is not None and last[0] == signature)
 
     def _may_be_due(self, module: model.Module) -> bool:
         try:
@@ -365,10 +365,10 @@ class ModuleCrds:
 
     def _signature_of_charts(self, module: model.Module) -> _Signature:
         chart = module.chart_directory
-        if not chart_files.is_complete(chart) or not (found := subcharts.deciding_files(chart)):
+        if not chart_files.is_complete(chart) or not (files := subcharts.deciding_files(chart)):
             return ()
-        found += [str(chart / name) for name in _CHART]
-        return tuple(_state_of(path) for path in sorted(found))
+        files += [str(chart / name) for name in _CHART]
+        return tuple(_state_of(path) for path in sorted(files))
 
 
 def _state_of(path: str) -> tuple[str, int, int, int, int]:

@@ -47,13 +47,13 @@ class HookDirectory:
         prefix = f"{_UNSAFE.sub('-', name)[:_NAME_CHARS]}-"
         try:
             tmp_dir.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-            made = cls(pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=tmp_dir)), keep=keep)
+            directory = cls(pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=tmp_dir)), keep=keep)
         except OSError as error:
             raise _unwritable(tmp_dir, error) from error
         try:
-            yield made
+            yield directory
         finally:
-            made.remove()
+            directory.remove()
 
     def write_json(self, variable: str, document: JsonObject) -> None:
         """Write a document that the hook reads; raises what :meth:`write` raises."""

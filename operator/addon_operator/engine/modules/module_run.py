@@ -75,8 +75,8 @@ class ModuleRunner:
             await self._definitions.charts.ensure(module)
             await self._definitions.ensure(module)
         except Exception as error:
-            told = errors.told(error, f"applying the definitions of module {name}")
-            self.states.mark(name, state.ModuleStatus.FAILED, told)
+            problem = errors.told(error, f"applying the definitions of module {name}")
+            self.states.mark(name, state.ModuleStatus.FAILED, problem)
             self._tell(events.ModuleFailed(name))
             raise
 
@@ -117,8 +117,8 @@ class ModuleRunner:
             self.states.mark(name, state.ModuleStatus.PENDING)
             raise
         except Exception as error:
-            told = errors.told(error, f"the run of module {name}")
-            self.states.mark(name, state.ModuleStatus.FAILED, told)
+            problem = errors.told(error, f"the run of module {name}")
+            self.states.mark(name, state.ModuleStatus.FAILED, problem)
             self._tell(events.ModuleFailed(name))
             raise
         finally:
@@ -140,8 +140,8 @@ class ModuleRunner:
         except tasks.SupersededError:
             raise
         except Exception as error:
-            told = errors.told(error, f"the removal of module {name}")
-            self.states.mark(name, state.ModuleStatus.DELETING, told)
+            problem = errors.told(error, f"the removal of module {name}")
+            self.states.mark(name, state.ModuleStatus.DELETING, problem)
             self._tell(events.ModuleFailed(name, deleting=True))
             raise
         self._bindings.end(name)
@@ -268,9 +268,9 @@ class ModuleRunTask(tasks.Task):
     def __init__(self, runner: ModuleRunner, module: names.ModuleName, activation: str) -> None:
         super().__init__(owner=module, activation=activation)
         self._runner = runner
-        found = runner.states[module].module
-        self.lane = found.order
-        self.after = frozenset(requirements.required(found))
+        described = runner.states[module].module
+        self.lane = described.order
+        self.after = frozenset(requirements.required(described))
 
     async def run(self) -> None:
         """Try it once; see :meth:`ModuleRunner.run`."""

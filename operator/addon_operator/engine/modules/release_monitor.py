@@ -57,6 +57,6 @@ def release_monitor(
 
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
     followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
-    made = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=ignored)
+    of_modules = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=ignored)
     guard = crd_guard.CrdGuard(definitions, cluster.watches, followed, values, tell, clock)
-    return ReleaseMonitor(restored, resources, followed, made, guard)
+    return ReleaseMonitor(restored, resources, followed, of_modules, guard)

@@ -48,10 +48,10 @@ class ConfigSync:
         self._config = configured_object.ConfiguredObject(configured_object.CONFIG_MAP, source, client.read)
         self._objects = {self._config.kind: self._config}
         if secret is not None:
-            kept = configured_object.ConfiguredObject(
+            configured = configured_object.ConfiguredObject(
                 configured_object.SECRET, str(secret), secret.read, is_needed=secret.is_named
             )
-            self._objects[kept.kind] = kept
+            self._objects[configured.kind] = configured
         self._know_modules()
         self._said: set[str] = set()
         self.waits_for: str | None = None
@@ -64,13 +64,13 @@ class ConfigSync:
     @property
     def is_refused(self) -> bool:
         """Whether an object, as it is now, is wrong, so that older values, or none, are in force."""
-        wrong = (kept.is_refused or kept.kind in self._not_read for kept in self._objects.values())
+        wrong = (each.is_refused or each.kind in self._not_read for each in self._objects.values())
         return self.waits_for is not None or any(wrong)
 
     @property
     def warnings(self) -> list[str]:
         """What is odd about the objects and has no effect, without values."""
-        return [text for kept in self._objects.values() for text in kept.warnings]
+        return [text for each in self._objects.values() for text in each.warnings]
 
     @property
     def uid(self) -> str:
@@ -78,8 +78,8 @@ class ConfigSync:
         return self._objects[configured_object.CONFIG_MAP].seen.uid
 
     def _know_modules(self) -> None:
-        for kept in self._objects.values():
-            kept.know(self._values.modules, self._values.inspector.parse_section)
+        for configured in self._objects.values():
+            configured.know(self._values.modules, self._values.inspector.parse_section)
 
     async def load(self) -> None:
         """Read the objects for the first time, and check all values of modules that are enabled.
@@ -124,7 +124,7 @@ class ConfigSync:
         return set(blamed)
 
     async def _read(self) -> list[config_maps.Snapshot]:
-        return [await self._read_one(kept) for kept in self._objects.values()]
+        return [await self._read_one(each) for each in self._objects.values()]
 
     async def _read_one(self, kept: configured_object.ConfiguredObject) -> config_maps.Snapshot:
         try:
@@ -158,8 +158,8 @@ class ConfigSync:
             with self._values.inspector.within(LOOK_SECONDS):
                 pairs = zip(self._objects.values(), snapshots, strict=True)
                 parts = [kept.at(snapshot) for kept, snapshot in pairs]
-                found = configured_object.look_at(parts, self._values.config_violations)
-                return dataclasses.replace(found, broken=self._without_modules_own(found))
+                state = configured_object.look_at(parts, self._values.config_violations)
+                return dataclasses.replace(state, broken=self._without_modules_own(state))
 
         return await asyncio.to_thread(look)
 

@@ -71,12 +71,12 @@ def own_values(module: names.ModuleName, directory: pathlib.Path) -> json_types.
     if not chart_files.is_complete(directory) or not path.exists():
         return {}
     try:
-        found = yaml_reading.load(plain_files.read_text(path), str(path))
+        values = yaml_reading.load(plain_files.read_text(path), str(path))
     except UnicodeDecodeError as error:
         raise helm_errors.ChartError(module, f"{path} is not UTF-8 text; save it as UTF-8") from error
     except OSError as error:
         raise helm_errors.ChartError(module, f"cannot read {error.filename}: {error.strerror}") from error
-    return found if isinstance(found, dict) else {}
+    return values if isinstance(values, dict) else {}
 
 
 def _virtual_chart(module: names.ModuleName, directory: pathlib.Path, target: pathlib.Path) -> pathlib.Path:

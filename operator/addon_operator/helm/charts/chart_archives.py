@@ -55,16 +55,16 @@ def unpack(archive: pathlib.Path, target: pathlib.Path) -> None:
 
 def _put_all(packed: IO[bytes], target: pathlib.Path) -> None:
     room = packed_files.Room()
-    made: set[tuple[str, ...]] = set()
+    directories: set[tuple[str, ...]] = set()
     for member, content in packed_files.members(packed, room):
         inside = _inside(member, content)
         if content is None or not inside:
             continue
         for length in range(1, len(inside)):
-            if inside[:length] not in made:
+            if inside[:length] not in directories:
                 # A directory costs as much as a file, and may be nothing but a part of a path.
                 room.take_file()
-                made.add(inside[:length])
+                directories.add(inside[:length])
         try:
             _write(target.joinpath(*inside), content, member.mode)
         except OSError as error:

@@ -181,22 +181,22 @@ class ChartFilesReader:
         return digests
 
     def _read(
-        self, directory: pathlib.Path, without: frozenset[str], known: Mapping[str, _Digest]
+        self, directory: pathlib.Path, without: frozenset[str], digests: Mapping[str, _Digest]
     ) -> dict[str, _Digest]:
         now = self._clock.time()
         return {
-            name: self._digest(name, path, status, known.get(name), now)
+            name: self._digest(name, path, status, digests.get(name), now)
             for name, path, status in _walk(directory, without)
         }
 
     def _digest(
-        self, name: str, path: str, status: os.stat_result | None, known: _Digest | None, now: float
+        self, name: str, path: str, status: os.stat_result | None, last: _Digest | None, now: float
     ) -> _Digest:
         if status is None or not stat.S_ISREG(status.st_mode):
             return _Digest(None, _NO_FILE)
         current = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-        if known is not None and known.status == current:
-            return known
+        if last is not None and last.status == current:
+            return last
         is_settled = now - status.st_ctime > _RACY_SECONDS
         content = self._content(name, plain_files.read_bytes(path, MAX_FILE))
         return _Digest(current if is_settled else None, content)
@@ -282,13 +282,13 @@ def _looks(kind: str, content: bytes) -> tuple[Mention, frozenset[str]]:
 
 def mentioned(content: bytes) -> Mention:
     """Return what a template looks at, as far as its words tell."""
-    found = Mention.NOTHING
+    mentions = Mention.NOTHING
     for mention, (part, word) in _WORDS.items():
         if part in content and word.search(content):
-            found |= mention
-    if Mention.CAPABILITIES in found and _reads_all_apis(content):
-        found |= Mention.ALL_APIS
-    return found
+            mentions |= mention
+    if Mention.CAPABILITIES in mentions and _reads_all_apis(content):
+        mentions |= Mention.ALL_APIS
+    return mentions
 
 
 def _reads_all_apis(content: bytes) -> bool:
@@ -306,22 +306,22 @@ def _reads_all_apis(content: bytes) -> bool:
 
 def named_api_groups(content: bytes) -> frozenset[str]:
     """Return what a text names that may be an API group that is not built in: small letters, with a dot."""
-    found: set[str] = set()
+    groups: set[str] = set()
     for at in range(0, len(content), _PIECE):
         piece = content[at : at + _PIECE + _LONGEST_NAME].translate(_BETWEEN_WORDS)
-        found |= {
+        groups |= {
             sys.intern(word.rstrip(b".").decode())
             for word in set(piece.split())
             if b"." in word and word[:1].isalpha() and word.islower()
         }
-    return frozenset(found)
+    return frozenset(groups)
 
 
 def _mentions(digests: Mapping[str, _Digest]) -> Mention:
-    found = Mention.NOTHING
+    mentions = Mention.NOTHING
     for digest in digests.values():
-        found |= digest.content.mentions
-    return found
+        mentions |= digest.content.mentions
+    return mentions
 
 
 def _lines(digests: Mapping[str, _Digest]) -> bytes:

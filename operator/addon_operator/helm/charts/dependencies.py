@@ -80,8 +80,8 @@ def _there(directory: pathlib.Path) -> Iterator[str]:
         if entry.is_dir() and (entry / _CHART).is_file():
             yield str(_mapping(entry / _CHART).get("name"))
         elif entry.name.endswith(subcharts.ARCHIVES):
-            found = (content for path, content in subcharts.members(entry) if path == _CHART)
-            text = next(found, b"").decode(errors="replace")
+            contents = (content for path, content in subcharts.members(entry) if path == _CHART)
+            text = next(contents, b"").decode(errors="replace")
             yield str(_of_text(text, f"{entry}/{_CHART}").get("name"))
 
 
@@ -101,11 +101,11 @@ def _of_text(text: str, source: str) -> dict[str, Any]:
             f"{source}: it has more than {subcharts.MAX_TEXT // 1024 // 1024} MiB; "
             "take the chart as upstream publishes it"
         )
-    found = yaml_reading.load_document(text, source, last_wins=True).value
-    if found is None:
+    document = yaml_reading.load_document(text, source, last_wins=True).value
+    if document is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise errors.ConfigurationError(
             f"{source}: this must be a mapping; take the chart as upstream publishes it"
         )
-    return found
+    return document

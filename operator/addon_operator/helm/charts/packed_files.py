@@ -88,10 +88,10 @@ class _Counted(gzip.GzipFile):
     def read(self, size: int | None = -1) -> bytes:
         if size is None or not 0 <= size <= _AT_ONCE:
             raise PackedFilesError(f"has a name or attribute of a file with more than {_AT_ONCE} bytes")
-        found = super().read(size)
-        self._place += len(found)
-        self._room.take_bytes(len(found))
-        return found
+        data = super().read(size)
+        self._place += len(data)
+        self._room.take_bytes(len(data))
+        return data
 
     def tell(self) -> int:
         return self._place

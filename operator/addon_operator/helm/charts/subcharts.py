@@ -57,15 +57,15 @@ def read(module: names.ModuleName, directory: pathlib.Path, *, is_stock: bool = 
     """
     own = _ABOUT if is_stock else _ABOUT[:2]
     try:
-        found = {
+        charts = {
             name: plain_files.read_bytes(directory / name)
             for name in own
             if name == "Chart.yaml" or (directory / name).is_file()
         }
-        found |= dict(_files(directory, DIRECTORY))
+        charts |= dict(_files(directory, DIRECTORY))
         if is_stock:
-            _check_sizes(found)
-        chart = _chart(found, str(directory))
+            _check_sizes(charts)
+        chart = _chart(charts, str(directory))
         coalescing.check_size(chart)
         return chart
     except OSError as error:
@@ -184,8 +184,8 @@ def _is_packed_chart(path: str) -> bool:
 
 def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:
     """Yield what counts of the charts in a directory, those that are packed included."""
-    for path, found in plain_files.walk(directory / below):
-        for name in sorted(found):
+    for path, entry in plain_files.walk(directory / below):
+        for name in sorted(entry):
             file = path / name
             relative = file.relative_to(directory).as_posix()
             if relative.endswith(ARCHIVES) and file.parent.name == DIRECTORY:
@@ -198,8 +198,8 @@ def _files(directory: pathlib.Path, below: str) -> Iterator[tuple[str, bytes]]:
 
 def _names(directory: pathlib.Path) -> Iterator[str]:
     """Yield the files of the charts within a chart; those that are packed are read for it."""
-    for path, found in plain_files.walk(directory / DIRECTORY):
-        for name in found:
+    for path, entry in plain_files.walk(directory / DIRECTORY):
+        for name in entry:
             if name.endswith(ARCHIVES) and path.name == DIRECTORY:
                 yield from (inside for inside, _ in members(path / name))
             else:

@@ -54,11 +54,11 @@ class LiveObjects:
 
         ``before`` is the manifest that the release has: what is in it is the release's already.
         """
-        found: list[Foreign] = []
+        foreign: list[Foreign] = []
         place = self._places.of(module)
-        known = set(manifests.resources(before))
+        own = set(manifests.resources(before))
         for resource in manifests.resources(manifest):
-            if resource in known:
+            if resource in own:
                 continue
             try:
                 live = await self._cluster.get(
@@ -74,8 +74,8 @@ class LiveObjects:
                 continue
             whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
             is_ours = any(labels.get(key) == value for key, value in self._labels.items())
-            found.append(Foreign(f"{resource}{whose}", is_helms or is_ours))
-        return tuple(found)
+            foreign.append(Foreign(f"{resource}{whose}", is_helms or is_ours))
+        return tuple(foreign)
 
     async def has_namespace(self, module: names.ModuleName) -> bool:
         """Return whether the namespace of a module's release is known to be there."""

@@ -147,11 +147,11 @@ class ReleasePlanner:
         """
         manifest = await self.renderer.render(request, inputs, files)
         checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest)
-        known = self._known(record)
-        if known is not None and known.manifest == checksum:
+        last_rendered = self._known(record)
+        if last_rendered is not None and last_rendered.manifest == checksum:
             return manifest, checksum, False
         applied = None
-        if known is None or inputs.is_by_chance:
+        if last_rendered is None or inputs.is_by_chance:
             applied = await self._applied_manifest(request, record)
         if await self._is_same(request, applied, manifest, manifest):
             return manifest, checksum, True
@@ -159,7 +159,7 @@ class ReleasePlanner:
             return manifest, checksum, False
         again = await self.renderer.again(request, inputs, files)
         checksum = await asyncio.to_thread(rendering.manifest_checksum, manifest, again)
-        if known is not None and known.manifest == checksum:
+        if last_rendered is not None and last_rendered.manifest == checksum:
             return manifest, checksum, False
         return manifest, checksum, await self._is_same(request, applied, manifest, again)
 

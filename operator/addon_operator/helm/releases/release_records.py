@@ -57,9 +57,9 @@ class ReleaseRecords:
         Of other namespaces than the operator's only releases of modules, and those that we made, count.
         """
         self._touched = touched = set[str]()
-        found = self._last_revisions(await self._list_all())
+        last_revisions = self._last_revisions(await self._list_all())
         # What changed while the list was under way is known better than the list tells.
-        listed = {name: record for name, record in found.items() if name not in touched}
+        listed = {name: record for name, record in last_revisions.items() if name not in touched}
         newer = {name: record for name, record in self._records.items() if name in touched}
         self._records = listed | newer
         self._doubted &= touched
@@ -211,10 +211,10 @@ class ReleaseRecords:
 
     async def deployed(self, name: str) -> release_types.Deployed | None:
         """Return what the release consists of, read now; ``None`` if no revision of it is deployed."""
-        found = await self.read_deployed(name)
-        if found is None:
+        deployed = await self.read_deployed(name)
+        if deployed is None:
             return None
-        record, last = found
+        record, last = deployed
         content = await self.content(record)
         return release_types.Deployed(
             record.revision.number,
@@ -228,8 +228,8 @@ class ReleaseRecords:
         """Return the revision from which Helm upgrades: what it has and the new one has not is deleted."""
         if last.revision.status == release.DEPLOYED:
             return last
-        found = await self.read_deployed(last.revision.release)
-        return last if found is None else found[0]
+        deployed = await self.read_deployed(last.revision.release)
+        return last if deployed is None else deployed[0]
 
     async def before(self, record: Record) -> Record | None:
         """Return the revision before this one, read now; ``None`` if it is the first that is kept."""
@@ -308,17 +308,20 @@ class ReleaseRecords:
         """Ask once, for the whole cluster if need be; by namespace where that is not allowed."""
         self.unreadable = frozenset()
         own, selector = self._path(self._places.own_namespace), release_namespaces.SELECTOR
-        found: Sequence[json_types.KubernetesObject] = ()
+        objects: Sequence[json_types.KubernetesObject] = ()
         if len(self._places.namespaces) == 1:
-            found = self._recalled(await self._list(own, selector))
+            objects = self._recalled(await self._list(own, selector))
             if len(self._places.namespaces) == 1:
-                return found
+                return objects
         try:
             return self._recalled(await self._list(f"/api/v1/{self._resource}", selector))
         except api_errors.Forbidden:
-            found = found or self._recalled(await self._list(own, selector))
+            objects = objects or self._recalled(await self._list(own, selector))
         others = sorted(self._places.namespaces - {self._places.own_namespace})
-        return [*found, *itertools.chain.from_iterable(await asyncio.gather(*map(self._list_other, others)))]
+        return [
+            *objects,
+            *itertools.chain.from_iterable(await asyncio.gather(*map(self._list_other, others))),
+        ]
 
     async def _list_other(self, namespace: str) -> Sequence[json_types.KubernetesObject]:
         try:
@@ -328,10 +331,10 @@ class ReleaseRecords:
             return ()
 
     def _recalled(
-        self, found: Sequence[json_types.KubernetesObject]
+        self, objects: Sequence[json_types.KubernetesObject]
     ) -> Sequence[json_types.KubernetesObject]:
-        self._places.remembered = release_namespaces.find(found, self._places.own_namespace)
-        return found
+        self._places.remembered = release_namespaces.find(objects, self._places.own_namespace)
+        return objects
 
     def _is_unreadable(self, name: str) -> bool:
         return self._places.of(name).namespace in self.unreadable
@@ -361,14 +364,14 @@ class ReleaseRecords:
     def _last_revisions(self, objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:
         last: dict[str, Record] = {}
         for record in filter(None, map(self._record, objects)):
-            known = last.get(record.revision.release)
-            if known is None or known.revision.number < record.revision.number:
+            later = last.get(record.revision.release)
+            if later is None or later.revision.number < record.revision.number:
                 last[record.revision.release] = record
         return {name: record for name, record in last.items() if self._counts(name, record)}
 
-    def _record(self, found: json_types.KubernetesObject) -> Record | None:
+    def _record(self, secret: json_types.KubernetesObject) -> Record | None:
         """Return the record in an object's metadata; ``None`` if the object only looks like one of Helm's."""
-        metadata: Mapping[str, Any] = found.get("metadata") or {}
+        metadata: Mapping[str, Any] = secret.get("metadata") or {}
         labels: Mapping[str, str] = metadata.get("labels") or {}
         name, number = labels.get("name"), labels.get("version", "")
         if not name or not number.isdecimal():

@@ -126,14 +126,14 @@ class ReleaseRun:
             refusal = await self._planner.live.standing_refusal(self._request.module, failed, manifest)
             if refusal is not None:
                 namespace = self._helm.places.of(self._request.module).namespace
-                made = (
+                note = (
                     f"(revision {record.revision.number} failed because of this, and no further one is made)"
                     f"{messages.advice(str(refusal), '', namespace)}"
                 )
                 raise helm_errors.HelmError(
                     self._request.module,
-                    f"{self._request.redact(str(refusal))} {made}",
-                    f"{self._request.redact(refusal.without_values)} {made}",
+                    f"{self._request.redact(str(refusal))} {note}",
+                    f"{self._request.redact(refusal.without_values)} {note}",
                 )
 
     async def _forget_failed(self, rendered: release.Rendered | None) -> None:
@@ -143,10 +143,10 @@ class ReleaseRun:
         one, and needs the record of the failed one for nothing.
         """
         record = self._last_record()
-        known = self._records.rendered(record) or record.revision.saved
-        if record.revision.status != release.FAILED or known is None or rendered is None:
+        last_rendered = self._records.rendered(record) or record.revision.saved
+        if record.revision.status != release.FAILED or last_rendered is None or rendered is None:
             return
-        is_the_same = known.manifest == rendered.manifest
+        is_the_same = last_rendered.manifest == rendered.manifest
         if is_the_same and (await self._records.upgraded_from(record)) is not record:
             self._record = await self._records.drop(record)
 
@@ -192,12 +192,12 @@ class ReleaseRun:
             self._request.module, manifest, before.manifest if before else ""
         )
         is_labelled = policy is release_types.TakeOwnership.LABELLED
-        kept = [each.name for each in foreign if not (is_labelled and each.is_labelled)]
-        if policy is not release_types.TakeOwnership.ALWAYS and (kept or not foreign):
+        unlabelled = [each.name for each in foreign if not (is_labelled and each.is_labelled)]
+        if policy is not release_types.TakeOwnership.ALWAYS and (unlabelled or not foreign):
             raise helm_errors.HelmError(
                 self._request.module,
                 f"{refused.message}; TAKE_OWNERSHIP={policy} does not allow to take over "
-                f"{', '.join(kept) or 'it'}: remove it, or allow it",
+                f"{', '.join(unlabelled) or 'it'}: remove it, or allow it",
             ) from refused
         return tuple(each.name for each in foreign)
 
@@ -248,8 +248,8 @@ class ReleaseRun:
             manifest = await self._records.manifest(self._last_record())
         except helm_errors.ReleaseRecordError:
             return frozenset()
-        found = await asyncio.to_thread(manifests.resources, manifest)
-        return frozenset(each.name.partition(".")[2] for each in found if each.kind == crd_files.KIND)
+        resources = await asyncio.to_thread(manifests.resources, manifest)
+        return frozenset(each.name.partition(".")[2] for each in resources if each.kind == crd_files.KIND)
 
     async def _checksum(
         self,

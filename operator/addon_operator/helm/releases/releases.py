@@ -193,8 +193,8 @@ def release_manager(
     clock = clocks.SystemClock()
 
     async def read_capabilities() -> capabilities.Capabilities:
-        found = await kinds.look()
-        return capabilities.Capabilities(found.version, found.api_versions)
+        served = await kinds.look()
+        return capabilities.Capabilities(served.version, served.api_versions)
 
     reader = capabilities.CapabilityReader(read_capabilities, clock)
     records = release_records.ReleaseRecords(kube, helm.places, driver)

@@ -44,13 +44,13 @@ class ChartRenderer:
 
         Raises :class:`.ChartError`, and the errors of the API client.
         """
-        found = await asyncio.to_thread(self._reader.read, request.module, request.directory)
-        document, values, mentions = await asyncio.to_thread(_values_of, request, found)
+        chart_on_disk = await asyncio.to_thread(self._reader.read, request.module, request.directory)
+        document, values, mentions = await asyncio.to_thread(_values_of, request, chart_on_disk)
         is_seen = mentions & chart_files.Mention.CAPABILITIES
         cluster = await self._capabilities.now() if is_seen else None
         version = self._helm.binary.version
-        checksum = await asyncio.to_thread(render_inputs.checksum, found, values, version, cluster)
-        return render_inputs.RenderInputs(found, document, values, mentions, cluster, checksum)
+        checksum = await asyncio.to_thread(render_inputs.checksum, chart_on_disk, values, version, cluster)
+        return render_inputs.RenderInputs(chart_on_disk, document, values, mentions, cluster, checksum)
 
     async def seen_now(
         self, inputs: render_inputs.RenderInputs, groups: frozenset[str]
@@ -137,10 +137,10 @@ def manifest_checksum(manifest: str, again: str | None = None) -> release.Checks
 
 
 def _values_of(
-    request: release_types.ReleaseRequest, found: chart_files.ChartFiles
+    request: release_types.ReleaseRequest, chart_on_disk: chart_files.ChartFiles
 ) -> tuple[json_types.JsonObject, bytes, chart_files.Mention]:
     document, values = request.values, render_inputs.encode_values(request.values)
-    mentions = render_inputs.mentions(found, values)
+    mentions = render_inputs.mentions(chart_on_disk, values)
     if mentions & chart_files.Mention.ENABLED_MODULES and request.enabled_modules is not None:
         document = render_inputs.with_enabled_modules(document, request.enabled_modules)
         values = render_inputs.encode_values(document)

@@ -20,7 +20,7 @@ _CHARS: Final = 61
 """In a label, without an ``x`` at both ends: it must not begin or end with ``-`` or ``_``."""
 
 
-def changes(known: Mapping[str, str], text: str) -> tuple[dict[str, str | None], dict[str, str]]:
+def changes(saved: Mapping[str, str], text: str) -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the labels and annotations for ``text``; ``None`` removes one of the ``known`` labels.
 
     An empty text is nowhere.
@@ -29,7 +29,7 @@ def changes(known: Mapping[str, str], text: str) -> tuple[dict[str, str | None],
     is_short = len(packed) <= _MOST * _CHARS
     parts = [packed[start : start + _CHARS] for start in range(0, len(packed), _CHARS)] if is_short else []
     labels: dict[str, str | None] = {f"{_LABEL}{index}": f"x{part}x" for index, part in enumerate(parts)}
-    stale = dict.fromkeys(key for key in known if key.startswith(_LABEL) and key not in labels)
+    stale = dict.fromkeys(key for key in saved if key.startswith(_LABEL) and key not in labels)
     return labels | stale, {} if is_short else {ANNOTATION: text}
 
 

@@ -46,11 +46,11 @@ class Access:
 
     def secrets(self) -> list[str]:
         """Return what of the Docker configuration must not be shown; raises as :meth:`of` does."""
-        found: set[str] = set()
+        secrets: set[str] = set()
         for entry in self._entries().values():
-            found |= {str(entry[key]) for key in _SECRETS if entry.get(key)}
-            found.add(_credentials(entry).password)
-        return [text for text in found if len(text) >= _SHORTEST_SECRET]
+            secrets |= {str(entry[key]) for key in _SECRETS if entry.get(key)}
+            secrets.add(_credentials(entry).password)
+        return [text for text in secrets if len(text) >= _SHORTEST_SECRET]
 
     def text(self) -> str:
         """Return the Docker configuration; raises as :meth:`of` does."""

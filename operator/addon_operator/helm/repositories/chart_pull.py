@@ -183,8 +183,8 @@ class ChartPuller:
         else:
             done = await self._run(wanted, place, arguments + self._trust(place))
         self._check(wanted, place, done)
-        found = _DIGEST.search(_said(done))
-        _check_digest(wanted, found["digest"] if found else "(not printed by Helm)")
+        digest = _DIGEST.search(_said(done))
+        _check_digest(wanted, digest["digest"] if digest else "(not printed by Helm)")
 
     async def _from_index(self, wanted: module_config.ChartReference, place: _HelmHome) -> None:
         place.write("repositories.json", json.dumps({"repositories": [self._entry(wanted, place)]}))
@@ -209,10 +209,10 @@ class ChartPuller:
         _check_digest(wanted, digest)
 
     def _entry(self, wanted: module_config.ChartReference, place: _HelmHome) -> dict[str, Any]:
-        found = self._access.of(wanted.repository)
+        credentials = self._access.of(wanted.repository)
         entry: dict[str, Any] = {"name": _NAME, "url": wanted.repository}
-        if found.username:
-            entry |= {"username": found.username, "password": found.password}
+        if credentials.username:
+            entry |= {"username": credentials.username, "password": credentials.password}
         if self._access.ca_file is not None:
             entry["caFile"] = str(self._bundle(place))
         return entry
@@ -292,8 +292,8 @@ def _index_of(wanted: module_config.ChartReference, entry: Mapping[str, Any]) ->
 def _plainly(text: str) -> str:
     """Return a text of Go about the network in a few words."""
     for pattern, words in _OF_THE_NETWORK:
-        if (found := pattern.search(text)) is not None:
-            return words.format(found[1])
+        if (match := pattern.search(text)) is not None:
+            return words.format(match[1])
     return text
 
 
@@ -323,9 +323,9 @@ def _said(done: children.ChildResult) -> str:
     return b"\n".join([done.stdout or b"", done.stderr]).decode(errors="replace")
 
 
-def _check_digest(wanted: module_config.ChartReference, found: str) -> None:
-    if wanted.digest and found != wanted.digest:
+def _check_digest(wanted: module_config.ChartReference, digest: str) -> None:
+    if wanted.digest and digest != wanted.digest:
         raise PullError(
-            f"chart {wanted} has the digest {found}, but module.yaml wants {wanted.digest}; "
+            f"chart {wanted} has the digest {digest}, but module.yaml wants {wanted.digest}; "
             "make sure that the chart was not replaced, then correct chart.digest"
         )

@@ -80,12 +80,12 @@ def _expanded(path: str | pathlib.Path, environ: Mapping[str, str]) -> pathlib.P
 
 def _existing(paths: str, environ: Mapping[str, str]) -> tuple[pathlib.Path, ...]:
     named = [_expanded(path, environ) for path in paths.split(":") if path]
-    found = tuple(path for path in named if path.exists())
-    if not found:
+    existing = tuple(path for path in named if path.exists())
+    if not existing:
         raise api_errors.AccessError(
             f"KUBECONFIG names {paths}, which does not exist: correct or remove the variable"
         )
-    return found
+    return existing
 
 
 def _from_files(

@@ -161,8 +161,8 @@ class KubeconfigSource:
             proxy=plain.proxy or proxies.proxy_for(server, self.environ),
         )
 
-    def _as_file(self, given: pathlib.Path | bytes | None) -> pathlib.Path | None:
-        return self.files.holding(given) if isinstance(given, bytes) else given
+    def _as_file(self, content: pathlib.Path | bytes | None) -> pathlib.Path | None:
+        return self.files.holding(content) if isinstance(content, bytes) else content
 
     async def _by_library(self) -> Credentials:
         library, configuration = self._library()

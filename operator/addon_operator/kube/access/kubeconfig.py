@@ -151,15 +151,15 @@ def _one_line(error: Exception) -> str:
 
 
 def _items(documents: Sequence[tuple[pathlib.Path, Entry]], key: str, body_key: str) -> dict[str, _Item]:
-    found: dict[str, _Item] = {}
+    items: dict[str, _Item] = {}
     for path, document in documents:
         entries = document.get(key) or []
         if not isinstance(entries, list):
             raise api_errors.AccessError(f"{path} is not a valid kubeconfig: '{key}' is not a list")
         for index, entry in enumerate(entries):
             name, body = _named(path, f"{key}[{index}]", entry, body_key)
-            found.setdefault(name, _Item(body, path))
-    return found
+            items.setdefault(name, _Item(body, path))
+    return items
 
 
 def _named(path: pathlib.Path, where: str, entry: object, body_key: str) -> tuple[str, Entry]:

@@ -169,8 +169,8 @@ class KubeClient:
             "kind": "DeleteOptions",
             "propagationPolicy": propagation,
         }
-        if given := {key: value for key, value in preconditions.items() if value}:
-            options["preconditions"] = given
+        if preconditions_body := {key: value for key, value in preconditions.items() if value}:
+            options["preconditions"] = preconditions_body
         return await self._write("DELETE", path, options, None)
 
     async def request(self, request: connection.Request, *, limited: bool = True) -> connection.Response:

@@ -77,13 +77,13 @@ async def server_version(kube: client.KubeClient) -> str:
     return version
 
 
-async def read(kube: client.KubeClient, known: Discovered | None = None) -> Discovered:
+async def read(kube: client.KubeClient, last: Discovered | None = None) -> Discovered:
     """Ask for everything; ``known`` is what was read before.
 
     Raises what :class:`.KubeClient` raises; a single group that does not answer is
     no error but stands in ``failed``.
     """
-    core, named = (None, None) if known is None else known.answers
+    core, named = (None, None) if last is None else last.answers
     version, *answers = await asyncio.gather(
         server_version(kube), _ask(kube, "/api", core), _ask(kube, "/apis", named)
     )
@@ -92,24 +92,19 @@ async def read(kube: client.KubeClient, known: Discovered | None = None) -> Disc
         raise api_errors.BrokenAnswer(
             f"the API server, {version}, has no aggregated discovery: use Kubernetes 1.30 or newer"
         )
-    if (
-        known is not None
-        and version == known.version
-        and core is known.answers[0]
-        and named is known.answers[1]
-    ):
-        return known
+    if last is not None and version == last.version and core is last.answers[0] and named is last.answers[1]:
+        return last
     return Discovered(version, core.groups + named.groups, core.failed + named.failed, (core, named))
 
 
-async def _ask(kube: client.KubeClient, path: str, known: _Answer | None) -> _Answer | None:
+async def _ask(kube: client.KubeClient, path: str, last: _Answer | None) -> _Answer | None:
     """Return what a document says; ``None`` if it is no aggregated one."""
-    etag = known.etag if known is not None else ""
+    etag = last.etag if last is not None else ""
     headers = {"Accept": _AGGREGATED} | ({"If-None-Match": etag} if etag else {})
     request = connection.Request("GET", path, headers=headers)
     response = await kube.request(request, limited=False)
-    if response.status == http.HTTPStatus.NOT_MODIFIED and known is not None:
-        return known
+    if response.status == http.HTTPStatus.NOT_MODIFIED and last is not None:
+        return last
     document = client.decoded(request, response)
     if document.get("kind") != "APIGroupDiscoveryList":
         return None

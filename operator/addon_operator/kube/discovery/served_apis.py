@@ -36,12 +36,12 @@ async def look(kinds: discovery.Catalog, probe: presence.ObjectProbe, apis: Coll
     An API that the server does not list although it is registered is unclear: its own server does not
     answer, or this API server has just started. Raises what the client raises.
     """
-    found = await kinds.look()
-    served = frozenset(group.name for group in found.groups) - set(found.failed)
+    discovered = await kinds.look()
+    served = frozenset(group.name for group in discovered.groups) - set(discovered.failed)
     missing = sorted(set(apis) - served)
     unclear = [
         api
         for api in missing
-        if api in found.failed or await probe.exists(API_SERVICE, "", api_service_of(api))
+        if api in discovered.failed or await probe.exists(API_SERVICE, "", api_service_of(api))
     ]
-    return ServedApis(found.version, served, frozenset(unclear))
+    return ServedApis(discovered.version, served, frozenset(unclear))

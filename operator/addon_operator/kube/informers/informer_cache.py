@@ -108,8 +108,8 @@ class InformerCache:
         return Batch(events, [next(answers) if new else None for new in is_new])
 
     def _knows(self, event: wire.ObjectEvent) -> bool:
-        kept = self._kept.get(event.key)
-        return kept is not None and kept[2:] == (hash(event.uid), event.version)
+        entry = self._kept.get(event.key)
+        return entry is not None and entry[2:] == (hash(event.uid), event.version)
 
     def begin_list(self) -> None:
         """Count as gone at :meth:`end_list` whatever is in no batch from now on."""
@@ -207,16 +207,16 @@ class InformerCache:
     def _note_failure(self, event: wire.ObjectEvent, error: projections.ProjectionError) -> list[Difference]:
         """Keep the last good entry, but not that of another object which had the name before."""
         old = self._kept.get(event.key)
-        known = self._failing.get(event.key)
+        last_reason = self._failing.get(event.key)
         removed = self._remove(event.key) if old is not None and old[2] != hash(event.uid) else []
         namespace, name = event.key
         shown = error.discreet if self._label == _CONFIDENTIAL else str(error)
         text = f"{self._label} {namespace}/{name}: {shown}" if namespace else f"{self._label} {name}: {shown}"
         self._failing[event.key] = text
-        if text != known:
+        if text != last_reason:
             _log.warning("an event is skipped: %s", text)
         return removed
 
 
-def _change(type_: ChangeType, key: Key, kept: Kept) -> Change:
-    return Change(type_, ObjectKey(*key), kept[0], kept[3])
+def _change(type_: ChangeType, key: Key, entry: Kept) -> Change:
+    return Change(type_, ObjectKey(*key), entry[0], entry[3])

@@ -261,9 +261,9 @@ class Subscription(informer_cache.CacheListener):
 
     def _leave(self, place: Place) -> None:
         cache = self._parts.pop(place)
-        known = cache in self._joined
+        was_joined = cache in self._joined
         self._joined.discard(cache)
-        changes = cache.deletions() if known else []
+        changes = cache.deletions() if was_joined else []
         self._watches.detach(cache, self)
         self._report(changes)
 

@@ -105,8 +105,8 @@ class JqFiltered:
         began = time.perf_counter()
         results = await self.pool.run(self.program, objects, self.timeout)
         self.measured(len(objects), time.perf_counter() - began)
-        kept = sum(map(len, objects)) if self.keep_full else 0
-        if kept + sum(len(each) for each in results if isinstance(each, bytes)) >= _INLINE_BYTES:
+        full_bytes = sum(map(len, objects)) if self.keep_full else 0
+        if full_bytes + sum(len(each) for each in results if isinstance(each, bytes)) >= _INLINE_BYTES:
             return await asyncio.to_thread(self._entries, objects, results)
         return self._entries(objects, results)
 

@@ -71,7 +71,7 @@ class SharedWatches:
 
     def forget(self, resource: api_resources.Resource) -> None:
         """Note that the API server does not have that kind any more, or not in that version."""
-        self._resources = {asked: found for asked, found in self._resources.items() if found != resource}
+        self._resources = {asked: cached for asked, cached in self._resources.items() if cached != resource}
         self._catalog.forget()
 
     def attach(
@@ -102,9 +102,9 @@ class SharedWatches:
             self._end(running)
 
     def _begin(self, path: object_selections.WatchPath) -> _Running:
-        made = reflector.Reflector(path, self._kube, self.time, self.failed, self.tuning)
-        task = asyncio.create_task(self._keep(made), name=f"watch {path}")
-        running = self._running[path.key] = _Running(made, task)
+        reflected = reflector.Reflector(path, self._kube, self.time, self.failed, self.tuning)
+        task = asyncio.create_task(self._keep(reflected), name=f"watch {path}")
+        running = self._running[path.key] = _Running(reflected, task)
         return running
 
     def _end(self, running: _Running) -> None:
@@ -114,13 +114,13 @@ class SharedWatches:
         running.task.add_done_callback(self._ending.discard)
         running.task.cancel()
 
-    async def _keep(self, kept: reflector.Reflector) -> None:
+    async def _keep(self, reflected: reflector.Reflector) -> None:
         while True:
             try:
-                await kept.run()
+                await reflected.run()
             except Exception:  # noqa: BLE001 - a mistake in one watch must not end the others
-                _log.exception("the watch of %s broke down and begins again", kept.path)
-            self._crashed.add(kept)
-            self.failed(kept.path.resource.kind, "crash")
+                _log.exception("the watch of %s broke down and begins again", reflected.path)
+            self._crashed.add(reflected)
+            self.failed(reflected.path.resource.kind, "crash")
             await self.time.sleep(self.tuning.backoff.longest)
-            self._crashed.discard(kept)
+            self._crashed.discard(reflected)

@@ -57,11 +57,11 @@ class _Watcher:
         self._transport = transport
 
     def trace(self) -> aiohttp.TraceConfig:
-        found = aiohttp.TraceConfig()
-        found.on_request_start.append(self._started)
-        found.on_request_end.append(self._answered)
-        found.on_request_exception.append(self._failed)
-        return found
+        tracing = aiohttp.TraceConfig()
+        tracing.on_request_start.append(self._started)
+        tracing.on_request_end.append(self._answered)
+        tracing.on_request_exception.append(self._failed)
+        return tracing
 
     async def name_server(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType

@@ -174,13 +174,13 @@ def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") ->
     ``missing`` is the beginning of an object that says its kind, for objects that do not.
     """
     try:
-        found = _OBJECT.decode(data)
+        parsed = _OBJECT.decode(data)
     except json_documents.BROKEN as error:
         # Nothing of it is quoted: it may be a Secret.
         raise api_errors.BrokenAnswer(f"the API server sent an object without metadata: {error}") from error
-    if missing and found.kind is None:
+    if missing and parsed.kind is None:
         data = missing + data[1:]
-    metadata = found.metadata
+    metadata = parsed.metadata
     key = (metadata.namespace or "", metadata.name)
     return ObjectEvent(deleted, key, metadata.uid or "", metadata.resource_version, data)
 

@@ -97,10 +97,10 @@ class CrdInstaller:
         One request for metadata alone; empty without the right to ask.
         """
         try:
-            found = await self._kube.list_all(_COLLECTION, metadata_only=True)
+            listed = await self._kube.list_all(_COLLECTION, metadata_only=True)
         except (api_errors.Forbidden, api_errors.NotFound):
             return {}
-        return dict(filter(None, map(_noted, found.items)))
+        return dict(filter(None, map(_noted, listed.items)))
 
     def digest(self, text: str) -> str:
         """Return the digest of a definition's text, and of what is put on each definition."""
@@ -208,19 +208,19 @@ class CrdInstaller:
         """Write every object once more, so that it is stored in the version that the file wants."""
         version = crd_changes.storage_version(crd)
         collection = paths.of(f"{_group(crd)}/{version}", str(_names(crd).get("plural")))
-        for found in (await self._kube.list_all(collection)).items:
-            await self._rewrite(collection, found)
+        for stored in (await self._kube.list_all(collection)).items:
+            await self._rewrite(collection, stored)
         status = {"status": {"storedVersions": [version]}}
         await self._kube.patch(f"{path_of(crd.name)}/status", status)
 
-    async def _rewrite(self, collection: str, found: client.Object) -> None:
-        metadata = found["metadata"]
+    async def _rewrite(self, collection: str, stored: client.Object) -> None:
+        metadata = stored["metadata"]
         path = collection
         if namespace := metadata.get("namespace"):
             root, _, plural = collection.rpartition("/")
             path = f"{root}/namespaces/{urllib.parse.quote(namespace)}/{plural}"
         try:
-            await self._kube.replace(f"{path}/{urllib.parse.quote(metadata['name'], safe=':')}", found)
+            await self._kube.replace(f"{path}/{urllib.parse.quote(metadata['name'], safe=':')}", stored)
         except (api_errors.Conflict, api_errors.NotFound):
             # Whoever wrote it meanwhile stored it in the new version.
             return
@@ -234,8 +234,8 @@ def _with_added(crd: crd_files.Crd, live: client.Object, note: Applied) -> crd_f
     return crd_claims.joined(crd, [(version, there) for version in stay if version in there.versions])
 
 
-def _noted(found: client.Object) -> tuple[str, Applied] | None:
-    metadata = found.get("metadata") or {}
+def _noted(definition: client.Object) -> tuple[str, Applied] | None:
+    metadata = definition.get("metadata") or {}
     if "name" not in metadata or "deletionTimestamp" in metadata:
         return None
     annotations = metadata.get("annotations") or {}

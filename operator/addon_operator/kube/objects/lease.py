@@ -198,9 +198,9 @@ class Lease(fencing.Fence):
 
     async def _empty(self) -> None:
         # Not what was last seen: a request may have been on its way when its task was cancelled.
-        found = await self._look()
-        if found is not None and self._is_mine():
-            await self._kube.replace(self._path, _emptied(found))
+        lease = await self._look()
+        if lease is not None and self._is_mine():
+            await self._kube.replace(self._path, _emptied(lease))
 
     async def _pause(self, seconds: float) -> None:
         pause = seconds * (1 - _JITTER * self._time.jitter())
@@ -227,11 +227,11 @@ class Lease(fencing.Fence):
         return done
 
     async def _take(self) -> bool:
-        found = await self._look()
-        if found is not None and not self._is_free():
+        lease = await self._look()
+        if lease is not None and not self._is_free():
             return False
         try:
-            await self._write(found)
+            await self._write(lease)
         except (api_errors.Conflict, api_errors.NotFound):
             return False
         return True
@@ -241,10 +241,10 @@ class Lease(fencing.Fence):
             await self._write(self._known)
         except (api_errors.Conflict, api_errors.NotFound):
             # Neither an edit, such as a label, nor a deletion loses anything if nobody was faster.
-            found = await self._look()
-            if found is not None and not self._is_mine():
+            lease = await self._look()
+            if lease is not None and not self._is_mine():
                 raise LeaseLostError(self._taken()) from None
-            await self._write(found)
+            await self._write(lease)
         return True
 
     def _expired(self) -> str:
@@ -259,14 +259,14 @@ class Lease(fencing.Fence):
 
     async def _look(self) -> client.Object | None:
         try:
-            found = await self._kube.get(self._path)
+            lease = await self._kube.get(self._path)
         except api_errors.NotFound:
             self._seen = None
             return None
-        spec = found.get("spec") or {}
+        spec = lease.get("spec") or {}
         if spec != self._seen:
             self._seen, self._seen_at = spec, self._time.monotonic()
-        return found
+        return lease
 
     def _is_free(self) -> bool:
         if not self.holder or self._is_mine() or self._has_ended(self.holder):
@@ -278,16 +278,16 @@ class Lease(fencing.Fence):
         """Say whether this replica wrote it, perhaps by a request whose answer got lost."""
         return self.holder == self._which.identity and (self._seen or {}).get("renewTime") in self._written
 
-    async def _write(self, found: client.Object | None) -> None:
+    async def _write(self, before: client.Object | None) -> None:
         sent = self._time.monotonic()
-        spec = self._spec((found or {}).get("spec") or {})
+        spec = self._spec((before or {}).get("spec") or {})
         self._written.add(spec["renewTime"])
-        if found is None:
+        if before is None:
             metadata = {"name": self._which.name, "namespace": self._which.namespace}
             body = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": spec}
             self._known = await self._kube.create(self._collection, body)
         else:
-            self._known = await self._kube.replace(self._path, {**found, "spec": spec})
+            self._known = await self._kube.replace(self._path, {**before, "spec": spec})
         self._seen, self._seen_at, self._written = self._known["spec"], sent, {spec["renewTime"]}
         self._held_since = sent
         self._tell(LeaseHeld(sent))
@@ -306,17 +306,17 @@ class Lease(fencing.Fence):
         }
 
 
-def _emptied(known: client.Object) -> client.Object:
+def _emptied(lease: client.Object) -> client.Object:
     """Free for anybody; the duration is for a Go replica that has a look."""
     now = _micro_time()
     spec = {
-        **known["spec"],
+        **lease["spec"],
         "holderIdentity": "",
         "leaseDurationSeconds": _RELEASED_SECONDS,
         "acquireTime": now,
         "renewTime": now,
     }
-    return {**known, "spec": spec}
+    return {**lease, "spec": spec}
 
 
 def _micro_time() -> str:

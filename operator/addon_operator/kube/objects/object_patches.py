@@ -233,9 +233,9 @@ class ObjectPatcher:
         current = await self._kube.get(place.readable)
         results = await self._results(operation.program, current)
         if len(results) != 1 or not isinstance(results[0], dict):
-            found = f"{len(results)} results" if len(results) != 1 else "something that is not an object"
+            printed = f"{len(results)} results" if len(results) != 1 else "something that is not an object"
             raise api_errors.KubernetesError(
-                f"jqFilter gives {found} for {place.target}; it has to give one object"
+                f"jqFilter gives {printed} for {place.target}; it has to give one object"
             )
         object_operations.check_writable(results[0])
         if _canonical(results[0]) != _canonical(current):

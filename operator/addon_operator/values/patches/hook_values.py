@@ -68,13 +68,13 @@ def _written(places: HookPaths) -> str:
 def read_places(text: str | None) -> HookPaths | None:
     """Read what :meth:`HookPaths.text` wrote; ``None`` for anything else."""
     try:
-        found = orjson.loads(text or "")
+        document = orjson.loads(text or "")
         return HookPaths(
-            tuple(map(_pointer, found["global"])),
-            tuple(map(_pointer, found["section"])),
-            {str(key): value for key, value in found["switches"].items() if isinstance(value, bool)},
-            tuple(map(_anywhere, found.get("hidden", ()))),
-            found.get("known", True) is True,
+            tuple(map(_pointer, document["global"])),
+            tuple(map(_pointer, document["section"])),
+            {str(key): value for key, value in document["switches"].items() if isinstance(value, bool)},
+            tuple(map(_anywhere, document.get("hidden", ()))),
+            document.get("known", True) is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -82,22 +82,22 @@ def read_places(text: str | None) -> HookPaths | None:
 
 def known_places(text: str | None) -> HookPaths | None:
     """Read the same; ``None`` as well if it does not say where hooks wrote to."""
-    found = read_places(text)
-    return found if found is not None and found.is_known else None
+    saved = read_places(text)
+    return saved if saved is not None and saved.is_known else None
 
 
 def places_of(section: json_types.JsonObject, *above: str) -> tuple[str, ...]:
     """Return the places of all that a section sets, as JSON pointers; a list is one place."""
-    found: list[str] = []
+    places: list[str] = []
     for key, inner in section.items():
         here = (*above, key)
         is_section = isinstance(inner, dict) and inner
-        found += (
+        places += (
             places_of(cast("json_types.JsonObject", inner), *here)
             if is_section
             else [json_pointers.render(here)]
         )
-    return tuple(found)
+    return tuple(places)
 
 
 def _above(places: Iterable[str], depth: int) -> tuple[str, ...]:
@@ -105,14 +105,14 @@ def _above(places: Iterable[str], depth: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(json_pointers.render(json_pointers.parse(place)[:depth]) for place in places))
 
 
-def _anywhere(found: Any) -> str:  # noqa: ANN401  # JSON of any shape
-    return found if found in EVERYWHERE else _pointer(found)
+def _anywhere(document: Any) -> str:  # noqa: ANN401  # JSON of any shape
+    return document if document in EVERYWHERE else _pointer(document)
 
 
-def _pointer(found: Any) -> str:  # noqa: ANN401  # JSON of any shape
-    if not isinstance(found, str) or not json_pointers.parse(found):
+def _pointer(document: Any) -> str:  # noqa: ANN401  # JSON of any shape
+    if not isinstance(document, str) or not json_pointers.parse(document):
         raise ValueError("not a place in a section")
-    return found
+    return document
 
 
 def places(steps: Iterable[patches.PatchStep]) -> tuple[str, ...]:
@@ -138,10 +138,10 @@ def at_places(
 
     A place that is not there is removed, unless the sections are not whole.
     """
-    found = ((place, json_pointers.find(sections, json_pointers.parse(place), _ABSENT)) for place in where)
+    values = ((place, json_pointers.find(sections, json_pointers.parse(place), _ABSENT)) for place in where)
     return [
         _single({"op": "remove", "path": place} if value is _ABSENT else _add(place, value), source)
-        for place, value in found
+        for place, value in values
         if is_whole or value is not _ABSENT
     ]
 

@@ -100,11 +100,11 @@ class PatchLog:
 
     def copied(self) -> "PatchLog":
         """Return a log that may be appended to while others read this one."""
-        made = PatchLog()
-        made._guards, made._weight = self._guards, self._weight
+        log = PatchLog()
+        log._guards, log._weight = self._guards, self._weight
         for entry in self._index:
-            made._index.add(entry.copied(), _regions(entry.steps()))
-        return made
+            log._index.add(entry.copied(), _regions(entry.steps()))
+        return log
 
     def append(self, steps: Sequence[patches.PatchStep]) -> None:
         """Remember the operations of one patch, which applied to the present values."""
@@ -157,10 +157,10 @@ class PatchLog:
 
     def _is_certain(self, test: patches.PatchStep) -> bool:
         """Say whether the log itself makes the test true over any lower values."""
-        found = self._index.latest([json_pointers.stable_prefix(test.path)])
-        if found is None or not isinstance(found[1], _Plain):
+        latest = self._index.latest([json_pointers.stable_prefix(test.path)])
+        if latest is None or not isinstance(latest[1], _Plain):
             return False
-        written = found[1].step
+        written = latest[1].step
         # A section and the keys right under it can always be written; deeper writes may miss their parent.
         certain = written.kind == "add" and len(written.path) <= 2 and _is_stable(written.path)
         if not certain or not json_pointers.is_prefix(written.path, test.path):
@@ -168,8 +168,8 @@ class PatchLog:
         return _try_inside(written, test)
 
     def _append_step(self, step: patches.PatchStep) -> None:
-        while (found := self._index.latest(_regions([step]))) is not None:
-            number, entry = found
+        while (latest := self._index.latest(_regions([step]))) is not None:
+            number, entry = latest
             if not isinstance(entry, _Plain):
                 break
             if self._absorb(entry, step):
@@ -194,9 +194,9 @@ class PatchLog:
         if any(step.kind == "test" for step in effect):
             self._add_guarded(_Sequence(steps))
             return
-        found = self._index.latest(_regions(steps))
-        if found is not None and _same_condition(found[1], tests, effect):
-            number, entry = found
+        latest = self._index.latest(_regions(steps))
+        if latest is not None and _same_condition(latest[1], tests, effect):
+            number, entry = latest
             cast("_Guarded", entry).effect.append(effect)
             self._index.register(number, _regions(effect))
         else:

@@ -245,8 +245,8 @@ def _copied_bytes(document: json_types.JsonObject, item: PatchStep) -> int:
         return 0
     # A move keeps a copy of the sections that it concerns, for the case that it does not apply.
     pointers = [item.origin] if item.kind == "copy" else [(root,) for root in {p[0] for p in item.pointers}]
-    found = [json_pointers.find(document, pointer) for pointer in pointers if exists(document, pointer)]
-    return sum(len(json_documents.encode([value])) for value in found)
+    copied = [json_pointers.find(document, pointer) for pointer in pointers if exists(document, pointer)]
+    return sum(len(json_documents.encode([value])) for value in copied)
 
 
 class StepError(errors.AddonOperatorError):

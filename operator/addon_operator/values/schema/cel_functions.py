@@ -89,8 +89,8 @@ def _distinct(items: list[json_types.JsonValue]) -> set[bytes]:
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = patterns.all_found(pattern, text)
-    return list(found) if limit < 0 else list(itertools.islice(found, limit))
+    matches = patterns.all_found(pattern, text)
+    return list(matches) if limit < 0 else list(itertools.islice(matches, limit))
 
 
 def _url(text: str) -> _Map:

@@ -113,8 +113,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    found = _FIRST_PROBLEM.search(str(error))
-    if found is None:
+    match = _FIRST_PROBLEM.search(str(error))
+    if match is None:
         return _first_line(error)
-    problem = _NOISE.sub("", found["problem"])
-    return f"{problem} (line {found['line']}, character {found['column']} of the rule)"
+    problem = _NOISE.sub("", match["problem"])
+    return f"{problem} (line {match['line']}, character {match['column']} of the rule)"

@@ -82,19 +82,21 @@ class ChartSchemas:
         """
         chart = coalescing.remaining(self.chart, values)
         level = coalescing.coalesced(chart, values)
-        found = list(itertools.islice(_violations(chart, level, ()), schema_violations.MAX_VIOLATIONS))
+        violations = list(itertools.islice(_violations(chart, level, ()), schema_violations.MAX_VIOLATIONS))
         own = [
-            one.keys for one in found if one.value == "null" and not schema_violations.has(values, one.keys)
+            one.keys
+            for one in violations
+            if one.value == "null" and not schema_violations.has(values, one.keys)
         ]
         if not own:
-            return found
+            return violations
         # Helm 4 leaves out a null of the chart's own, and Helm 3 does not: both refuse it where the key is
         # required. That is how charts say that somebody has to set it.
         level = json_documents.copy(level)
         _leave_out(level, own)
         required = {(keys[:-1], f"{schema_messages.MISSING_KEY}{keys[-1]!r}") for keys in own}
         missing = [one for one in _violations(chart, level, ()) if (one.keys, one.rule) in required]
-        return [one for one in found if one.keys not in own] + missing
+        return [one for one in violations if one.keys not in own] + missing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -213,8 +215,8 @@ def _explained(error: jsonschema.ValidationError) -> Iterator[schema_messages.Fa
 def _at(values: Any, path: schema_messages.Path) -> json_types.JsonValue:  # noqa: ANN401  # any JSON
     for key in path:
         values = values[key]
-    found: json_types.JsonValue = values
-    return found
+    value: json_types.JsonValue = values
+    return value
 
 
 def _dialect(schema: json_types.JsonValue) -> Any:  # noqa: ANN401  # classes without a common type
@@ -302,10 +304,12 @@ def _of_references(schema: dict[str, Any], source: str) -> Iterator[str]:
 def _is_unknown(dialect: str) -> bool:
     """Say whether Helm would fetch the rules of a dialect; draft 3 is one that it lacks, too."""
     try:
-        found = jsonschema.validators.validator_for({"$schema": dialect}, default=jsonschema.Draft3Validator)
+        validator = jsonschema.validators.validator_for(
+            {"$schema": dialect}, default=jsonschema.Draft3Validator
+        )
     except ValueError:  # It is not an address at all.
         return True
-    return found is jsonschema.Draft3Validator
+    return validator is jsonschema.Draft3Validator
 
 
 def _leads_outside(chart: coalescing.Chart) -> bool:

@@ -221,12 +221,12 @@ class _Prepass:
 
     def whole(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         result = self._prepare(schema, closed=True)
-        made: dict[str, Any] = {}
-        while missing := self._wanted.keys() - made.keys():
+        checked: dict[str, Any] = {}
+        while missing := self._wanted.keys() - checked.keys():
             for key in missing:
                 name, closed = self._wanted[key]
-                made[key] = self._prepare(self._definitions[name], closed=closed)
-        return {**result, "$defs": made} if made else result
+                checked[key] = self._prepare(self._definitions[name], closed=closed)
+        return {**result, "$defs": checked} if checked else result
 
     def _prepare(self, schema: Mapping[str, Any], *, closed: bool) -> dict[str, Any]:
         result = {

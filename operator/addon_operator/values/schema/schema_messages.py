@@ -61,15 +61,17 @@ def _other(demand: object) -> str:
 
 
 def _unknown_keys(error: jsonschema.ValidationError, path: Path) -> Iterator[Fault]:
-    known = _schema(error).get("properties", {})
+    properties = _schema(error).get("properties", {})
     for key in json_schemas.unknown_keys(cast("Mapping[str, Any]", error.instance), _schema(error)):
-        yield Fault((*path, key), _unknown_key(known), shows_value=False)
+        yield Fault((*path, key), _unknown_key(properties), shows_value=False)
 
 
-def _unknown_key(known: Mapping[str, Any]) -> str:
-    names = ", ".join(sorted(known))
+def _unknown_key(properties: Mapping[str, Any]) -> str:
+    names = ", ".join(sorted(properties))
     return (
-        f"the schema does not know this key (it knows {names})" if known else "the schema allows no keys here"
+        f"the schema does not know this key (it knows {names})"
+        if properties
+        else "the schema allows no keys here"
     )
 
 
@@ -92,10 +94,10 @@ _Branch = list[jsonschema.ValidationError]
 
 def _branches(error: jsonschema.ValidationError) -> list[_Branch]:
     """Return what is wrong with each of the forms, without the one that stands for ``nullable``."""
-    found: dict[int, _Branch] = {}
+    branches: dict[int, _Branch] = {}
     for inner in error.context or ():
-        found.setdefault(cast("int", inner.relative_schema_path[0]), []).append(inner)
-    return [branch for branch in found.values() if branch[0].schema != {"type": "null"}]
+        branches.setdefault(cast("int", inner.relative_schema_path[0]), []).append(inner)
+    return [branch for branch in branches.values() if branch[0].schema != {"type": "null"}]
 
 
 def _no_form(branches: list[_Branch], path: Path) -> Iterator[Fault]:

@@ -67,7 +67,7 @@ class InvalidValuesError(errors.AddonOperatorError):
     @property
     def without_values(self) -> str:
         """All places and rules."""
-        return f"{self._subject}: " + "; ".join(found.without_value for found in self.violations)
+        return f"{self._subject}: " + "; ".join(violation.without_value for violation in self.violations)
 
 
 def has(value: json_types.JsonValue, path: Path) -> bool:

@@ -68,7 +68,7 @@ def facets(
 
     Raises :class:`RecursionError` for a schema that holds itself in ``allOf``.
     """
-    found: list[SchemaObject] = []
+    collected: list[SchemaObject] = []
     keywords = LISTS_OF_SCHEMAS if alternatives else ("allOf",)
     is_open: dict[int, bool] = {}
 
@@ -80,13 +80,13 @@ def facets(
                 continue
             is_open[id(schema)] = True
             resolved = dereference(schema, definitions)
-            found.append(resolved)
+            collected.append(resolved)
             for keyword in keywords:
                 collect(resolved.get(keyword, ()))
             is_open[id(schema)] = False
 
     collect(schemas)
-    return found
+    return collected
 
 
 def children(parts: Iterable[SchemaObject], key: str | int) -> list[SchemaObject]:

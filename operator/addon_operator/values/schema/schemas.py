@@ -198,13 +198,13 @@ class SectionSchemas:
         return self.hidden.masked_at(path, value)
 
     def without_hidden(
-        self, found: Sequence[schema_violations.Violation]
+        self, violations: Sequence[schema_violations.Violation]
     ) -> list[schema_violations.Violation]:
         """Return what is wrong with the section, without values that are hidden."""
         return (
-            [dataclasses.replace(one, value=self._shown(one)) for one in found]
+            [dataclasses.replace(one, value=self._shown(one)) for one in violations]
             if self.hidden
-            else list(found)
+            else list(violations)
         )
 
     def _shown(self, violation: schema_violations.Violation) -> str | None:

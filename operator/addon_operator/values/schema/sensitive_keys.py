@@ -88,13 +88,13 @@ def parse(path: str) -> Path:
 
 def _tree(paths: Iterable[Path]) -> _Tree:
     """Return paths by their first keys, so that a key is looked up once however many there are."""
-    found: _Tree = {}
+    tree: _Tree = {}
     for path in paths:
-        below = found
+        below = tree
         for key in path:
             below = below.setdefault(key, {})
         below[_END] = {}
-    return found
+    return tree
 
 
 def _below(trees: Sequence[_Tree], key: str) -> tuple[_Tree, ...]:

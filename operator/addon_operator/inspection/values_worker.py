@@ -19,7 +19,7 @@ from addon_operator.hook_contract import jq_programs
 from addon_operator.inspection import values_worker_main
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.process import start_errors
-from addon_operator.process.children import spawning
+from addon_operator.process.children import spawning, worker_frames
 from addon_operator.values import inspectors, sources
 from addon_operator.values.schema import chart_schemas, schema_violations, schemas
 
@@ -300,13 +300,12 @@ class _Connection:
                 **question,
                 "schemas": [None if schema is None else schema.digest for schema in parts],
                 "learn": {schema.digest: [schema.definition, schema.source] for schema in new},
-                "alarm": seconds + _ALARM_MARGIN,
             }
         )
         self._socket.settimeout(max(0.001, until - time.monotonic()))
-        self._socket.sendall(values_worker_main.LENGTH.pack(len(body)) + body)
-        head = self._receive(values_worker_main.LENGTH.size, until)
-        answer: dict[str, Any] = orjson.loads(self._receive(values_worker_main.LENGTH.unpack(head)[0], until))
+        self._socket.sendall(worker_frames.request(body, seconds + _ALARM_MARGIN))
+        size = worker_frames.answer_size(self._receive(worker_frames.HEAD_BYTES, until))
+        answer: dict[str, Any] = orjson.loads(self._receive(size, until))
         self._learnt.update(schema.digest for schema in new)
         return answer
 

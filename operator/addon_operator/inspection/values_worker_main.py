@@ -1,20 +1,13 @@
 """The program of the values worker: reads sections of the ConfigMap and checks values, one after the other.
 
-It runs in a process of its own, which can be ended however long a rule or a pattern takes. A frame is its
-length (big-endian) and a JSON document. It keeps the schemas that it was given.
+It runs in a process of its own, which can be ended however long a rule or a pattern takes. Requests and
+answers are JSON documents. It keeps the schemas that it was given.
 """
 
-import contextlib
 import pathlib
 import resource
-import signal
-import socket
-import struct
 import sys
-from typing import Any, Final
-
-LENGTH: Final = struct.Struct("!I")
-_BUFFER_BYTES: Final = 1 << 18
+from typing import Any
 
 
 class Worker:
@@ -135,28 +128,16 @@ def _places(error: BaseException) -> str:
     return f"{type(error).__name__} at {' > '.join(frames)}"
 
 
-def serve(connection: socket.socket) -> None:
-    """Answer until the other side closes the connection."""
-    import orjson
-
-    worker = Worker()
-    with connection.makefile("rb", buffering=_BUFFER_BYTES) as questions:
-        while len(head := questions.read(LENGTH.size)) == LENGTH.size:
-            question = orjson.loads(questions.read(LENGTH.unpack(head)[0]))
-            # The default action of the signal ends the process, should its parent not live to do so.
-            signal.setitimer(signal.ITIMER_REAL, question["alarm"])
-            body = orjson.dumps(worker.answer(question))
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            connection.sendall(LENGTH.pack(len(body)) + body)
-
-
 def main(descriptor: int, memory_bytes: int) -> None:
     """Serve on the inherited socket, with no more memory than that."""
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with socket.socket(fileno=descriptor) as connection, contextlib.suppress(OSError):
-        serve(connection)
+    import orjson
+
+    from addon_operator.process.children import worker_frames
+
+    worker_frames.limit(resource.RLIMIT_DATA, memory_bytes)
+    worker = Worker()
+    worker_frames.serve(descriptor, lambda body: orjson.dumps(worker.answer(orjson.loads(body))))
 
 
 if __name__ == "__main__":

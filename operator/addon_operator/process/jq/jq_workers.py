@@ -11,7 +11,7 @@ import jq  # type: ignore[import-not-found]  # an extension module without stubs
 
 from addon_operator.hook_contract import jq_programs
 from addon_operator.process import start_errors
-from addon_operator.process.children import spawning
+from addon_operator.process.children import spawning, worker_frames
 from addon_operator.process.jq import jq_worker_main
 
 WORKERS: Final = 2
@@ -29,7 +29,7 @@ _LEAST_SECONDS: Final = 0.25
 """Time that every program gets for a document."""
 
 
-_GREETING: Final = jq_worker_main.JqRequest(_START_SECONDS, ".", (b"null",))
+_GREETING: Final = jq_worker_main.JqRequest(".", (b"null",))
 
 
 class _WorkerLostError(Exception):
@@ -75,9 +75,9 @@ class _Worker:
     async def ask(self, request: jq_worker_main.JqRequest, timeout: float) -> list[bytes]:
         try:
             async with asyncio.timeout(timeout):
-                self._writer.write(jq_worker_main.pack_request(request))
-                head = await self._reader.readexactly(jq_worker_main.LENGTH.size)
-                size = jq_worker_main.LENGTH.unpack(head)[0]
+                body = jq_worker_main.pack_request(request)
+                self._writer.write(worker_frames.request(body, timeout + _ALARM_MARGIN))
+                size = worker_frames.answer_size(await self._reader.readexactly(worker_frames.HEAD_BYTES))
                 if size > _ANSWER_BYTES:
                     raise _WorkerLostError(late=False)
                 body = await self._reader.readexactly(size)
@@ -192,7 +192,7 @@ class JqWorkers:
     async def _ask(
         self, program: str, documents: Sequence[bytes], timeout: float
     ) -> list[bytes | jq_programs.JqError]:
-        request = jq_worker_main.JqRequest(timeout + _ALARM_MARGIN, program, documents)
+        request = jq_worker_main.JqRequest(program, documents)
         async with self._places:
             worker = self._idle.pop() if self._idle else await _Worker.start(self._memory_bytes)
             try:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 import structlog
+from typing_extensions import override
 
 from addon_operator.admission import admission_log, config_check, events, review_budget
 from addon_operator.admission.certificates import (
@@ -40,6 +41,7 @@ from addon_operator.kube.objects import crds
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.podpreset import crd
 from addon_operator.settings import settings as settings_module
+from addon_operator.status import health
 from addon_operator.telemetry import metrics
 
 SECRET: Final = "addon-operator-admission"  # noqa: S105 - a name, not a password
@@ -53,7 +55,7 @@ _LAST_WRITES_SECONDS: Final = 2.0
 Logger = structlog.typing.FilteringBoundLogger
 
 
-class Admission:
+class Admission(health.Part):
     """The admission server and everything that it answers from."""
 
     def __init__(
@@ -123,6 +125,7 @@ class Admission:
         """The port that the site took."""
         return self._site.port
 
+    @override
     def unready_reason(self) -> str | None:
         """Say why pods cannot be admitted yet, or ``None``.
 
@@ -130,6 +133,7 @@ class Admission:
         """
         return self._feed.unready_reason or self._watch_health.never_came_up
 
+    @override
     def trouble(self) -> str | None:
         """Return what keeps presets from being known, or pods from being sent here, or ``None``."""
         return self._watch_health.trouble or self._registrar.health.trouble
@@ -137,6 +141,7 @@ class Admission:
     async def _config_writer(self) -> str | None:
         return self._settings.config_writer or await self._own_user.name()
 
+    @override
     def unhealthy_reason(self) -> str | None:
         """Say why the operator should be restarted, or ``None``."""
         if self._watch is not None and self._watch.ended:

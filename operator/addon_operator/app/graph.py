@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, tools
 from addon_operator.debug import debug_api
@@ -30,7 +32,7 @@ from addon_operator.telemetry import metrics
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(health.Part):
     """The engine, its sources, and what is watched for it."""
 
     engine: engine.Engine
@@ -42,26 +44,27 @@ class Operator:
     beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     """What has to run beside the engine until the end, by name."""
 
-    def report_to(self, status: health.OperatorStatus, meters: metrics.Metrics) -> None:
-        """Have probes, the status page and metrics show the state from now on."""
-        trouble = self.monitor.resources.trouble
-        status.serve(self.engine, lambda: self.source.alive)
-        status.live_while(self._unhealthy_reason)
-        status.require_for_work(lambda: self.source.health.trouble)
-        status.require_for_work(self.source.secret_trouble)
-        status.require_for_work(trouble)
-        status.show(self.answers.views, lambda: self.monitor.resources.shared)
+    def report_to(self, meters: metrics.Metrics) -> None:
+        """Have metrics show the state from now on."""
         meters.show_watch("config_map", lambda: self.source.health.is_up)
         if self.source.watches_secret:
             meters.show_watch("values_secret", lambda: self.source.secret_health.is_up)
-        meters.show_watch("releases", lambda: trouble() is None)
+        meters.show_watch("releases", lambda: self.monitor.resources.trouble() is None)
 
-    def _unhealthy_reason(self) -> str | None:
+    @override
+    def unhealthy_reason(self) -> str | None:
+        if not self.source.alive:
+            return "the watch of the values ConfigMap has ended"
         alive = self.cluster.watches.alive
         return None if alive else "a watch of objects has broken down and starts again"
 
+    @override
+    def trouble(self) -> str | None:
+        source = self.source
+        return source.health.trouble or source.secret_trouble() or self.monitor.resources.trouble()
 
-class Graph:
+
+class Graph(health.Beginning):
     """Builds an operator."""
 
     def __init__(
@@ -93,12 +96,6 @@ class Graph:
         )
         self.config = parts.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
-        self.refusals = lambda: [
-            *self._refused.sentences,
-            *self._states.refusals,
-            *self.config.warnings,
-        ]
-        """What is not in force of ConfigMap, Secret and files as they are now, without values."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)
         outputs = parts.hook_outputs(self._cluster, self.config, self._values, meters)
         self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
@@ -114,6 +111,15 @@ class Graph:
             self._clock,
             self._tell,
         )
+
+    @property
+    @override
+    def waits_for(self) -> str | None:
+        return self.config.waits_for
+
+    @override
+    def refusals(self) -> list[str]:
+        return [*self._refused.sentences, *self._states.refusals, *self.config.warnings]
 
     async def build(self) -> Operator:
         """Make all objects; asks global hooks for their configuration and reads the ConfigMap.

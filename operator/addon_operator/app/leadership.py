@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 import structlog
+from typing_extensions import override
 
 from addon_operator.aio import warn_once
 from addon_operator.kernel import clock, errors, fencing
@@ -64,7 +65,7 @@ class Leadership:
         self._meters.process.leader.set(0)
 
 
-class Candidate(Leadership):
+class Candidate(Leadership, health.Part):
     """A replica that leads while it holds the Lease, and stands by until then."""
 
     def __init__(
@@ -88,6 +89,10 @@ class Candidate(Leadership):
         if text := self._beginning(waited=waited):
             self._log.info(text)
         return waited
+
+    @override
+    def trouble(self) -> str | None:
+        return self._lease.health.trouble
 
     @staticmethod
     def _beginning(*, waited: bool) -> str:  # noqa: ARG004 - a lone operator has news only then
@@ -318,7 +323,7 @@ async def standing(
         which = lease.LeaseName(settings.namespace, lease_name(settings), identity(settings, environ))
         held = lease.Lease(kube, which, timing, LeaseLog(timing, children, log))
         candidate = Candidate(held, status, meters, log)
-        status.require_for_work(lambda: held.health.trouble)
+        status.add(candidate)
         meters.show_watch("lease", lambda: held.health.is_up)
         try:
             yield candidate

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
+from typing_extensions import override
 
 import addon_operator
 from addon_operator.aio import daemon_threads
@@ -30,7 +31,7 @@ from addon_operator.kube.objects import events
 from addon_operator.loading import module_files, preflight
 from addon_operator.process.children import children, groups, launcher
 from addon_operator.settings import settings as settings_module
-from addon_operator.status import health, http_site
+from addon_operator.status import health, http_site, page_content
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 _LAST_EVENTS_SECONDS: Final = 1.0
@@ -47,6 +48,17 @@ def run(settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
     asyncio.run(_Process(settings, environ).live())
 
 
+class _EventLoop(health.Part):
+    """The event loop, as probes see it."""
+
+    def __init__(self, beat: heartbeat.Heartbeat) -> None:
+        self._beat = beat
+
+    @override
+    def unhealthy_reason(self) -> str | None:
+        return self._beat.unhealthy_reason()
+
+
 class _Process:
     def __init__(self, settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
         self._settings = settings
@@ -55,7 +67,8 @@ class _Process:
         self._meters = metrics.Metrics(
             settings.prometheus_metrics_prefix, queue_actions=settings.queue_actions_metrics
         )
-        self._status = health.OperatorStatus()
+        self._status = health.OperatorStatus(only_admits=settings.admission_only)
+        self._page = page_content.PageContent(self._status)
         self._stop = stopping.StopRequest(clock.SystemClock())
         self._leadership = leadership.Leadership(self._meters)
         self._background: list[asyncio.Task[None]] = []
@@ -108,17 +121,18 @@ class _Process:
 
     async def _be_seen(self, stack: contextlib.AsyncExitStack) -> None:
         """Serve probes and metrics, and watch over the event loop."""
-        await stack.enter_async_context(http_site.serving(self._settings, self._meters, self._status))
+        await stack.enter_async_context(
+            http_site.serving(self._settings, self._meters, self._status, self._page)
+        )
         stack.push_async_callback(self._end_background)
         beat = heartbeat.Heartbeat(clock.SystemClock())
-        self._status.live_while(beat.unhealthy_reason)
+        self._status.add(_EventLoop(beat))
         self._begin("heartbeat", beat.keep)
         self._begin("ticks", lambda: heartbeat.tick(self._meters))
         self._begin("lag", lambda: heartbeat.watch_lag(self._meters, clock.SystemClock()))
 
     async def _only_admit(self, stack: contextlib.AsyncExitStack) -> None:
         """Serve admission until the end, without anything that needs Helm, hooks or the Lease."""
-        self._status.only_admit()
         modules = module_files.LoadedModules((), ())
         if self._settings.config_validation:
             preflight.check_global_hooks_directory(self._settings)
@@ -154,9 +168,7 @@ class _Process:
         part = admission_part.serving(self._settings, access, checks, self._meters, self._log, self._environ)
         served = await stack.enter_async_context(part)
         if served is not None:
-            self._status.require(served.unready_reason)
-            self._status.require_for_work(served.trouble)
-            self._status.live_while(served.unhealthy_reason)
+            self._status.add(served)
         self._status.admit()
 
     async def _load_modules(self) -> module_files.LoadedModules:
@@ -246,12 +258,15 @@ class _Process:
         if self._objects is not None:
             listeners.append(self._objects.show)
         built = graph.Graph(parts, modules, self._meters, engine_listeners.all_of(*listeners))
-        self._status.begin_when(lambda: built.config.waits_for, built.refusals)
+        self._status.begin(built)
         return await built.build()
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
-        operator.report_to(self._status, self._meters)
+        self._status.serve(operator.engine)
+        self._status.add(operator)
+        self._page.show(operator.answers.views, operator.monitor.resources)
+        operator.report_to(self._meters)
         if self._debug is not None:
             self._debug.serve(operator.answers)
         for name, work_beside in operator.beside.items():

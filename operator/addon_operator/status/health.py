@@ -1,11 +1,11 @@
 """Tell whether the operator is alive, ready and converged, and why not."""
 
+import abc
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from addon_operator.engine import engine, introspection
+from addon_operator.engine import engine
 from addon_operator.engine import state as engine_state
-from addon_operator.status import status_page
 
 NOT_STARTED: Final = "STARTUP_CONVERGE_NOT_STARTED"
 STARTING: Final = "STARTUP_CONVERGE_IN_PROGRESS"
@@ -16,83 +16,79 @@ STANDBY: Final = "STANDBY"
 _ADMISSION_ONLY: Final = "ADMISSION_ONLY"
 
 
+class Part:
+    """A part of the operator that probes ask; it answers with a reason without values, or ``None``."""
+
+    def unhealthy_reason(self) -> str | None:
+        """Say why the operator should be restarted."""
+        return None
+
+    def unready_reason(self) -> str | None:
+        """Say why the operator is not ready, and cannot admit pods."""
+        return None
+
+    def trouble(self) -> str | None:
+        """Say why the operator is not ready, although it can admit pods."""
+        return None
+
+
+class Beginning(abc.ABC):
+    """An engine on its way, and what its sources refuse then and later."""
+
+    @property
+    @abc.abstractmethod
+    def waits_for(self) -> str | None:
+        """Why it is not there yet, without values; ``None`` if nothing has to be mended."""
+
+    @abc.abstractmethod
+    def refusals(self) -> Sequence[str]:
+        """Return what is wrong with values and files that are not in force, without values."""
+
+
 class OperatorStatus:
-    """Answers probes: it gathers what the parts of the operator report, from the start to the end."""
+    """Answers probes, from the start to the end: it asks the parts, and knows the stage of this replica."""
 
-    def __init__(self) -> None:
-        self._engine: engine.Engine | None = None
-        self._views: introspection.Introspection | None = None
-        self._shared: Callable[[], status_page.Shared] = dict
-        self._refusals: Callable[[], Sequence[str]] = tuple
-        self._watch_alive: Callable[[], bool] = lambda: True
-        self._stopping = False
-        self._leader: Callable[[], str] | None = None
-        self._waits_for: Callable[[], str | None] = lambda: None
-        self._conditions: list[Callable[[], str | None]] = []
-        self._needed_for_work: list[Callable[[], str | None]] = []
-        self._vital: list[Callable[[], str | None]] = []
+    def __init__(self, *, only_admits: bool = False) -> None:
+        """``only_admits``: there never will be an engine, and the process is ready when it can admit pods."""
+        self._only_admits = only_admits
+        self._parts: list[Part] = []
         self._admits = False
-        self._only_admits = False
+        self._leader: Callable[[], str] | None = None
+        self._beginning: Beginning | None = None
+        self._engine: engine.Engine | None = None
+        self._stopping = False
 
-    def live_while(self, unhealthy_reason: Callable[[], str | None]) -> None:
-        """Require a further part to live: it gives the reason why it does not, or ``None``."""
-        self._vital.append(unhealthy_reason)
-
-    def require(self, unready_reason: Callable[[], str | None]) -> None:
-        """Require a further part to be ready: it gives the reason why it is not, or ``None``."""
-        self._conditions.append(unready_reason)
-
-    def require_for_work(self, unready_reason: Callable[[], str | None]) -> None:
-        """Require a part to be ready without which pods are admitted all the same."""
-        self._needed_for_work.append(unready_reason)
+    def add(self, part: Part) -> None:
+        """Ask a further part."""
+        self._parts.append(part)
 
     def admit(self) -> None:
-        """Admit pods: everything that was required and answers pods has been started."""
+        """Admit pods: every part that this needs was added."""
         self._admits = True
-
-    def only_admit(self) -> None:
-        """Admit pods only: there never will be an engine, and the process is ready when it can admit."""
-        self._only_admits = True
 
     def stand_by(self, leader: Callable[[], str] | None) -> None:
         """Stand by while another replica, named by ``leader``, leads; ``None`` when that is over."""
         self._leader = leader
 
-    def begin_when(
-        self, waits_for: Callable[[], str | None], refusals: Callable[[], Sequence[str]] = tuple
-    ) -> None:
-        """Set what the engine waits for on its way: why it is not there yet, or ``None``.
+    def begin(self, beginning: Beginning) -> None:
+        """Begin to lead: the engine is on its way."""
+        self._beginning = beginning
 
-        ``refusals`` gives what is wrong with values that are not in force, then and later.
-        """
-        self._waits_for = waits_for
-        self._refusals = refusals
-
-    def serve(self, running: engine.Engine, watch_alive: Callable[[], bool]) -> None:
+    def serve(self, running: engine.Engine) -> None:
         """Begin to serve: the engine is there now."""
         self._engine = running
-        self._watch_alive = watch_alive
-
-    def show(
-        self,
-        views: introspection.Introspection,
-        shared: Callable[[], status_page.Shared] = dict,
-    ) -> None:
-        """Show these on the status page, and which objects several modules have."""
-        self._views = views
-        self._shared = shared
 
     def stop(self) -> None:
         """Stop being ready."""
         self._stopping = True
 
+    @property
+    def _waits_for(self) -> str | None:
+        return None if self._beginning is None else self._beginning.waits_for
+
     def unhealthy_reason(self) -> str | None:
         """Say why the operator should be restarted, if it should: the event loop answers by answering."""
-        if self._stopping:
-            return None
-        if not self._watch_alive():
-            return "the watch of the values ConfigMap has ended"
-        return _first(self._vital)
+        return None if self._stopping else _first(part.unhealthy_reason() for part in self._parts)
 
     def unready_reason(self) -> str | None:
         """Return why the operator is not ready, or ``None``."""
@@ -101,9 +97,9 @@ class OperatorStatus:
         if self._only_admits:
             return self.admission_unready_reason()
         if self._engine is None and self._leader is None:
-            return self._waits_for() or "the operator is starting"
-        if (first := _first(self._conditions) or _first(self._needed_for_work)) is not None:
-            return first
+            return self._waits_for or "the operator is starting"
+        if (reason := self._parts_reason() or _first(part.trouble() for part in self._parts)) is not None:
+            return reason
         if self._engine is None or self._engine.converger.first_done.is_set():
             return None
         waiting = "; ".join(self._engine.waiting_for())
@@ -116,7 +112,7 @@ class OperatorStatus:
         if self._only_admits:
             return "this process only admits pods (ADMISSION_ONLY); ask the operator, which runs beside it"
         if self._leader is None:
-            return self._waits_for() or "the operator is starting; ask again in a moment"
+            return self._waits_for or "the operator is starting; ask again in a moment"
         if leader := self._leader():
             return f"this replica stands by; ask {leader}, which leads"
         return "this replica stands by and nobody leads yet; ask again in a moment"
@@ -125,28 +121,14 @@ class OperatorStatus:
         """Return why pods cannot be admitted now, or ``None``, regardless of the first converge."""
         if self._stopping:
             return "the operator is stopping"
-        return _first(self._conditions) if self._admits else "the operator is starting"
+        return self._parts_reason() if self._admits else "the operator is starting"
 
-    def warnings(self) -> list[str]:
+    def _parts_reason(self) -> str | None:
+        return _first(part.unready_reason() for part in self._parts)
+
+    def refusals(self) -> Sequence[str]:
         """Return what is wrong although the operator may be ready: values and files that are not in force."""
-        return list(self._refusals())
-
-    async def page(self) -> status_page.Content:
-        """Gather what the status page shows, in pieces: others have their turn meanwhile."""
-        unready = self.unready_reason()
-        state, _ = self.converge()
-        refusals, views = self._refusals(), self._views
-        if views is None:
-            return status_page.Content(state=state, unready=unready, refusals=refusals)
-        return status_page.Content(
-            state=state,
-            unready=unready,
-            refusals=refusals,
-            modules=await views.modules(),
-            errors=views.errors_without_values(),
-            queues=views.queue_heads(),
-            shared=self._shared(),
-        )
+        return () if self._beginning is None else self._beginning.refusals()
 
     def converge(self) -> tuple[str, int]:
         """Return the original's word for the state of the converge, and the number of tasks that remain.
@@ -167,5 +149,5 @@ class OperatorStatus:
         return DONE, 0
 
 
-def _first(reasons: Iterable[Callable[[], str | None]]) -> str | None:
-    return next((text for reason in reasons if (text := reason())), None)
+def _first(reasons: Iterable[str | None]) -> str | None:
+    return next(filter(None, reasons), None)

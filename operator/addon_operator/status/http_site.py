@@ -18,7 +18,7 @@ from addon_operator.admission.server import connections
 from addon_operator.aio import listening, short_cache
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings
-from addon_operator.status import health, status_page
+from addon_operator.status import health, page_content, status_page
 from addon_operator.telemetry import metrics
 
 CONNECTIONS: Final = connections.Bounds(
@@ -60,7 +60,10 @@ class Site:
 
 @contextlib.asynccontextmanager
 async def serving(
-    settings_: settings.Settings, registry: metrics.Metrics, status: health.OperatorStatus
+    settings_: settings.Settings,
+    registry: metrics.Metrics,
+    status: health.OperatorStatus,
+    content: page_content.PageContent,
 ) -> AsyncIterator[Site]:
     """Serve the site at the address of the settings, until the context ends.
 
@@ -76,7 +79,7 @@ async def serving(
             f"cannot listen on {place}: {listening.reason(error)}; {_HOW_TO_MOVE}"
         ) from error
     served = connections.Connections(
-        application(registry, status),
+        application(registry, status, content),
         CONNECTIONS,
         shutdown_seconds=_SHUTDOWN_SECONDS,
         closed=lambda reason, _: registry.connection_closed("metrics", reason),
@@ -89,9 +92,11 @@ async def serving(
         await served.stop()
 
 
-def application(registry: metrics.Metrics, status: health.OperatorStatus) -> web.Application:
+def application(
+    registry: metrics.Metrics, status: health.OperatorStatus, content: page_content.PageContent
+) -> web.Application:
     """Return the routes."""
-    handlers = _SiteHandlers(registry, status)
+    handlers = _SiteHandlers(registry, status, content)
     app = web.Application()
     app.router.add_get("/metrics", handlers.metrics)
     app.router.add_get("/healthz", _probe(status.unhealthy_reason))
@@ -128,19 +133,22 @@ class _Page:
 
 
 class _SiteHandlers:
-    def __init__(self, registry: metrics.Metrics, status: health.OperatorStatus) -> None:
+    def __init__(
+        self, registry: metrics.Metrics, status: health.OperatorStatus, content: page_content.PageContent
+    ) -> None:
         time = clock.SystemClock()
         self._registry = registry
         self._renders = short_cache.ShortCache(self._render_metrics, time, 0.0, keep=_never)
         self._pages = short_cache.ShortCache(self._render_page, time, PAGE_SECONDS)
         self._status = status
+        self._content = content
 
     async def _render_metrics(self, form: metrics.Form) -> metrics.Exposition:
         return await asyncio.to_thread(self._registry.render, form)
 
     async def _render_page(self, _: None) -> _Page:
         # What changes is gathered in the loop, and put into words beside it.
-        return await asyncio.to_thread(_Page.of, await self._status.page())
+        return await asyncio.to_thread(_Page.of, await self._content.gather())
 
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall("Accept", []))
@@ -164,7 +172,7 @@ class _SiteHandlers:
         reason = self._status.unready_reason()
         lines = ["ok" if reason is None else reason]
         if "verbose" in request.query:
-            lines += self._status.warnings()
+            lines += self._status.refusals()
         return web.Response(
             status=200 if reason is None else 503, text="".join(f"{line}\n" for line in lines)
         )

@@ -281,11 +281,19 @@ async def test_a_standby_says_who_leads() -> None:
     assert found.converge() == ("STANDBY: nobody leads", 0)
 
 
+class Unlisted(health.Part):
+    """Admission that has not listed the presets."""
+
+    @override
+    def unready_reason(self) -> str | None:
+        return "the PodPresets have not been listed yet"
+
+
 async def test_a_standby_is_ready_when_it_admits_pods() -> None:
     found = health.OperatorStatus()
     found.stand_by(lambda: "op-1")
     assert found.unready_reason() is None
-    found.require(lambda: "the PodPresets have not been listed yet")
+    found.add(Unlisted())
     assert found.unready_reason() == "the PodPresets have not been listed yet"
 
 

@@ -84,13 +84,16 @@ class Snapshots(hook_bindings.HookBindings):
 class Resources(watched_resources.WatchedResources):
     """Those of web, one of which is gone, and those that both modules have."""
 
-    def __init__(self) -> None:
-        """Nothing is followed."""
+    def __init__(self, *shared: str) -> None:
+        """Nothing is followed; ``shared``: what both modules have."""
+        self._pairs: dict[tuple[names.ModuleName, ...], tuple[str, ...]] = {(KUBE_DNS, WEB): shared}
+        if not shared:
+            self._pairs.clear()
 
     @property
     @override
     def shared(self) -> dict[tuple[names.ModuleName, ...], tuple[str, ...]]:
-        return {(KUBE_DNS, WEB): tuple(f"ConfigMap addons/{name}" for name in SHARED)}
+        return self._pairs
 
     @override
     def view(self, module: names.ModuleName) -> list[watched_resources.Row] | None:
@@ -136,7 +139,7 @@ def monitor() -> release_monitor.ReleaseMonitor:
     """What web consists of, and that one of its objects comes and goes."""
     return release_monitor.ReleaseMonitor(
         Drift(),
-        Resources(),
+        Resources(*(f"ConfigMap addons/{name}" for name in SHARED)),
         unused.unused(followed_releases.FollowedReleases),
         Releases(),
         unused.unused(crd_guard.CrdGuard),

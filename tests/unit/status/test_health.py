@@ -1,7 +1,7 @@
 """When the operator is ready."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from typing_extensions import override
@@ -9,7 +9,7 @@ from typing_extensions import override
 from addon_operator.engine import engine
 from addon_operator.engine import state as engine_state
 from addon_operator.engine.converge import converge
-from addon_operator.status import health, status_page
+from addon_operator.status import health, page_content, status_page
 from tests.unit.debug import inspected
 
 
@@ -32,6 +32,43 @@ class Converger(converge.Converger):
         return 2
 
 
+class Part(health.Part):
+    """A part with the reasons that a test gives it."""
+
+    def __init__(
+        self, unready: str | None = None, trouble: str | None = None, unhealthy: str | None = None
+    ) -> None:
+        self.reasons = (unready, trouble, unhealthy)
+
+    @override
+    def unready_reason(self) -> str | None:
+        return self.reasons[0]
+
+    @override
+    def trouble(self) -> str | None:
+        return self.reasons[1]
+
+    @override
+    def unhealthy_reason(self) -> str | None:
+        return self.reasons[2]
+
+
+class Beginning(health.Beginning):
+    """An engine that waits for what a test says."""
+
+    def __init__(self, waits_for: str | None, refusals: Sequence[str] = ()) -> None:
+        self.waiting, self.wrong = waits_for, refusals
+
+    @property
+    @override
+    def waits_for(self) -> str | None:
+        return self.waiting
+
+    @override
+    def refusals(self) -> Sequence[str]:
+        return self.wrong
+
+
 class Engine(engine.Engine):
     """The status asks nothing else of an engine."""
 
@@ -45,7 +82,7 @@ class Engine(engine.Engine):
 
 def serving(*, done: bool) -> health.OperatorStatus:
     found = health.OperatorStatus()
-    found.serve(Engine(done=done), lambda: True)
+    found.serve(Engine(done=done))
     return found
 
 
@@ -55,13 +92,13 @@ def test_an_operator_without_an_engine_is_starting() -> None:
 
 def test_what_the_start_waits_for_is_the_reason_and_keeps_no_pods_from_being_admitted() -> None:
     found = health.OperatorStatus()
-    waits_for: list[str | None] = ["ConfigMap x/y is wrong"]
-    found.begin_when(lambda: waits_for[0])
+    beginning = Beginning("ConfigMap x/y is wrong")
+    found.begin(beginning)
     found.admit()
     assert found.unready_reason() == found.absent_reason() == "ConfigMap x/y is wrong"
     assert found.admission_unready_reason() is None
     assert found.unhealthy_reason() is None
-    waits_for[0] = None
+    beginning.waiting = None
     assert found.unready_reason() == "the operator is starting"
 
 
@@ -73,22 +110,22 @@ def test_an_operator_is_ready_after_its_first_converge() -> None:
 @pytest.mark.parametrize("done", [True, False])
 def test_a_further_part_that_is_not_ready_is_the_reason(done: bool) -> None:
     found = serving(done=done)
-    found.require(lambda: None)
-    found.require(lambda: "the PodPresets have not been listed yet")
+    found.add(Part())
+    found.add(Part("the PodPresets have not been listed yet"))
     assert found.unready_reason() == "the PodPresets have not been listed yet"
 
 
 def test_a_part_that_only_work_needs_keeps_no_pods_from_being_admitted() -> None:
     found = serving(done=True)
     found.admit()
-    found.require_for_work(lambda: "the watch of the values ConfigMap has not come up")
+    found.add(Part(trouble="the watch of the values ConfigMap has not come up"))
     assert found.unready_reason() == "the watch of the values ConfigMap has not come up"
     assert found.admission_unready_reason() is None
 
 
 def test_a_further_part_that_is_ready_changes_nothing() -> None:
     found = serving(done=True)
-    found.require(lambda: None)
+    found.add(Part())
     assert found.unready_reason() is None
 
 
@@ -108,7 +145,7 @@ def test_pods_are_admitted_long_before_the_first_converge_is_done() -> None:
 
 def test_pods_are_not_admitted_before_the_presets_are_known() -> None:
     found = health.OperatorStatus()
-    found.require(lambda: "the PodPresets have not been listed yet")
+    found.add(Part("the PodPresets have not been listed yet"))
     found.admit()
     assert found.admission_unready_reason() == "the PodPresets have not been listed yet"
 
@@ -122,18 +159,12 @@ def test_an_operator_that_stops_wants_no_more_pods() -> None:
 
 def test_each_part_that_has_to_live_can_be_the_reason_of_a_restart() -> None:
     found = serving(done=True)
-    found.live_while(lambda: None)
+    found.add(Part())
     assert found.unhealthy_reason() is None
-    found.live_while(lambda: "the event loop has been stuck for 31 s")
+    found.add(Part(unhealthy="the event loop has been stuck for 31 s"))
     assert found.unhealthy_reason() == "the event loop has been stuck for 31 s"
     found.stop()
     assert found.unhealthy_reason() is None, "a stopping operator ends anyway"
-
-
-def test_a_dead_watch_of_the_config_map_is_a_reason_of_a_restart() -> None:
-    found = health.OperatorStatus()
-    found.serve(Engine(done=True), lambda: False)
-    assert found.unhealthy_reason() == "the watch of the values ConfigMap has ended"
 
 
 def test_an_operator_without_an_engine_says_what_it_does() -> None:
@@ -148,7 +179,7 @@ def test_an_operator_without_an_engine_says_what_it_does() -> None:
 
 
 async def rendered(found: health.OperatorStatus) -> str:
-    return status_page.render(await found.page())
+    return status_page.render(await page_content.PageContent(found).gather())
 
 
 async def test_the_page_of_a_starting_operator_has_its_state() -> None:
@@ -158,34 +189,33 @@ async def test_the_page_of_a_starting_operator_has_its_state() -> None:
 
 async def test_the_page_says_why_the_operator_is_not_ready() -> None:
     found = serving(done=True)
-    found.require(lambda: "the <PodPresets> have not been listed yet")
+    found.add(Part("the <PodPresets> have not been listed yet"))
     assert ": the &lt;PodPresets&gt; have not been listed yet</p>" in await rendered(found)
 
 
 async def test_the_page_of_an_operator_that_waits_for_right_values_says_what_is_wrong() -> None:
     found = health.OperatorStatus()
-    found.begin_when(lambda: "it waits", lambda: ["ConfigMap x is invalid since <today>: web.size"])
+    found.begin(Beginning("it waits", ["ConfigMap x is invalid since <today>: web.size"]))
     assert "<li>ConfigMap x is invalid since &lt;today&gt;: web.size</li>" in await rendered(found)
-    assert found.warnings() == ["ConfigMap x is invalid since <today>: web.size"]
+    assert found.refusals() == ["ConfigMap x is invalid since <today>: web.size"]
 
 
 async def test_the_page_shows_the_engine() -> None:
-    found = serving(done=True)
-    found.show(inspected.make().engine.views)
-    page = await rendered(found)
+    content = page_content.PageContent(serving(done=True))
+    content.show(inspected.make().engine.views, inspected.Resources())
+    page = status_page.render(await content.gather())
     assert "<p>ready, " in page
     assert "kube-dns" in page
 
 
 def test_a_process_that_only_admits_is_ready_when_it_can() -> None:
-    found = health.OperatorStatus()
-    found.only_admit()
+    found = health.OperatorStatus(only_admits=True)
     assert found.unready_reason() == "the operator is starting"
-    reasons = ["the PodPresets have not been listed yet"]
-    found.require(lambda: next(iter(reasons), None))
+    part = Part("the PodPresets have not been listed yet")
+    found.add(part)
     found.admit()
-    assert found.unready_reason() == reasons[0]
-    reasons.clear()
+    assert found.unready_reason() == "the PodPresets have not been listed yet"
+    part.reasons = (None, None, None)
     assert found.unready_reason() is None
     assert found.converge() == ("ADMISSION_ONLY", 0)
     assert "only admits pods" in found.absent_reason()

@@ -13,7 +13,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.settings import settings
-from addon_operator.status import health, http_site, status_page
+from addon_operator.status import health, http_site, page_content, status_page
 from addon_operator.telemetry import metrics
 
 
@@ -38,17 +38,11 @@ class Reported(health.OperatorStatus):
     def admission_unready_reason(self) -> str | None:
         return self.admission_unready
 
-    pages: int = 0
     wrong: tuple[str, ...] = ()
 
     @override
-    def warnings(self) -> list[str]:
-        return list(self.wrong)
-
-    @override
-    async def page(self) -> status_page.Content:
-        self.pages += 1
-        return status_page.Content(state="FINE")
+    def refusals(self) -> tuple[str, ...]:
+        return self.wrong
 
     @override
     def converge(self) -> tuple[str, int]:
@@ -59,14 +53,32 @@ def settings_for(address: str = "127.0.0.1", port: int = 0) -> settings.Settings
     return settings.Settings(namespace="addons", listen_address=address, listen_port=port)
 
 
+class Content(page_content.PageContent):
+    """Says that all is fine, and how often it was asked."""
+
+    def __init__(self) -> None:
+        """It asks nobody."""
+        self.gathered = 0
+
+    @override
+    async def gather(self) -> status_page.Content:
+        self.gathered += 1
+        return status_page.Content(state="FINE")
+
+
 @pytest.fixture
 def reported() -> Reported:
     return Reported()
 
 
 @pytest.fixture
-async def session(reported: Reported) -> AsyncIterator[aiohttp.ClientSession]:
-    async with http_site.serving(settings_for(), metrics.Metrics(), reported) as site:
+def content() -> Content:
+    return Content()
+
+
+@pytest.fixture
+async def session(reported: Reported, content: Content) -> AsyncIterator[aiohttp.ClientSession]:
+    async with http_site.serving(settings_for(), metrics.Metrics(), reported, content) as site:
         base = f"http://{site.address}:{site.port}"
         async with aiohttp.ClientSession(base, auto_decompress=False) as opened:
             yield opened
@@ -181,7 +193,7 @@ class Threads(metrics.Metrics):
 async def test_metrics_are_rendered_beside_the_event_loop(reported: Reported) -> None:
     threads = Threads()
     async with (
-        http_site.serving(settings_for(), threads, reported) as site,
+        http_site.serving(settings_for(), threads, reported, Content()) as site,
         aiohttp.ClientSession() as session,
     ):
         await get(session, f"http://127.0.0.1:{site.port}/metrics")
@@ -207,7 +219,10 @@ class Held(Threads):
 
 async def test_scrapes_at_the_same_time_share_one_render(reported: Reported) -> None:
     held = Held()
-    async with http_site.serving(settings_for(), held, reported) as site, aiohttp.ClientSession() as session:
+    async with (
+        http_site.serving(settings_for(), held, reported, Content()) as site,
+        aiohttp.ClientSession() as session,
+    ):
         url = f"http://127.0.0.1:{site.port}/metrics"
         scrapes = [asyncio.create_task(get(session, url)) for _ in range(20)]
         await asyncio.to_thread(held.begun.wait, 10)
@@ -247,14 +262,14 @@ async def test_the_root_is_a_page_that_runs_nothing(session: aiohttp.ClientSessi
 
 
 async def test_all_who_look_within_a_second_share_one_page(
-    session: aiohttp.ClientSession, reported: Reported
+    session: aiohttp.ClientSession, content: Content
 ) -> None:
     async def look() -> int:
         async with session.get("/") as answer:
             return answer.status
 
     assert set(await asyncio.gather(*(look() for _ in range(30)))) == {200}
-    assert reported.pages <= 2, "one, or two if that took more than a second"
+    assert content.gathered <= 2, "one, or two if that took more than a second"
 
 
 async def test_the_page_is_rendered_beside_the_event_loop(
@@ -309,7 +324,7 @@ async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(repor
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(http_site.SiteListenError) as refused:
-            async with http_site.serving(settings_for(port=port), metrics.Metrics(), reported):
+            async with http_site.serving(settings_for(port=port), metrics.Metrics(), reported, Content()):
                 pytest.fail("it must not serve")
     text = str(refused.value)
     assert text.startswith(f"cannot listen on 127.0.0.1 port {port}: another process listens there; ")
@@ -319,12 +334,14 @@ async def test_a_taken_port_is_one_sentence_with_address_port_and_settings(repor
 
 async def test_an_address_of_another_machine_is_one_sentence(reported: Reported) -> None:
     with pytest.raises(http_site.SiteListenError, match="this machine has no such address"):
-        async with http_site.serving(settings_for("192.0.2.1"), metrics.Metrics(), reported):
+        async with http_site.serving(settings_for("192.0.2.1"), metrics.Metrics(), reported, Content()):
             pytest.fail("it must not serve")
 
 
 async def test_the_port_is_free_again_afterwards(reported: Reported) -> None:
-    async with http_site.serving(settings_for(), metrics.Metrics(), reported) as first:
+    async with http_site.serving(settings_for(), metrics.Metrics(), reported, Content()) as first:
         pass
-    async with http_site.serving(settings_for(port=first.port), metrics.Metrics(), reported) as second:
+    async with http_site.serving(
+        settings_for(port=first.port), metrics.Metrics(), reported, Content()
+    ) as second:
         assert second.port == first.port

@@ -14,7 +14,7 @@ from addon_operator.engine import introspection, state
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.status import health, status_page
+from addon_operator.status import health, page_content, status_page
 from tests.fakes import clocks
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
@@ -62,10 +62,10 @@ class KeepsSecretError(errors.AddonOperatorError):
         return "values are not valid"
 
 
-async def shown(world: inspected.World) -> str:
-    found = health.OperatorStatus()
-    found.show(world.engine.views)
-    return status_page.render(await found.page())
+async def shown(world: inspected.World, *shared: str) -> str:
+    content = page_content.PageContent(health.OperatorStatus())
+    content.show(world.engine.views, inspected.Resources(*shared))
+    return status_page.render(await content.gather())
 
 
 async def test_modules_stand_with_state_reason_and_error() -> None:
@@ -97,12 +97,9 @@ async def test_no_message_that_may_hold_values_is_shown() -> None:
 async def test_objects_that_modules_share_stand_with_both_modules() -> None:
     world = inspected.make()
     assert "Shared objects" not in await shown(world)
-    views, found = world.engine.views, health.OperatorStatus()
-    pair = names.ModuleName("db"), names.ModuleName("web")
-    found.show(views, lambda: {pair: ["ConfigMap x/<a>"]})
-    rows = Cells(status_page.render(await found.page())).rows
+    rows = Cells(await shown(world, "ConfigMap x/<a>")).rows
     assert ["modules", "object"] in rows
-    assert ["db and web", "ConfigMap x/<a>"] in rows
+    assert ["kube-dns and web", "ConfigMap x/<a>"] in rows
 
 
 def test_of_very_many_shared_objects_the_first_are_shown() -> None:
@@ -164,9 +161,10 @@ async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch:
     states.enabled = tuple(module.name for module in modules)
     clock = clocks.Clock()
     queues = queue_set.QueueSet(fakes.ignore, clock=clock)
-    found = health.OperatorStatus()
-    found.show(introspection.Introspection(states, queues, bound_fakes.WaitingBindings(), (), clock))
-    others, gathering = 0, asyncio.ensure_future(found.page())
+    content = page_content.PageContent(health.OperatorStatus())
+    views = introspection.Introspection(states, queues, bound_fakes.WaitingBindings(), (), clock)
+    content.show(views, inspected.Resources())
+    others, gathering = 0, asyncio.ensure_future(content.gather())
     while not gathering.done():
         await asyncio.sleep(0)
         others += 1

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from addon_operator.app import parts
 from addon_operator.devcluster import locations, pytest_plugin, reporters
 from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.helm import binary, command, release_types
@@ -102,7 +103,7 @@ class Site:
                     lambda _, text: self.warnings.append(text),
                 )
                 driver = environ.get("HELM_DRIVER", "secret")
-                yield releases.release_manager(
+                yield parts.release_manager(
                     helm, api, discovery.Catalog(api, clock.SystemClock()), options, driver
                 )
 

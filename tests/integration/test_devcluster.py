@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from addon_operator.devcluster import (
+    bootstrap,
     cluster,
     handle,
     layout,
@@ -22,7 +23,7 @@ from addon_operator.devcluster import (
     state,
 )
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.devcluster.controlplane import bootstrap, controlplane
+from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.process import commands, daemons
 
 pytestmark = pytest.mark.integration

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 import structlog
-from typing_extensions import override
 
 from addon_operator.admission import admission_log, config_check, events, review_budget
 from addon_operator.admission.certificates import (
@@ -125,7 +124,6 @@ class Admission(health.Part):
         """The port that the site took."""
         return self._site.port
 
-    @override
     def unready_reason(self) -> str | None:
         """Say why pods cannot be admitted yet, or ``None``.
 
@@ -133,7 +131,6 @@ class Admission(health.Part):
         """
         return self._feed.unready_reason or self._watch_health.never_came_up
 
-    @override
     def trouble(self) -> str | None:
         """Return what keeps presets from being known, or pods from being sent here, or ``None``."""
         return self._watch_health.trouble or self._registrar.health.trouble
@@ -141,7 +138,6 @@ class Admission(health.Part):
     async def _config_writer(self) -> str | None:
         return self._settings.config_writer or await self._own_user.name()
 
-    @override
     def unhealthy_reason(self) -> str | None:
         """Say why the operator should be restarted, or ``None``."""
         if self._watch is not None and self._watch.ended:

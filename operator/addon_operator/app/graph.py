@@ -4,13 +4,11 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from typing_extensions import override
-
 from addon_operator.aio import waiting
-from addon_operator.app import engine_listeners, tools
+from addon_operator.app import engine_listeners, parts
+from addon_operator.app import tools as tools_module
 from addon_operator.debug import debug_api
 from addon_operator.engine import engine, events, intents, introspection, state
-from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import (
     api_watch,
     cluster_requirements,
@@ -51,15 +49,15 @@ class Operator(health.Part):
             meters.show_watch("values_secret", lambda: self.source.secret_health.is_up)
         meters.show_watch("releases", lambda: self.monitor.resources.trouble() is None)
 
-    @override
     def unhealthy_reason(self) -> str | None:
+        """See :class:`.Part`."""
         if not self.source.alive:
             return "the watch of the values ConfigMap has ended"
         alive = self.cluster.watches.alive
         return None if alive else "a watch of objects has broken down and starts again"
 
-    @override
     def trouble(self) -> str | None:
+        """See :class:`.Part`."""
         source = self.source
         return source.health.trouble or source.secret_trouble() or self.monitor.resources.trouble()
 
@@ -69,56 +67,56 @@ class Graph(health.Beginning):
 
     def __init__(
         self,
-        parts: tools.Tools,
+        tools: tools_module.Tools,
         modules: module_files.LoadedModules,
         meters: metrics.Metrics,
         tell: events.Listener,
     ) -> None:
-        self._parts = parts
-        self._settings = parts.settings
+        self._tools = tools
+        self._settings = tools.settings
         self._modules = modules
         self._clock = waiting.SystemTime()
         self._cluster = cluster.Cluster(
-            parts.kube, parts.kinds, parts.settings.namespace, self._clock, meters.watch_failed
+            tools.kube, tools.kinds, tools.settings.namespace, self._clock, meters.watch_failed
         )
-        self._values = modules.store(parts.inspector, crd_names=parts.settings.enabled_modules_crd_names)
-        self._crd_sources = parts.crd_sources(self._values)
+        self._values = modules.store(tools.inspector, crd_names=tools.settings.enabled_modules_crd_names)
+        self._crd_sources = tools.crd_sources(self._values)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
         self._refused = refused_config.RefusedConfig(self._states, self._clock)
         self._tell = engine_listeners.all_of(
             engine_listeners.module_states(self._states, self._clock), self._refused, tell
         )
-        self._runner = parts.hook_runner()
+        self._runner = tools.hook_runner()
         self._inbox = intents.Inbox()
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
         )
-        self.config = parts.config_sync(self._values, self._inbox, self._tell)
+        self.config = tools.config_sync(self._values, self._inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)
-        outputs = parts.hook_outputs(self._cluster, self.config, self._values, meters)
+        outputs = tools.hook_outputs(self._cluster, self.config, self._values, meters)
         self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
         self._queues = queue_set.QueueSet(
-            self._tell, clock=self._clock, parallelism=parts.settings.modules_parallelism
+            self._tell, clock=self._clock, parallelism=tools.settings.modules_parallelism
         )
-        self._bindings = hook_bindings.hook_bindings(
+        self._bindings = parts.bindings(
             self._queues,
             self._executor,
             self._inbox,
             self._cluster.watches,
-            parts.jq_filters,
+            tools.jq_filters,
             self._clock,
             self._tell,
         )
 
     @property
-    @override
     def waits_for(self) -> str | None:
+        """What :class:`.ConfigSync` waits for: see :class:`.Beginning`."""
         return self.config.waits_for
 
-    @override
     def refusals(self) -> list[str]:
+        """Return what is wrong with ConfigMap, Secret and files as they are now: see :class:`.Beginning`."""
         return [*self._refused.sentences, *self._states.refusals, *self.config.warnings]
 
     async def build(self) -> Operator:
@@ -128,14 +126,14 @@ class Graph(health.Beginning):
 
         Raises an :class:`.AddonOperatorError` when one of these is wrong.
         """
-        ignored = await tools.ignored_releases(self._parts.kube, self._settings, self._parts.environ)
+        ignored = await tools_module.ignored_releases(self._tools.kube, self._settings, self._tools.environ)
         hooks = await self._runner.load_global(self._settings.global_hooks_dir, self._tell)
         self._tell(events.HooksRegistered(None, hooks))
         await self.config.load_when_valid()
         definitions = self._module_crds()
-        monitor = release_monitor.release_monitor(
+        monitor = parts.monitor(
             self._cluster,
-            self._parts.releases,
+            self._tools.releases,
             definitions,
             self._values,
             self._tell,
@@ -170,7 +168,7 @@ class Graph(health.Beginning):
 
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
-        charts = module_charts.ModuleCharts(self._parts.charts, self._inbox)
+        charts = module_charts.ModuleCharts(self._tools.charts, self._inbox)
         return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, charts)
 
     def _discovery(self) -> module_discovery.Discovery:
@@ -187,17 +185,17 @@ class Graph(health.Beginning):
 
     def _source(self) -> kopf_sources.ValuesSource:
         def log_restart(reason: str, delay: float) -> None:
-            self._parts.log.warning(
+            self._tools.log.warning(
                 f"the watch of the values ConfigMap is started again in {delay:.1f} s: {reason}"
             )
 
         return kopf_sources.ValuesSource(
-            self._parts.kube,
+            self._tools.kube,
             self._settings.namespace,
             self._settings.config_map,
             self.config,
             log_restart,
-            secret=tools.secret_of(self._settings, self._parts.kube),
+            secret=tools_module.secret_of(self._settings, self._tools.kube),
         )
 
     def _beside(
@@ -210,7 +208,7 @@ class Graph(health.Beginning):
             "ages": running.keep_ages,
             "config": self.config.keep_in_step,
             **monitor.parts,
-            "charts": lambda: self._parts.charts.keep(lambda: self._states.modules),
+            "charts": lambda: self._tools.charts.keep(lambda: self._states.modules),
             "apis": self._apis.work,
         }
         if self._settings.watch_modules:
@@ -233,7 +231,7 @@ class Graph(health.Beginning):
         hooks: Sequence[state.Hook],
         monitor: release_monitor.ReleaseMonitor,
     ) -> debug_api.EngineApi:
-        return debug_api.engine_api(
+        return parts.answers(
             introspection.Introspection(
                 self._states, self._queues, self._bindings, hooks, self._clock, self.refusals
             ),
@@ -242,6 +240,6 @@ class Graph(health.Beginning):
             self._bindings,
             monitor,
             self._cluster,
-            self._parts.releases,
-            self._parts.charts,
+            self._tools.releases,
+            self._tools.charts,
         )

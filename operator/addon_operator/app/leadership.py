@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 import structlog
-from typing_extensions import override
 
 from addon_operator.aio import warn_once
 from addon_operator.kernel import clock, errors, fencing
@@ -90,8 +89,8 @@ class Candidate(Leadership, health.Part):
             self._log.info(text)
         return waited
 
-    @override
     def trouble(self) -> str | None:
+        """Return why the Lease cannot be renewed, or ``None``."""
         return self._lease.health.trouble
 
     @staticmethod

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
-from typing_extensions import override
 
 import addon_operator
 from addon_operator.aio import daemon_threads
@@ -54,7 +53,6 @@ class _EventLoop(health.Part):
     def __init__(self, beat: heartbeat.Heartbeat) -> None:
         self._beat = beat
 
-    @override
     def unhealthy_reason(self) -> str | None:
         return self._beat.unhealthy_reason()
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 import structlog
 
-from addon_operator.app import hook_environment
+from addon_operator.app import hook_environment, parts
 from addon_operator.engine import events, intents
 from addon_operator.engine.hooks import hook_outputs, hook_runner
 from addon_operator.engine.sources import config_sync
@@ -115,7 +115,7 @@ class Tools:
             settings.crd_extra_labels,
             release_types.TakeOwnership(settings.take_ownership),
         )
-        return releases.release_manager(helm, self.kube, self.kinds, options, settings.helm_driver)
+        return parts.release_manager(helm, self.kube, self.kinds, options, settings.helm_driver)
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")

@@ -16,11 +16,8 @@ from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import release_monitor
 from addon_operator.helm.charts import chart
-from addon_operator.helm.releases import releases
-from addon_operator.helm.repositories import chart_cache
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
-from addon_operator.kube import cluster as cluster_module
 from addon_operator.modules import model
 from addon_operator.values import section, store
 
@@ -255,21 +252,6 @@ def _chart_title(module: model.Module) -> str:
     if module.stock is not None and (wanted := module.stock.reference) is not None:
         return f"{wanted.name} {wanted.version} of {wanted.repository}"
     return chart.title(module.path if module.stock is None else module.stock.directory) or "its templates/"
-
-
-def engine_api(
-    views: introspection.Introspection,
-    values: store.ValuesStore,
-    states: state.ModuleStates,
-    bindings: hook_bindings.HookBindings,
-    monitor: Monitor,
-    cluster: cluster_module.Cluster,
-    manager: releases.ReleaseManager,
-    charts: chart_cache.ChartCache,
-) -> EngineApi:
-    """Make it, and what renders modules for it."""
-    renderer = debug_render.Renderer(manager, values, cluster.kube, cluster.kinds, charts)
-    return EngineApi(views, values, states, renderer, bindings, monitor)
 
 
 def _shown(

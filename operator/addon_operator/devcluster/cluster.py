@@ -15,6 +15,7 @@ from typing import Final, Literal
 from addon_operator.devcluster import (
     api,
     api_schemas,
+    bootstrap,
     errors,
     handle,
     layout,
@@ -24,13 +25,7 @@ from addon_operator.devcluster import (
     state,
 )
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.devcluster.controlplane import (
-    bootstrap,
-    certificates,
-    controlplane,
-    kubeconfigs,
-    simulation,
-)
+from addon_operator.devcluster.controlplane import certificates, controlplane, kubeconfigs, simulation
 from addon_operator.kernel import clock as clocks
 from addon_operator.process import daemons
 

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import errors, names
 from addon_operator.modules import module_config
 
@@ -14,6 +15,7 @@ VALUES_FILE: Final = "values.yaml"
 SCHEMAS_DIRECTORY: Final = "openapi"
 _FILES_OF_A_MODULE: Final = ("Chart.yaml", module_config.FILE)
 _FILES: Final = (*_FILES_OF_A_MODULE, VALUES_FILE)
+_DIRECTORIES_OF_A_MODULE: Final = ("crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 _GLOBAL_HOOKS: Final = "global-hooks"
 _PARTS: Final = ("chart", "charts", "crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 
@@ -168,3 +170,28 @@ def module_name(path: pathlib.Path) -> names.ModuleName | None:
         return names.parse_module_directory(path.name)[1]
     except names.ModuleNameError:
         return None
+
+
+def check_name(path: pathlib.Path) -> None:
+    """Raise :class:`.ModuleNameError` for a directory whose name no module can have."""
+    try:
+        names.parse_module_directory(path.name)
+    except names.ModuleNameError as error:
+        raise names.ModuleNameError(f"{path}: {error}") from None
+
+
+def too_much_linked(path: pathlib.Path) -> str:
+    """Say that links lead to too much; Helm, too, would follow all of them."""
+    try:
+        for _ in plain_files.walk(path):
+            pass
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return ""
+
+
+def not_directories(path: pathlib.Path) -> Iterator[str]:
+    """Yield a sentence for each thing in the place of a directory, which would count as none."""
+    for name in _DIRECTORIES_OF_A_MODULE:
+        if os.path.lexists(path / name) and not (path / name).is_dir():
+            yield f"{path / name} is not a directory; make it one, or remove it"

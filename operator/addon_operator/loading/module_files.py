@@ -2,9 +2,8 @@
 
 import dataclasses
 import itertools
-import os
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm.charts import chart, chart_files, chart_links, dependencies, plain_files
@@ -26,7 +25,6 @@ from addon_operator.values.schema import cel_rules, schema_rules, schemas
 VALUES_FILE: Final = module_directories.VALUES_FILE
 SCHEMAS_DIRECTORY: Final = module_directories.SCHEMAS_DIRECTORY
 _CHART: Final = "Chart.yaml"
-_DIRECTORIES: Final = ("crds", "hooks", SCHEMAS_DIRECTORY, "templates")
 CHARTS = pathlib.Path("charts")
 """Where charts from repositories lie if nobody says anything else."""
 
@@ -220,7 +218,7 @@ def module_of(
     wrong = module_problems.Problems(path)
     name = module_directories.module_name(path)
     if name is None:
-        wrong.attempt(lambda: _check_name(path), None)
+        wrong.attempt(lambda: module_directories.check_name(path), None)
         name = names.stand_in(path.name, taken)
     known = name
     order = wrong.attempt(lambda: names.directory_order(path.name), None)
@@ -228,8 +226,8 @@ def module_of(
     stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
     wrong.attempt(lambda: named_files.is_there(path / _CHART), otherwise=False)
     wrong.add(module_directories.unreachable(path))
-    wrong.add(_too_much_linked(path))
-    for problem in _not_directories(path):
+    wrong.add(module_directories.too_much_linked(path))
+    for problem in module_directories.not_directories(path):
         wrong.add(problem)
     wrong.add(wrong.attempt(lambda: _chart_problem(path, stock), ""))
     return model.Module(
@@ -245,16 +243,6 @@ def module_of(
     )
 
 
-def _too_much_linked(path: pathlib.Path) -> str:
-    """Say that links lead to too much; Helm, too, would follow all of them."""
-    try:
-        for _ in plain_files.walk(path):
-            pass
-    except OSError as error:
-        return f"{path}: {error.strerror}"
-    return ""
-
-
 def _hooks_problem(path: pathlib.Path) -> str:
     try:
         found = [hook_files.discover(path / hook_files.HOOKS_DIRECTORY).problem]
@@ -264,20 +252,6 @@ def _hooks_problem(path: pathlib.Path) -> str:
     if script is not None and not start_errors.is_executable(script):
         found.append(f"the enabled script {script} {start_errors.not_executable(script)}")
     return "; ".join(filter(None, found))
-
-
-def _check_name(path: pathlib.Path) -> None:
-    try:
-        names.parse_module_directory(path.name)
-    except names.ModuleNameError as error:
-        raise names.ModuleNameError(f"{path}: {error}") from None
-
-
-def _not_directories(path: pathlib.Path) -> Iterator[str]:
-    """Yield a sentence for each thing in the place of a directory, which would count as none."""
-    for name in _DIRECTORIES:
-        if os.path.lexists(path / name) and not (path / name).is_dir():
-            yield f"{path / name} is not a directory; make it one, or remove it"
 
 
 def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:

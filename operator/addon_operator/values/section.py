@@ -7,57 +7,9 @@ from typing import Final, cast
 
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
 from addon_operator.kernel import json_types, names
-from addon_operator.values import inspectors, origins, redaction, sources
+from addon_operator.values import inspectors, origins, redaction, section_state, sources
 from addon_operator.values.patches import hook_values, patch_log, patches
 from addon_operator.values.schema import chart_schemas, schema_violations, schemas
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class SectionPatch:
-    """What a hook's patch makes of a section, worked out on a snapshot for :meth:`Section.take`."""
-
-    value: json_types.JsonObject
-    """The section as the patch leaves it."""
-    text: bytes
-    """:attr:`value` as JSON."""
-    log: patch_log.PatchLog
-    """All that hooks changed, with this."""
-    changed: bool
-    """Whether the content of the values differs."""
-    hook_switches: Mapping[str, bool]
-    """What hooks say of modules' switches then."""
-    made_from: "tuple[_MergedValues, Mapping[str, bool]]"
-    """The values and the switches before."""
-
-
-@dataclasses.dataclass(slots=True)
-class _MergedValues:
-    """What the sources make together, shared with snapshots: whoever needs it first works it out."""
-
-    present: json_types.JsonObject | None = None
-    text: bytes | None = None
-
-
-@dataclasses.dataclass(slots=True)
-class _Files:
-    """What the files say, merged when somebody first needs it; shared with snapshots."""
-
-    layers: tuple[json_types.JsonObject, ...] = ()
-    _merged: json_types.JsonObject | None = None
-
-    @property
-    def merged(self) -> json_types.JsonObject:
-        """What they say together; not to be changed."""
-        if self._merged is None:
-            self._merged = sources.merge(*self.layers)
-        return self._merged
-
-
-@dataclasses.dataclass(slots=True)
-class _Allowed:
-    """The last values that the values schema allowed, shared with snapshots: they are what is checked."""
-
-    value: json_types.JsonObject | None = None
 
 
 class Section:
@@ -74,14 +26,14 @@ class Section:
         self._owner: Final = owner
         self.key: Final = patches.root_key(owner)
         self._inspector = inspector
-        self._files = _Files()
+        self._files = section_state.MergedFiles()
         self._schemas = schemas.SectionSchemas()
         self._config: json_types.JsonObject = {}
         self._secret: json_types.JsonObject = {}
         self._log = patch_log.PatchLog()
-        self._made = _MergedValues()
+        self._made = section_state.MergedValues()
         self._is_in_force = False
-        self._allowed = _Allowed()
+        self._allowed = section_state.AllowedValues()
         self.hook_switches: Mapping[str, bool] = {}
         """Switches of modules that global hooks have set."""
 
@@ -145,7 +97,7 @@ class Section:
         self, layers: Sequence[json_types.JsonObject], section_schemas: schemas.SectionSchemas
     ) -> None:
         """Replace what the ``values.yaml`` files say, lowest first, and the schema files."""
-        self._files = _Files(tuple(layers))
+        self._files = section_state.MergedFiles(tuple(layers))
         self._schemas = section_schemas
         self._forget()
 
@@ -321,7 +273,7 @@ class Section:
         violations = redaction.without_secrets_in(self._schemas.without_hidden(violations), self._secret)
         return list({(one.path, one.rule): one for one in reversed(violations)}.values())[::-1]
 
-    def patched(self, patch: patches.ValuesPatch) -> SectionPatch:
+    def patched(self, patch: patches.ValuesPatch) -> section_state.SectionPatch:
         """Return what a hook's patch makes of the present values; changes nothing, may run in any thread.
 
         Raises :class:`.PatchError` or :class:`.InvalidValuesError`.
@@ -338,7 +290,7 @@ class Section:
         text = json_documents.encode(value)
         if violations := self.values_violations(value):
             raise schema_violations.InvalidValuesError(violations, self._blamed(patch, violations))
-        return SectionPatch(
+        return section_state.SectionPatch(
             value,
             text,
             self._log_with(steps, value, len(text)),
@@ -371,16 +323,16 @@ class Section:
         patch_log.replay(document, written)
         return [*written, *patch_log.difference(document, {self.key: filled})]
 
-    def is_current(self, patch: SectionPatch) -> bool:
+    def is_current(self, patch: section_state.SectionPatch) -> bool:
         """Say whether the patch was worked out from what is in force."""
         merged, hook_switches = patch.made_from
         return merged is self._made and hook_switches is self.hook_switches
 
-    def take(self, patch: SectionPatch) -> bool:
+    def take(self, patch: section_state.SectionPatch) -> bool:
         """Take a patch over; whether it changed the content of the values."""
         if patch.hook_switches != self.hook_switches:
             self.hook_switches = patch.hook_switches
-        self._log, self._made = patch.log, _MergedValues(patch.value, patch.text)
+        self._log, self._made = patch.log, section_state.MergedValues(patch.value, patch.text)
         self.allow()
         return patch.changed
 
@@ -400,11 +352,11 @@ class Section:
     def drop_patches(self) -> None:
         """Forget what hooks changed."""
         self._log = patch_log.PatchLog()
-        self._allowed = _Allowed()
+        self._allowed = section_state.AllowedValues()
         self._forget()
 
     def _forget(self) -> None:
-        self._made = _MergedValues()
+        self._made = section_state.MergedValues()
 
     def without_patches(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """Return the section as files, a state of the ConfigMap and the schemas' defaults make it."""

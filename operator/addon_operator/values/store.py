@@ -13,7 +13,7 @@ import orjson
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import config_map, inspectors, origins, section, sources
+from addon_operator.values import config_map, inspectors, origins, section, section_state, sources
 from addon_operator.values.patches import hook_values
 from addon_operator.values.patches import patches as json_patches
 from addon_operator.values.schema import schema_violations
@@ -349,7 +349,7 @@ class ValuesStore:
 
         return check
 
-    def is_current(self, owner: names.ModuleName | None, patch: section.SectionPatch) -> bool:
+    def is_current(self, owner: names.ModuleName | None, patch: section_state.SectionPatch) -> bool:
         """Say whether a patch was worked out from what is in force."""
         return self._section(owner).is_current(patch)
 
@@ -357,7 +357,7 @@ class ValuesStore:
         self,
         owner: names.ModuleName | None,
         patch: json_patches.ValuesPatch,
-        ready: section.SectionPatch | None = None,
+        ready: section_state.SectionPatch | None = None,
     ) -> tuple[bool, bool]:
         """Apply a values patch whole, and remember it; after an error the store is as before.
 

@@ -10,6 +10,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.devcluster import (
+    bootstrap,
     cluster,
     errors,
     handle,
@@ -18,7 +19,7 @@ from addon_operator.devcluster import (
     state,
 )
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.devcluster.controlplane import bootstrap, controlplane
+from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.process import daemons
 
 from . import fakes

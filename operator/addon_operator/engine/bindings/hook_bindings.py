@@ -7,18 +7,16 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TypedDict
 
-from addon_operator.engine import events, intents, state, tasks
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import (
     hook_tasks,
     kubernetes_binding,
     schedules,
     triggers,
 )
-from addon_operator.engine.hooks import hook_failures, hook_run
-from addon_operator.engine.queues import queue_set
+from addon_operator.engine.hooks import hook_failures
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 from addon_operator.kube.informers import informers, projections
 
@@ -218,20 +216,6 @@ class HookBindings:
         self, hook: state.Hook, binding: bindings.KubernetesBinding
     ) -> kubernetes_binding.FollowedBinding:
         return kubernetes_binding.FollowedBinding(hook, binding, self._tasks, self._ticks, self._tell)
-
-
-def hook_bindings(
-    queues: queue_set.QueueSet,
-    executor: hook_run.HookExecutor,
-    inbox: intents.Inbox,
-    watches: informers.Informers,
-    jq: projections.JqRunner,
-    clock: clocks.Clock,
-    tell: events.Listener,
-) -> HookBindings:
-    """Make the bindings of all hooks, which ``executor`` runs in ``queues``."""
-    runs = hook_tasks.HookTasks(queues, executor, triggers.FollowedObjects(), inbox, clock)
-    return HookBindings(runs, watches, jq, schedules.Schedules(clock), tell)
 
 
 def _is_due(followed: kubernetes_binding.FollowedBinding) -> bool:

@@ -15,7 +15,7 @@ from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.objects import object_patches, own_deletions
 from addon_operator.telemetry import hook_metrics
-from addon_operator.values import section, store
+from addon_operator.values import section_state, store
 from addon_operator.values.patches import patches
 
 Read = TypeVar("Read")
@@ -45,7 +45,7 @@ class CheckedOutputs:
     objects: tuple[object_operations.Operation, ...]
     config_values: patches.ValuesPatch | None
     values: patches.ValuesPatch | None
-    new_values: section.SectionPatch | None
+    new_values: section_state.SectionPatch | None
     """What :attr:`values` makes of the section, as long as that does not change."""
     metrics: tuple[metric_operations.Operation, ...]
     metric_plan: hook_metrics.MetricPlan | None
@@ -123,7 +123,7 @@ class HookOutputs:
         owner: names.ModuleName | None,
         patch: patches.ValuesPatch,
         config: JsonObject | None = None,
-    ) -> section.SectionPatch:
+    ) -> section_state.SectionPatch:
         """Return what the patch makes of the values, over what the ConfigMap will say."""
         return await asyncio.to_thread(self._values.frozen(owner, config).patched, patch)
 

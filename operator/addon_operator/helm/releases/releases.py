@@ -5,20 +5,15 @@ import collections
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable
 
-from addon_operator.helm import capabilities, command, helm_errors, release_types, verbs
+from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
-    live_objects,
     release_planning,
     release_preview,
     release_records,
     release_run,
-    rendering,
 )
-from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
-from addon_operator.kube.client import client
-from addon_operator.kube.discovery import discovery
 from addon_operator.modules import manifests, model, release
 
 
@@ -180,24 +175,3 @@ class ReleaseManager:
                 # Helm may have been stopped half-way: what was known of the release is in doubt.
                 self._records.doubt(module)
                 raise
-
-
-def release_manager(
-    helm: command.Helm,
-    kube: client.KubeClient,
-    kinds: discovery.Catalog,
-    options: release_types.Options,
-    driver: str = "secret",
-) -> ReleaseManager:
-    """Make the manager of the releases of ``helm``'s namespace; ``driver`` is the setting ``HELM_DRIVER``."""
-    clock = clocks.SystemClock()
-
-    async def read_capabilities() -> capabilities.Capabilities:
-        served = await kinds.look()
-        return capabilities.Capabilities(served.version, served.api_versions)
-
-    reader = capabilities.CapabilityReader(read_capabilities, clock)
-    records = release_records.ReleaseRecords(kube, helm.places, driver)
-    renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock)
-    live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)
-    return ReleaseManager(release_planning.ReleasePlanner(helm, records, renderer, live, options, clock))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from addon_operator.devcluster.controlplane import bootstrap
+from addon_operator.devcluster import bootstrap
 
 
 def test_ports_differ_and_are_free() -> None:

@@ -1,0 +1,56 @@
+"""What a section of the values is made of, and what a patch would make of it; shared with snapshots."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from addon_operator.kernel import json_types
+from addon_operator.values import sources
+from addon_operator.values.patches import patch_log
+
+
+@dataclasses.dataclass(slots=True)
+class MergedValues:
+    """What the sources make together, shared with snapshots: whoever needs it first works it out."""
+
+    present: json_types.JsonObject | None = None
+    text: bytes | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class MergedFiles:
+    """What the files say, merged when somebody first needs it; shared with snapshots."""
+
+    layers: tuple[json_types.JsonObject, ...] = ()
+    _merged: json_types.JsonObject | None = None
+
+    @property
+    def merged(self) -> json_types.JsonObject:
+        """What they say together; not to be changed."""
+        if self._merged is None:
+            self._merged = sources.merge(*self.layers)
+        return self._merged
+
+
+@dataclasses.dataclass(slots=True)
+class AllowedValues:
+    """The last values that the values schema allowed, shared with snapshots: they are what is checked."""
+
+    value: json_types.JsonObject | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SectionPatch:
+    """What a hook's patch makes of a section, worked out on a snapshot for :meth:`Section.take`."""
+
+    value: json_types.JsonObject
+    """The section as the patch leaves it."""
+    text: bytes
+    """:attr:`value` as JSON."""
+    log: patch_log.PatchLog
+    """All that hooks changed, with this."""
+    changed: bool
+    """Whether the content of the values differs."""
+    hook_switches: Mapping[str, bool]
+    """What hooks say of modules' switches then."""
+    made_from: tuple[MergedValues, Mapping[str, bool]]
+    """The values and the switches before."""

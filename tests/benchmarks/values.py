@@ -19,7 +19,7 @@ from addon_operator.inspection import values_worker
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.kube.client import config_maps
-from addon_operator.values import config_map_reader, inspectors, sources, store
+from addon_operator.values import checks, config_map_reader, inspectors, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_keywords, schemas
 from tests.benchmarks import measures
@@ -80,14 +80,14 @@ def _median_ms(call: Callable[[], object], rounds: int = _ROUNDS) -> float:
 
 def _merging() -> measures.Row:
     made, config = _store(), config_map_reader.ConfigMapReader(_NAMES).read(_data()).usable()
-    if made.config_violations(config):
+    if checks.Checks(made).config_violations(config):
         raise RuntimeError("the values must be valid")
     plain = [_section() for _ in _NAMES]
     return measures.Row(
         "values",
         f"merge and check {_MODULES} modules of {_GROUPS * _KEYS} keys",
         "ms of CPU",
-        _median_ms(lambda: made.config_violations(config), 3),
+        _median_ms(lambda: checks.Checks(made).config_violations(config), 3),
         "copy.deepcopy of one source",
         _median_ms(lambda: copy.deepcopy(plain), 3),
     )

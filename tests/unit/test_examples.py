@@ -17,7 +17,7 @@ import pytest
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.loading import hook_files, module_files
-from addon_operator.values import config_map_reader, store
+from addon_operator.values import checks, config_map_reader, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 
@@ -97,7 +97,7 @@ def values_store() -> store.ValuesStore:
 def edited(made: store.ValuesStore, data: dict[str, str]) -> list[str]:
     """What the schemas have against this ConfigMap."""
     parsed = config_map_reader.ConfigMapReader(made.modules).read(data).usable()
-    violations = [str(violation) for violation in made.config_violations(parsed)]
+    violations = [str(violation) for violation in checks.Checks(made).config_violations(parsed)]
     made.set_config(parsed)
     return violations
 
@@ -107,7 +107,7 @@ def added_by_hook(made: store.ValuesStore, tmp_path: pathlib.Path) -> object:
     ran = run(MODULES / "010-web/hooks/replicas.py", tmp_path, made.values(WEB))
     assert ran.exit_code == 0, ran.output
     made.apply_values_patch(WEB, patches.parse_patch(ran.files["VALUES_JSON_PATCH_PATH"], "replicas.py"))
-    made.checking_helm_values(WEB)()
+    checks.Checks(made).checking_helm_values(WEB)()
     section = made.values(WEB)["web"]
     assert isinstance(section, dict)
     return section["internal"]
@@ -190,7 +190,7 @@ def test_the_hook_of_web_decides_on_replicas(
 
 def test_without_its_hook_the_chart_of_web_gets_nothing() -> None:
     with pytest.raises(schema_violations.InvalidValuesError, match="internal"):
-        values_store().checking_helm_values(WEB)()
+        checks.Checks(values_store()).checking_helm_values(WEB)()
 
 
 def test_web_reports_its_title(tmp_path: pathlib.Path) -> None:

@@ -16,7 +16,7 @@ from addon_operator.kube.client import client, values_secret
 from addon_operator.loading import module_files
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from addon_operator.values import config_map_reader, inspectors
+from addon_operator.values import checks, config_map_reader, inspectors
 from addon_operator.values import store as values_store
 
 if TYPE_CHECKING:
@@ -132,7 +132,9 @@ class ConfigChecks:
         unreadable = reading.unreadable | above.unreadable
         broken = (
             found
-            for found in store.config_violations(dataclasses.replace(reading.values, secret=above.values))
+            for found in checks.Checks(store).config_violations(
+                dataclasses.replace(reading.values, secret=above.values)
+            )
             if found.keys[0] not in unreadable
             # What is missing may stand in a Secret that cannot be read here.
             and (is_known or not found.is_missing_key)

@@ -9,6 +9,7 @@ import click
 
 from addon_operator.cli import printing
 from addon_operator.kernel import json_types, names
+from addon_operator.values import checks
 
 if TYPE_CHECKING:
     from addon_operator.commands.checks import values_check, values_files
@@ -156,7 +157,7 @@ def _with_origins(leaves: "list[values_files.Leaf]") -> json_types.JsonObject:
 
 def _warn_of_violations(values: "store.ValuesStore", owner: Any) -> None:  # noqa: ANN401  # a module's name or None
     for part in dict.fromkeys((None, owner)):
-        _warn(*map(str, values.section_violations(part)))
+        _warn(*map(str, checks.Checks(values).section_violations(part)))
 
 
 def _warn(*warnings: str) -> None:

@@ -5,8 +5,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 
 import copy
 import dataclasses
-import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Self, cast
 
 import orjson
@@ -108,7 +107,7 @@ class ValuesStore:
         frozen = copy.copy(self)
         frozen._global = self._global.snapshot()  # noqa: SLF001
         frozen._modules = {  # noqa: SLF001
-            each: self._section(each).snapshot() for each in modules if each is not None
+            each: self.section_of(each).snapshot() for each in modules if each is not None
         }
         return frozen
 
@@ -168,7 +167,7 @@ class ValuesStore:
 
     def config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
         """Return what hooks find under ``CONFIG_VALUES_PATH``: sections of ConfigMap and Secret."""
-        parts = [self._global] if module is None else [self._global, self._section(module)]
+        parts = [self._global] if module is None else [self._global, self.section_of(module)]
         return {part.key: json_documents.copy(part.config) for part in parts}
 
     def values(
@@ -194,7 +193,7 @@ class ValuesStore:
             global_values = shared
         parts = {names.GLOBAL_KEY: global_values}
         if module is not None:
-            own = self._section(module)
+            own = self.section_of(module)
             parts[own.key] = orjson.Fragment(own.text)
         return json_documents.encode(parts)
 
@@ -218,7 +217,7 @@ class ValuesStore:
 
         Raises :class:`UnknownModuleError`.
         """
-        self._section(module)
+        self.section_of(module)
         return sources.decide(module, self._files[module], self._global.hook_switches, self._config)
 
     def maintenance(self, module: names.ModuleName) -> str:
@@ -227,73 +226,12 @@ class ValuesStore:
 
     def masked_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
         """Return :meth:`values` with what the schemas call sensitive hidden, for people to see."""
-        parts = [self._global] if module is None else [self._global, self._section(module)]
+        parts = [self._global] if module is None else [self._global, self.section_of(module)]
         return {part.key: part.masked(part.present) for part in parts}
 
     def chart_leads_outside(self, module: names.ModuleName) -> bool:
         """Say whether Helm would fetch what a schema of the module's chart refers to."""
-        return self._section(module).chart_leads_outside
-
-    def config_violations(
-        self, config: sources.ConfigValues, modules: Collection[names.ModuleName] | None = None
-    ) -> list[schema_violations.Violation]:
-        """Return all that the config schemas do not allow if ConfigMap and Secret say this; change nothing.
-
-        ``global`` is always checked; ``modules`` are by default those that ``config`` leaves enabled.
-        """
-        checked = self._enabled_by(config) if modules is None else modules
-        return [v for module in (None, *checked) for v in self.section_violations(module, config)]
-
-    def section_violations(
-        self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
-    ) -> list[schema_violations.Violation]:
-        """Return the same as :meth:`config_violations` for one section; ``config`` is by default in force."""
-        own = self._section(module)
-        config = self._config if config is None else config
-        said, secret = config.section(own.key), config.secret_section(own.key)
-        # What the ConfigMap says of a disabled module is in force for nobody.
-        is_first = module is not None and not self.flag(module).enabled
-        violations = own.config_violations(said, secret, is_first=is_first)
-        if not violations and module is not None and own.has_chart:
-            shared = self._global.without_patches(config.section(names.GLOBAL_KEY))
-            violations = own.chart_violations(own.without_patches(said), shared, secret, is_complete=False)
-            violations = self._global.hiding(violations, config.secret_section(names.GLOBAL_KEY))
-        return self._with_origins(violations, module, config)
-
-    def _with_origins(
-        self,
-        violations: Sequence[schema_violations.Violation],
-        module: names.ModuleName | None,
-        config: sources.ConfigValues,
-    ) -> list[schema_violations.Violation]:
-        @functools.cache  # There may be a hundred, and to fill in the defaults takes its time.
-        def below(owner: names.ModuleName | None) -> tuple[list[origins.Layer], list[origins.Layer]]:
-            own = self._section(owner)
-            return self.layers(owner, config), own.config_default_layers(config.section(own.key))
-
-        def origin(violation: schema_violations.Violation) -> str:
-            # What a chart does not allow may come from the shared ``global``.
-            layers, defaults = below(None if violation.keys[:1] == (names.GLOBAL_KEY,) else module)
-            if violation.is_missing_key and config.secret is not None:
-                # Who forgot a key is asked for it in a place that anybody may read.
-                layers = layers[:-1]
-            return _origin(violation, layers, defaults)
-
-        return [dataclasses.replace(one, origin=origin(one)) for one in violations]
-
-    def edit_violations(self, config: sources.ConfigValues) -> list[schema_violations.Violation]:
-        """Return the same as :meth:`config_violations`, without sections that stay as they are in force."""
-        return self.config_violations(
-            config, [m for m in self._enabled_by(config) if self._differs(m, config)]
-        )
-
-    def _differs(self, module: names.ModuleName, config: sources.ConfigValues) -> bool:
-        part = self._section(module)
-        if not self.flag(module).enabled or not json_documents.equal(config.section(part.key), part.config):
-            return True
-        own, key = self._global, names.GLOBAL_KEY
-        shared = [own.configured(own.config), own.configured(config.section(key))] if part.has_chart else []
-        return bool(shared) and part.gives_chart_other(*shared)
+        return self.section_of(module).chart_leads_outside
 
     def layers(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
@@ -303,55 +241,15 @@ class ValuesStore:
         ``config`` is another state of ConfigMap and Secret than the one in force.
         """
         config = self._config if config is None else config
-        key = self._section(module).key
+        key = self.section_of(module).key
         files = self._common if module is None else self._files[module]
         below = [origins.Layer(file.source, _section_of(file, key)) for file in files]
         configured = [config] if config.secret is None else [config, config.secret]
         return [*below, *(origins.Layer(each.source, each.sections.get(key, {})) for each in configured)]
 
-    def checking_set_values(self, module: names.ModuleName) -> Callable[[], None]:
-        """Return what checks the values that files, ConfigMap and Secret set, for any thread.
-
-        What is missing may come from a hook, if it was a hook that enabled the module. What is returned
-        raises :class:`.InvalidValuesError`.
-        """
-        config = self._config
-        is_by_hook = not sources.decide(module, self._files[module], {}, config).enabled
-
-        def check() -> None:
-            violations = self.section_violations(module, config)
-            violations = [one for one in violations if not (is_by_hook and one.is_left_out)]
-            _raise_violations(violations, f"the values of module {module} are not valid")
-
-        return check
-
-    def checking_helm_values(self, module: names.ModuleName) -> Callable[[], None]:
-        """Return what checks the values that the module's chart gets now, for any thread.
-
-        ``x-required-for-helm`` counts. A module that a hook enabled was not looked at when the ConfigMap was
-        read, so its configuration is checked, too.
-
-        What is returned raises :class:`.InvalidValuesError`.
-        """
-        parts, config = [self._global.snapshot(), self._section(module).snapshot()], self._config
-
-        def check() -> None:
-            violations = self.config_violations(config, [module])
-            violations = violations or [
-                v for part in parts for v in part.values_violations(part.present, for_helm=True)
-            ]
-            violations = violations or parts[0].hiding(
-                parts[1].chart_violations(parts[1].present, parts[0].present, is_complete=True)
-            )
-            _raise_violations(violations, f"the values of module {module} are not ready for Helm")
-            for part in parts:
-                part.allow()
-
-        return check
-
     def is_current(self, owner: names.ModuleName | None, patch: section_state.SectionPatch) -> bool:
         """Say whether a patch was worked out from what is in force."""
-        return self._section(owner).is_current(patch)
+        return self.section_of(owner).is_current(patch)
 
     def apply_values_patch(
         self,
@@ -368,7 +266,7 @@ class ValuesStore:
         Raises :class:`.PatchError` or
         :class:`.InvalidValuesError`.
         """
-        own = self._section(owner)
+        own = self.section_of(owner)
         if ready is None or not own.is_current(ready):
             ready = own.patched(patch)
         if ready.hook_switches == own.hook_switches:
@@ -390,16 +288,17 @@ class ValuesStore:
         Raises :class:`.PatchError` or
         :class:`.InvalidValuesError`.
         """
-        own = self._section(owner)
+        own = self.section_of(owner)
         fresh = dataclasses.replace(config or self._config, secret=self._config.secret)
         result = config_map.patch_section(owner, patch, fresh)
         merged = sources.merge(result.section, fresh.secret_section(own.key))
-        _raise_violations(own.config_violations(merged), patch.refusal)
+        if violations := own.config_violations(merged):
+            raise schema_violations.InvalidValuesError(violations, patch.refusal)
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:
         """Return a copy of the accumulated operations of a module's hooks, or of the global hooks."""
-        operations = self._section(owner).log.operations()
+        operations = self.section_of(owner).log.operations()
         if owner is not None:
             return operations
         return operations + [
@@ -409,7 +308,7 @@ class ValuesStore:
 
     def patch_groups(self, owner: names.ModuleName | None) -> list[list[json_patches.Operation]]:
         """Return the same as :meth:`patches`, without switches, by what counts only together."""
-        return hook_values.groups(self._section(owner).log)
+        return hook_values.groups(self.section_of(owner).log)
 
     @property
     def hook_switches(self) -> Mapping[str, bool]:
@@ -418,7 +317,7 @@ class ValuesStore:
 
     def hook_places(self, module: names.ModuleName) -> hook_values.HookPaths:
         """Say where hooks wrote to, and what the Secret sets, as far as the module's chart gets it."""
-        own = self._section(module)
+        own = self.section_of(module)
         return hook_values.HookPaths(
             hook_values.places(self._global.log.steps()),
             hook_values.places(own.log.steps()),
@@ -431,7 +330,7 @@ class ValuesStore:
 
         Raises :class:`.PatchError`, and then takes nothing.
         """
-        self._section(owner).adopt(given)
+        self.section_of(owner).adopt(given)
 
     def adopt_switches(self, switches: Mapping[str, bool]) -> None:
         """Take over what global hooks said of modules elsewhere."""
@@ -444,13 +343,17 @@ class ValuesStore:
 
         ``config``: as if the ConfigMap said that of it.
         """
-        return self._section(module).snapshot(config)
+        return self.section_of(module).snapshot(config)
 
     def drop_patches(self, module: names.ModuleName) -> None:
         """Forget what the module's hooks changed."""
-        self._section(module).drop_patches()
+        self.section_of(module).drop_patches()
 
-    def _section(self, module: names.ModuleName | None) -> section.Section:
+    def section_of(self, module: names.ModuleName | None) -> section.Section:
+        """Return the section of a module, or ``global``, as it changes.
+
+        Raises :class:`UnknownModuleError`.
+        """
         if module is None:
             return self._global
         try:
@@ -461,7 +364,12 @@ class ValuesStore:
     def _decided(self) -> dict[names.ModuleName, tuple[bool, str]]:
         return {module: (self.flag(module).enabled, self.maintenance(module)) for module in self._modules}
 
-    def _enabled_by(self, config: sources.ConfigValues) -> list[names.ModuleName]:
+    def is_enabled_by_sources(self, module: names.ModuleName) -> bool:
+        """Say whether the module is enabled without a hook's doing."""
+        return sources.decide(module, self._files[module], {}, self._config).enabled
+
+    def enabled_by(self, config: sources.ConfigValues) -> list[names.ModuleName]:
+        """Return the modules that are enabled if ConfigMap and Secret say this."""
         return [
             module
             for module, files in self._files.items()
@@ -469,18 +377,5 @@ class ValuesStore:
         ]
 
 
-def _origin(
-    violation: schema_violations.Violation, layers: Sequence[origins.Layer], defaults: Sequence[origins.Layer]
-) -> str:
-    if violation.is_default:
-        return origins.default_in(violation.schema.replace(".schema.json", ".yaml"))
-    return origins.blamed(violation.keys[1:], layers, defaults)
-
-
 def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.JsonObject:
     return file.sections.get(key, {})
-
-
-def _raise_violations(violations: Sequence[schema_violations.Violation], subject: str) -> None:
-    if violations:
-        raise schema_violations.InvalidValuesError(violations, subject)

@@ -17,7 +17,7 @@ from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
-from addon_operator.values import inspectors, sources, store
+from addon_operator.values import checks, inspectors, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
 
@@ -271,7 +271,7 @@ def test_the_worker_ends_when_its_operator_does() -> None:
 def test_the_global_section_is_checked_the_same_way(worker: values_worker.ValuesWorker) -> None:
     loaded = schemas.load_schemas(("properties: {a: {type: integer}}", "config-values.yaml"))
     values = store.ValuesStore(global_schemas=loaded, inspector=worker)
-    [found] = values.config_violations(sources.ConfigValues({GLOBAL_KEY: {"a": "x"}}))
+    [found] = checks.Checks(values).config_violations(sources.ConfigValues({GLOBAL_KEY: {"a": "x"}}))
     assert str(found) == 'global.a: must be an integer, not "x" (config-values.yaml; set in values ConfigMap)'
 
 

@@ -10,6 +10,7 @@ from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
 from addon_operator.loading import module_files
+from addon_operator.values import checks
 
 
 def module(root: pathlib.Path, directory: str, values: str | None = None) -> pathlib.Path:
@@ -212,7 +213,10 @@ def test_schemas_of_modules_and_of_global_values_are_in_force(tmp_path: pathlib.
     hooks = tmp_path / "global-hooks"
     schema(hooks, "config-values.yaml", "required: [domain]\nproperties: {domain: {type: string}}")
     made = module_files.load([tmp_path / "modules"], 1, hooks).store()
-    assert [violation.path for violation in made.config_violations(made.config)] == ["global", "web.size"]
+    assert [violation.path for violation in checks.Checks(made).config_violations(made.config)] == [
+        "global",
+        "web.size",
+    ]
     assert made.values(ModuleName("web"))["web"] == {"size": "x", "internal": {}}
 
 
@@ -231,7 +235,9 @@ def test_a_violation_names_the_file_that_set_the_value(tmp_path: pathlib.Path) -
     (tmp_path / "values.yaml").write_text("web: {list: [1, x], deep: {a: {b: x}}}")
     schema(web, "config-values.yaml", NUMBERS)
     made = module_files.load([tmp_path], 1).store()
-    origins = {violation.path: violation.origin for violation in made.config_violations(made.config)}
+    origins = {
+        violation.path: violation.origin for violation in checks.Checks(made).config_violations(made.config)
+    }
     common = str(tmp_path / "values.yaml")
     assert origins == {
         "web": str(web / "values.yaml"),
@@ -261,7 +267,9 @@ def test_a_schema_may_refer_to_files_within_its_module(tmp_path: pathlib.Path) -
     (web / "common.yaml").write_text(COMMON)
     schema(web, "config-values.yaml", "properties: {port: {$ref: '../common.yaml#/definitions/port'}}")
     made = module_files.load([tmp_path], 1).store()
-    assert [violation.path for violation in made.config_violations(made.config)] == ["web.port"]
+    assert [violation.path for violation in checks.Checks(made).config_violations(made.config)] == [
+        "web.port"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +309,9 @@ def test_a_default_is_not_blamed_on_the_file_around_it(tmp_path: pathlib.Path) -
         web, "config-values.yaml", "properties: {other: {}, a: {type: string, default: 7}}\nrequired: [b]"
     )
     made = module_files.load([tmp_path], 1).store()
-    told = {str(violation).rpartition("; ")[2] for violation in made.config_violations(made.config)}
+    told = {
+        str(violation).rpartition("; ")[2] for violation in checks.Checks(made).config_violations(made.config)
+    }
     assert told == {f"default in {path})", f"set in {web / 'values.yaml'})"}
 
 

@@ -18,7 +18,7 @@ from addon_operator.loading import (
     module_scan,
 )
 from addon_operator.modules import crd_files, model
-from addon_operator.values import store
+from addon_operator.values import checks, store
 from tests.unit.engine.modules import odd_modules
 
 ODD = tuple(odd_modules.variants())
@@ -61,7 +61,7 @@ def checked(loaded: module_files.LoadedModules) -> set[names.ModuleName]:
         made.masked_values(name)
         made.chart_leads_outside(name)
         try:
-            made.checking_helm_values(name)()
+            checks.Checks(made).checking_helm_values(name)()
         except errors.AddonOperatorError:
             wrong.add(name)
     return wrong

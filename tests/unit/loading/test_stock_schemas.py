@@ -9,7 +9,7 @@ import pytest
 
 from addon_operator.kernel import json_types, names
 from addon_operator.loading import module_files, module_schemas, stock_schemas
-from addon_operator.values import sources, store
+from addon_operator.values import checks, sources, store
 from addon_operator.values.schema import cel_rules, schema_violations
 
 
@@ -63,7 +63,7 @@ def test_violations_of_a_schema_of_ours_hide_what_module_yaml_calls_sensitive(tm
         "  spare: {type: object, minProperties: 2, properties: {pin: {type: integer}}}\n"
     )
     made = module_files.load([tmp_path], 50).store()
-    found = [str(one).split(" (")[0] for one in made.section_violations(made.modules[0])]
+    found = [str(one).split(" (")[0] for one in checks.Checks(made).section_violations(made.modules[0])]
     assert sorted(found) == [
         "web.auth.login: must have at most 3 characters, not ***",
         "web.spare: must have at least 2 keys, not ***",
@@ -112,7 +112,7 @@ def shares(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def edits(made: store.ValuesStore, sections: Mapping[str, Any]) -> list[str]:
     proposed = sources.ConfigValues({names.ValuesKey(key): each for key, each in sections.items()})
-    return [str(one).split(" (")[0] for one in made.edit_violations(proposed)]
+    return [str(one).split(" (")[0] for one in checks.Checks(made).edit_violations(proposed)]
 
 
 def test_an_edit_of_global_alone_is_checked_by_the_charts_that_get_what_changes(shares: pathlib.Path) -> None:
@@ -136,10 +136,10 @@ def test_what_is_secret_in_global_is_shown_by_no_chart(shares: pathlib.Path) -> 
     secret = sources.ConfigValues({names.GLOBAL_KEY: {"pin": 4711}}, source="Secret addons/x")
     shared: json_types.JsonObject = {"domain": "a.example"}
     proposed = sources.ConfigValues({names.GLOBAL_KEY: shared}, source="ConfigMap addons/x", secret=secret)
-    (found,) = made.edit_violations(proposed)
+    (found,) = checks.Checks(made).edit_violations(proposed)
     assert (found.path, found.value, found.origin) == ("global.pin", "***", "Secret addons/x")
     made.set_config(proposed)
     with pytest.raises(
         schema_violations.InvalidValuesError, match=r"global\.pin: must be a string, not \*\*\* "
     ):
-        made.checking_helm_values(made.modules[0])()
+        checks.Checks(made).checking_helm_values(made.modules[0])()

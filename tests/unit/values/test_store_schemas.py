@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import names
-from addon_operator.values import config_map_reader, sources, store
+from addon_operator.values import checks, config_map_reader, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
 
@@ -198,16 +198,21 @@ def test_a_config_patch_is_checked_over_the_merged_sources() -> None:
 def test_a_config_map_is_checked_for_global_and_enabled_modules() -> None:
     values = make_store(global_schema="required: [project]\nproperties: {project: {type: string}}")
     bad = {"someModule": "replicas: 0", "someModuleEnabled": "true"}
-    assert [v.path for v in values.config_violations(config_of(**bad))] == ["global", "someModule.replicas"]
+    assert [v.path for v in checks.Checks(values).config_violations(config_of(**bad))] == [
+        "global",
+        "someModule.replicas",
+    ]
     fine = {"global": "project: x", "someModule": "replicas: 0"}
-    assert values.config_violations(config_of(**fine)) == []
-    assert [v.path for v in values.config_violations(config_of(**fine), [SOME])] == ["someModule.replicas"]
+    assert checks.Checks(values).config_violations(config_of(**fine)) == []
+    assert [v.path for v in checks.Checks(values).config_violations(config_of(**fine), [SOME])] == [
+        "someModule.replicas"
+    ]
 
 
 def test_files_are_checked_together_with_the_config_map() -> None:
     values = make_store("someModule: {replicas: none}\nsomeModuleEnabled: true")
-    assert [v.path for v in values.config_violations(config_of())] == ["someModule.replicas"]
-    assert values.config_violations(config_of(someModule="replicas: 3")) == []
+    assert [v.path for v in checks.Checks(values).config_violations(config_of())] == ["someModule.replicas"]
+    assert checks.Checks(values).config_violations(config_of(someModule="replicas: 3")) == []
 
 
 def test_what_helm_requires_is_checked_before_helm_only() -> None:
@@ -216,9 +221,9 @@ def test_what_helm_requires_is_checked_before_helm_only() -> None:
     with pytest.raises(
         schema_violations.InvalidValuesError, match=r"someModule\.internal: must have the key 'ca'"
     ):
-        values.checking_helm_values(SOME)()
+        checks.Checks(values).checking_helm_values(SOME)()
     values.apply_values_patch(SOME, patch(add("internal/ca", "pem")))
-    values.checking_helm_values(SOME)()
+    checks.Checks(values).checking_helm_values(SOME)()
 
 
 def test_sensitive_values_are_hidden_from_people_but_not_from_hooks() -> None:
@@ -325,20 +330,20 @@ def test_a_module_that_a_hook_switched_on_is_checked_before_helm() -> None:
     with pytest.raises(
         schema_violations.InvalidValuesError, match=r"some-module are not ready.*set in values ConfigMap"
     ):
-        values.checking_helm_values(SOME)()
+        checks.Checks(values).checking_helm_values(SOME)()
 
 
 def test_an_edit_is_checked_where_it_changes_something() -> None:
     values = make_store("someModule: {replicas: 0}\nsomeModuleEnabled: true")
-    assert values.edit_violations(config_of()) == [], "what is in force was checked before"
+    assert checks.Checks(values).edit_violations(config_of()) == [], "what is in force was checked before"
     edited = config_of(someModule="name: x")
-    assert [v.path for v in values.edit_violations(edited)] == ["someModule.replicas"]
+    assert [v.path for v in checks.Checks(values).edit_violations(edited)] == ["someModule.replicas"]
 
 
 def test_an_edit_that_switches_a_module_on_checks_all_of_it() -> None:
     values = make_store("someModule: {replicas: 0}")
     edited = config_of(someModuleEnabled="true")
-    assert [v.path for v in values.edit_violations(edited)] == ["someModule.replicas"]
+    assert [v.path for v in checks.Checks(values).edit_violations(edited)] == ["someModule.replicas"]
 
 
 GROWS = """
@@ -358,23 +363,31 @@ def growing(files: str = "someModuleEnabled: true", *, values_only: bool = False
 @pytest.mark.parametrize("files", ["", "someModule: {min: 9}", "someModule: {other: 1}"])
 def test_a_rule_about_a_change_takes_the_first_values_of_a_process(files: str) -> None:
     values = growing(files)
-    assert values.config_violations(config_of(someModule="min: 3", someModuleEnabled="true")) == []
+    assert (
+        checks.Checks(values).config_violations(config_of(someModule="min: 3", someModuleEnabled="true"))
+        == []
+    )
 
 
 def test_a_rule_about_a_change_compares_with_the_values_that_were_in_force() -> None:
     values = growing()
     values.set_config(config_of(someModule="min: 3"))
-    assert values.config_violations(config_of(someModule="min: 4")) == []
-    assert [v.path for v in values.config_violations(config_of(someModule="min: 2"))] == ["someModule"]
-    assert values.config_violations(config_of(someModule="min: 3")) == []
+    assert checks.Checks(values).config_violations(config_of(someModule="min: 4")) == []
+    assert [v.path for v in checks.Checks(values).config_violations(config_of(someModule="min: 2"))] == [
+        "someModule"
+    ]
+    assert checks.Checks(values).config_violations(config_of(someModule="min: 3")) == []
     values.set_config(config_of(someModule="min: 5"))
-    assert len(values.config_violations(config_of(someModule="min: 4"))) == 1
+    assert len(checks.Checks(values).config_violations(config_of(someModule="min: 4"))) == 1
 
 
 def test_what_was_said_of_a_disabled_module_was_in_force_for_nobody() -> None:
     values = growing("")
     values.set_config(config_of(someModule="min: 5"))
-    assert values.config_violations(config_of(someModule="min: 3", someModuleEnabled="true")) == []
+    assert (
+        checks.Checks(values).config_violations(config_of(someModule="min: 3", someModuleEnabled="true"))
+        == []
+    )
 
 
 def test_the_first_patch_of_a_hook_has_no_old_value_and_the_next_one_has() -> None:
@@ -388,19 +401,19 @@ def test_the_first_patch_of_a_hook_has_no_old_value_and_the_next_one_has() -> No
 def test_the_check_before_helm_compares_with_what_it_allowed_last() -> None:
     values = growing(values_only=True)
     values.set_config(config_of(someModule="min: 5"))
-    values.checking_helm_values(SOME)()
+    checks.Checks(values).checking_helm_values(SOME)()
     values.set_config(config_of(someModule="min: 3"))
     for _ in range(2):
         with pytest.raises(schema_violations.InvalidValuesError, match="not ready for Helm"):
-            values.checking_helm_values(SOME)()
+            checks.Checks(values).checking_helm_values(SOME)()
     values.set_config(config_of(someModule="min: 6"))
-    values.checking_helm_values(SOME)()
+    checks.Checks(values).checking_helm_values(SOME)()
 
 
 def test_a_module_that_was_removed_begins_with_first_values_again() -> None:
     values = growing(values_only=True)
     values.set_config(config_of(someModule="min: 5"))
-    values.checking_helm_values(SOME)()
+    checks.Checks(values).checking_helm_values(SOME)()
     values.drop_patches(SOME)
     values.set_config(config_of(someModule="min: 3"))
-    values.checking_helm_values(SOME)()
+    checks.Checks(values).checking_helm_values(SOME)()

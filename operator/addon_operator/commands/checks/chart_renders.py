@@ -26,7 +26,7 @@ from addon_operator.loading import hook_files, module_directories, module_files,
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import settings as app_settings
-from addon_operator.values import store
+from addon_operator.values import checks, store
 from addon_operator.values.schema import cel_rules, schema_violations, schemas
 
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
@@ -205,7 +205,7 @@ class _Renders:
         """Return why a run of the module may have values that files do not give."""
         missing = []
         try:
-            self._values.checking_helm_values(module.name)()
+            checks.Checks(self._values).checking_helm_values(module.name)()
         except schema_violations.InvalidValuesError as error:
             is_absent = all(each.is_missing_key for each in error.violations)
             keys = names.listed([f"{each.path} {each.rule}" for each in error.violations], _NAMED)

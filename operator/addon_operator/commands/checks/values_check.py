@@ -18,7 +18,7 @@ from addon_operator.loading import (
     shared_values,
 )
 from addon_operator.modules import model
-from addon_operator.values import inspectors, sources, store
+from addon_operator.values import checks, inspectors, sources, store
 from addon_operator.values.schema import cel_rules, schema_loading, schemas
 
 
@@ -212,7 +212,7 @@ class _ValuesCheck:
         subject = module or names.GLOBAL_KEY
         is_off = module is not None and not values.flag(module).enabled
         reported = set()
-        for violation in values.section_violations(module):
+        for violation in checks.Checks(values).section_violations(module):
             reported.add(violation.path)
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR

@@ -27,7 +27,7 @@ from addon_operator.loading import hook_files, module_files, preflight
 from addon_operator.modules import manifests, model, plan, release, requirements
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import settings as settings_module
-from addon_operator.values import store
+from addon_operator.values import checks, store
 from addon_operator.values.schema import schema_violations
 
 _STEPS: Final = {
@@ -214,7 +214,7 @@ class _Planner:
             module_releases.check_release_name(module, ignored)
             # The chart's own schema counts, too.
             await self._charts.ensure(module, None)
-            self._values.checking_helm_values(module.name)()
+            checks.Checks(self._values).checking_helm_values(module.name)()
             before = await self._given_before(module)
             request = module_releases.request_of(self._values, module, before)
             preview = await self._manager.preview(request)
@@ -266,7 +266,7 @@ class _Planner:
     ) -> plan_report.ReleaseReport:
         """Tell of values that are wrong; those that hooks have yet to give are no mistake."""
         unknown = plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, str(error))
-        if self._values.config_violations(self._values.config, [module.name]) or not all(
+        if checks.Checks(self._values).config_violations(self._values.config, [module.name]) or not all(
             violation.is_missing_key and self._have_hooks(violation, module) for violation in error.violations
         ):
             return unknown

@@ -10,7 +10,7 @@ from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files
 from addon_operator.modules import model
-from addon_operator.values import store
+from addon_operator.values import checks, store
 
 
 class ModuleHooks:
@@ -64,7 +64,7 @@ class ModuleHooks:
 
     async def check_values(self, name: names.ModuleName) -> None:
         """Raise :class:`.InvalidValuesError` for values that are set and wrong: no hook begins with them."""
-        await asyncio.to_thread(self._values.checking_set_values(name))
+        await asyncio.to_thread(checks.Checks(self._values).checking_set_values(name))
 
     async def renew(self, name: names.ModuleName) -> None:
         """Ask the hooks of a started module anew, whose files changed; after an error those before stay.

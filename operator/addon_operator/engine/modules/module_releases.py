@@ -13,7 +13,7 @@ from addon_operator.helm import release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config
-from addon_operator.values import redaction, store
+from addon_operator.values import checks, redaction, store
 from addon_operator.values.patches import hook_values
 
 
@@ -162,7 +162,7 @@ class ModuleReleases:
         async with self._drift.helm_at_work(name):
             absent = await self._drift.restore(name)
             # What is checked is what is asked for, whatever hooks change meanwhile.
-            check = self._values.checking_helm_values(name)
+            check = checks.Checks(self._values).checking_helm_values(name)
             asked = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
             request = dataclasses.replace(
                 asked,

@@ -10,7 +10,7 @@ from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
 from addon_operator.loading import module_files, module_loader
 from addon_operator.modules import model
-from addon_operator.values import store
+from addon_operator.values import checks, store
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def config_check(values: store.ValuesStore) -> module_loader.Check:
 
     def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:
         alone = store.ValuesStore([files.values], shared.common, shared.global_schemas, values.inspector)
-        violations = alone.config_violations(values.config)
+        violations = checks.Checks(alone).config_violations(values.config)
         if not violations:
             return None
         # It is shown where no values may be.

@@ -15,7 +15,7 @@ from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import config_maps, values_secret
-from addon_operator.values import config_map, config_map_reader, doubled, sources, store
+from addon_operator.values import checks, config_map, config_map_reader, doubled, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 
@@ -42,6 +42,7 @@ class ConfigSync:
     ) -> None:
         """``source`` is the ConfigMap's name in messages; without ``secret`` there is only the ConfigMap."""
         self._values = values
+        self._checks = checks.Checks(values)
         self._client = client
         self._inbox = inbox
         self._tell = tell
@@ -158,7 +159,7 @@ class ConfigSync:
             with self._values.inspector.within(LOOK_SECONDS):
                 pairs = zip(self._objects.values(), snapshots, strict=True)
                 parts = [kept.at(snapshot) for kept, snapshot in pairs]
-                state = configured_object.look_at(parts, self._values.config_violations)
+                state = configured_object.look_at(parts, self._checks.config_violations)
                 return dataclasses.replace(state, broken=self._without_modules_own(state))
 
         return await asyncio.to_thread(look)
@@ -180,7 +181,7 @@ class ConfigSync:
         def look() -> configured_object.ConfigState:
             with self._values.inspector.within(LOOK_SECONDS):
                 parts = [part_of(kept) for kept in self._objects.values()]
-                return configured_object.look_at(parts, self._values.edit_violations)
+                return configured_object.look_at(parts, self._checks.edit_violations)
 
         return await asyncio.to_thread(look)
 
@@ -205,7 +206,7 @@ class ConfigSync:
     def _of_files(self, look: configured_object.ConfigState) -> list[schema_violations.Violation]:
         """Return what is wrong with the files, but for what somebody left out in objects that there are."""
         is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
-        found = self._values.config_violations(sources.ConfigValues())
+        found = self._checks.config_violations(sources.ConfigValues())
         return [one for one in found if not (is_there and one.is_left_out)]
 
     def _is_modules_own(self, violation: schema_violations.Violation) -> bool:
@@ -234,7 +235,7 @@ class ConfigSync:
                     kept.proposed(kept.seen.data) if others_seen else kept.in_force(self._values.config)
                 )
             ordered = [parts[kept.kind] for kept in self._objects.values()]
-            return configured_object.look_at(ordered, self._values.edit_violations).sentences
+            return configured_object.look_at(ordered, self._checks.edit_violations).sentences
 
         wrong = found(others_seen=False)
         # An edit may be what one of the other object waits for.

@@ -14,7 +14,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import config_maps, values_secret
-from addon_operator.values import sources, store
+from addon_operator.values import checks, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
 from tests.fakes import api_server
@@ -369,9 +369,9 @@ async def test_what_is_wrong_in_files_of_one_module_keeps_only_that_from_its_sta
     await waiting.start()
     assert (waiting.bench.heard.refused, waiting.bench.state.is_refused) == ([], False)
     with pytest.raises(schema_violations.InvalidValuesError, match="the values of module web are not valid"):
-        waiting.bench.values.checking_set_values(WEB)()
+        checks.Checks(waiting.bench.values).checking_set_values(WEB)()
     waiting.bench.values.set_config(sources.ConfigValues({values_key(WEB): {"a": 1, "size": 9}}))
-    waiting.bench.values.checking_set_values(WEB)()
+    checks.Checks(waiting.bench.values).checking_set_values(WEB)()
 
 
 async def test_a_wrong_config_map_is_waited_for_beside_a_module_with_wrong_files() -> None:
@@ -709,23 +709,25 @@ async def test_a_refused_edit_names_its_keys_without_values_and_the_end_of_it_is
 class Defect:
     """A bug that shows itself for a while."""
 
-    def __init__(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_there = True
-        original = bench.values.edit_violations
+        original = checks.Checks.edit_violations
 
-        def violations(values: sources.ConfigValues) -> list[schema_violations.Violation]:
+        def violations(
+            checker: checks.Checks, values: sources.ConfigValues
+        ) -> list[schema_violations.Violation]:
             if self.is_there:
                 raise TypeError("a bug")
-            return original(values)
+            return original(checker, values)
 
-        monkeypatch.setattr(bench.values, "edit_violations", violations)
+        monkeypatch.setattr(checks.Checks, "edit_violations", violations)
 
 
 async def test_an_edit_that_a_defect_keeps_from_being_read_is_told_and_taken_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = await loaded({"web": "a: 1"})
-    defect = Defect(bench, monkeypatch)
+    defect = Defect(monkeypatch)
     await receive(bench, bench.cluster.edit(web="a: 2"))
     (told,) = bench.heard.of(events.ConfigNotRead)
     assert (told.source, str(told.error), told.delay) == ("ConfigMap", "a bug", config_sync.REREAD_SECONDS)
@@ -742,7 +744,7 @@ async def test_an_edit_that_is_taken_back_after_a_defect_is_no_trouble_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = await loaded({"web": "a: 1"})
-    defect = Defect(bench, monkeypatch)
+    defect = Defect(monkeypatch)
     await receive(bench, bench.cluster.edit(web="a: 2"))
     defect.is_there = False
     await receive(bench, bench.cluster.edit(web="a: 1"))
@@ -752,15 +754,15 @@ async def test_an_edit_that_is_taken_back_after_a_defect_is_no_trouble_any_more(
 
 async def test_an_edit_that_waits_behind_a_defect_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, secret = await with_secret({"web": "a: 1"}, None)
-    original = bench.values.edit_violations
+    original = checks.Checks.edit_violations
     failures = iter([TypeError("a bug")])
 
-    def violations(values: sources.ConfigValues) -> list[schema_violations.Violation]:
+    def violations(checker: checks.Checks, values: sources.ConfigValues) -> list[schema_violations.Violation]:
         for failure in failures:
             raise failure
-        return original(values)
+        return original(checker, values)
 
-    monkeypatch.setattr(bench.values, "edit_violations", violations)
+    monkeypatch.setattr(checks.Checks, "edit_violations", violations)
     bench.state.received(bench.cluster.edit(web="a: 2"))
     bench.state.received(secret.edit(web="c: 1"), "Secret")
     await bench.state.settled()

@@ -8,7 +8,7 @@ from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import names
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.client import config_maps, values_secret
-from addon_operator.values import config_map_reader, sources, store
+from addon_operator.values import checks, config_map_reader, sources, store
 from addon_operator.values.schema import schemas
 
 WEB = ModuleName("web")
@@ -45,7 +45,7 @@ def look(config: dict[str, str], secret: dict[str, str]) -> configured_object.Co
     files = sources.parse_common_values("webEnabled: true", "values.yaml")
     checked = schemas.load_schemas((SCHEMA, "config-values.yaml"))
     values = store.ValuesStore([store.ModuleValues(WEB, files, schemas=checked)])
-    return configured_object.look_at(parts, values.config_violations)
+    return configured_object.look_at(parts, checks.Checks(values).config_violations)
 
 
 def test_the_secret_lies_over_the_config_map() -> None:

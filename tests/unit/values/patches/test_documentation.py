@@ -10,7 +10,7 @@ import yaml
 
 from addon_operator.documents import yaml_loader
 from addon_operator.kernel import names
-from addon_operator.values import config_map_reader, sources, store
+from addon_operator.values import checks, config_map_reader, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
 
@@ -31,7 +31,7 @@ def values() -> store.ValuesStore:
     )
     made = store.ValuesStore([module], [common_file])
     config = config_map_reader.ConfigMapReader([SHOP]).read(yaml.safe_load(config_map)).usable()
-    assert made.config_violations(config) == []
+    assert checks.Checks(made).config_violations(config) == []
     made.set_config(config)
     made.apply_values_patch(SHOP, patches.parse_patch(patch, "patch"))
     return made

@@ -18,7 +18,7 @@ from addon_operator.engine.sources import config_sync
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
-from addon_operator.kube.client import config_maps
+from addon_operator.kube.objects import config_maps
 from addon_operator.values import checks, config_map_reader, inspectors, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_keywords, schemas

@@ -12,9 +12,9 @@ from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kernel import clock
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth
-from addon_operator.kube.client import client, config_maps
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
-from addon_operator.kube.objects import events
+from addon_operator.kube.objects import config_maps, events
 
 pytestmark = pytest.mark.integration
 

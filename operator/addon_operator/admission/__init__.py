@@ -1,4 +1,4 @@
-"""Admission: answers the API server's reviews from memory.
+"""Admission: answers the API server's reviews, nearly always from memory.
 
 Nothing of the engine is here: replicas that do not lead answer, too.
 """

@@ -12,7 +12,8 @@ from addon_operator.admission import config_check
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.kube.client import client, values_secret
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics

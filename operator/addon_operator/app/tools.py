@@ -17,8 +17,9 @@ from addon_operator.helm.repositories import chart_access, chart_cache, chart_pu
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import api_errors, cluster, paths
-from addon_operator.kube.client import client, config_maps, values_secret
+from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
+from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.loading import crd_sources, preflight
 from addon_operator.process.children import children
 from addon_operator.process.jq import jq_filters, jq_workers

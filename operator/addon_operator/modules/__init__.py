@@ -1,4 +1,4 @@
-"""Modules, pure: what a module is, what its manifests hold, what a converge and a release need.
+"""What modules are, pure: their files' content, their manifests, what a converge and a release need of them.
 
 Their files are read in ``loading``; they are run in ``engine``.
 """

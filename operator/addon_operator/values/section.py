@@ -274,7 +274,9 @@ class Section:
         return list({(one.path, one.rule): one for one in reversed(violations)}.values())[::-1]
 
     def patched(self, patch: patches.ValuesPatch) -> section_state.SectionPatch:
-        """Return what a hook's patch makes of the present values; changes nothing, may run in any thread.
+        """Return what a hook's patch makes of the present values, for :meth:`.Section.take`.
+
+        It changes nothing, and may run in any thread.
 
         Raises :class:`.PatchError` or :class:`.InvalidValuesError`.
         """

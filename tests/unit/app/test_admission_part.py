@@ -12,7 +12,8 @@ from addon_operator.admission import config_check
 from addon_operator.app import admission_part
 from addon_operator.engine.sources import config_sync, configured_object
 from addon_operator.inspection import values_worker
-from addon_operator.kube.client import client, values_secret
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
 from addon_operator.settings import settings
 from tests.fakes import api_server

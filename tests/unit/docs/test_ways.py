@@ -79,8 +79,8 @@ def steps(*names: str) -> list[ways.Step]:
     return [ways.Step(*name.split(":")) for name in names]
 
 
-def test_the_page_shows_five_paths() -> None:
-    assert len(PATHS) == 5
+def test_the_page_shows_six_paths() -> None:
+    assert len(PATHS) == 6
 
 
 @pytest.mark.parametrize("title", PATHS)

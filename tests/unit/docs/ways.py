@@ -18,7 +18,7 @@ from typing import Any
 import jedi
 from typing_extensions import override
 
-HEADING = "### Five paths through the code"
+HEADING = "### Six paths through the code"
 _PATH = re.compile(r"^\*\*(.+?)\*\*$")
 _FILE = re.compile(r"^\d+\. `([\w/]+\.py)`: (.+)$")
 _NAME = re.compile(r"`([A-Za-z_][\w.]*)`")

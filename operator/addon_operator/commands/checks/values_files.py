@@ -10,7 +10,7 @@ from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
 from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.kube.client import values_secret
+from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files, named_files
 from addon_operator.modules import module_config
 from addon_operator.settings import settings as app_settings

@@ -14,7 +14,7 @@ from addon_operator.engine import events, intents
 from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
-from addon_operator.kube.client import config_maps, values_secret
+from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, config_map, config_map_reader, doubled, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations

@@ -6,7 +6,7 @@ from typing import Final
 
 from addon_operator.engine import events
 from addon_operator.kernel import errors, names
-from addon_operator.kube.client import config_maps
+from addon_operator.kube.objects import config_maps
 from addon_operator.values import config_map_reader, sources
 from addon_operator.values.schema import schema_violations
 

@@ -23,8 +23,9 @@ from addon_operator.aio import waiting
 from addon_operator.engine.sources import config_sync, configured_object
 from addon_operator.kernel import errors
 from addon_operator.kube.access import credentials
-from addon_operator.kube.client import client, config_maps, values_secret
+from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health, watching_sessions
+from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.podpreset import model
 
 _RESTARTS: Final = waiting.Backoff(1.0, 30.0)

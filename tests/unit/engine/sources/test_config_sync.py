@@ -13,7 +13,7 @@ from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
 from addon_operator.kube import api_errors
-from addon_operator.kube.client import config_maps, values_secret
+from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas

@@ -7,7 +7,7 @@ import pytest
 from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import names
 from addon_operator.kernel.names import ModuleName
-from addon_operator.kube.client import config_maps, values_secret
+from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, config_map_reader, sources, store
 from addon_operator.values.schema import schemas
 

@@ -2,7 +2,7 @@
 
 import base64
 
-from addon_operator.kube.client import values_secret
+from addon_operator.kube.objects import values_secret
 
 
 def encoded(data: bytes) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client, config_maps
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import config_maps
 
 _NOT_A_TEXT: Final = "\0"
 

@@ -240,7 +240,7 @@ def test_the_cluster_gets_an_identity_once(tmp_path: pathlib.Path) -> None:
     made = values_store()
     ran = run(hook, tmp_path, made.values(None))
     patch = patches.parse_patch(ran.files["CONFIG_VALUES_JSON_PATCH_PATH"], hook.name)
-    result = made.apply_config_patch(None, patch)
+    result = made.config_patched(None, patch)
     assert len(str(result.section["clusterId"])) == 36
     again = run(hook, tmp_path, {"global": result.section})
     assert again.files["CONFIG_VALUES_JSON_PATCH_PATH"] == ""

@@ -98,7 +98,7 @@ class Review(msgspec.Struct, frozen=True):
     field_manager: str = ""
     """What the client calls itself, if it does."""
     memory: int = 0
-    """Bytes that it takes, estimated from above; see :mod:`.site_load`."""
+    """Bytes that it takes, estimated from above; see :mod:`.review_budget`."""
 
 
 class Cause(msgspec.Struct, frozen=True):

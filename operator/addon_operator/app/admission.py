@@ -148,7 +148,7 @@ class Admission(health.Part):
     async def start(self) -> None:
         """Listen and begin to serve; whatever needs the API server goes on in the background.
 
-        Raises :class:`.ListenError`, and
+        Raises :class:`.AdmissionListenError`, and
         :class:`.CertificateError` for certificates in files.
         """
         if self._settings.admission_server_certs_dir is not None:

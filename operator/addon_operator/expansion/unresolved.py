@@ -121,12 +121,13 @@ class _Finder:
         name, value = entry.required_text("name"), entry.text("value")
         if value:
             self._refer(value, f"env {name}")
-        elif entry.has("valueFrom") and not self._has_value(name, entry.child("valueFrom")):
+        elif entry.has("valueFrom") and not self._note_source(name, entry.child("valueFrom")):
             return
         self._defined.add(name)
         self._awaited.discard(name)
 
-    def _has_value(self, name: str, source: fields.Node) -> bool:
+    def _note_source(self, name: str, source: fields.Node) -> bool:
+        """Return whether the source gives a value now; if it still has to be there, the name is awaited."""
         if any(source.has(key) for key in _ALWAYS_DEFINED):
             return True
         kind, ref = environment.key_source(source)

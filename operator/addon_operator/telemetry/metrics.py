@@ -95,12 +95,12 @@ class Metrics:
             self.queues.action_seconds.labels(queue_name=queue, queue_action=action).observe(seconds)
 
     def request_done(self, target: paths.Target, method: str, code: str, seconds: float) -> None:
-        """Count a try of a request that ended; see :class:`.RequestObserver`."""
+        """Count a try of a request of :class:`.KubeClient` that ended."""
         self.process.request_result_total.labels(code=code, method=method).inc()
         self.process.request_latency_seconds.labels(verb=target.verb, url=target.template).observe(seconds)
 
     def watch_failed(self, kind: str, reason: str) -> None:
-        """Count a watch that failed; see :class:`.WatchObserver`."""
+        """Count a watch of :class:`.Informers` that failed."""
         self.process.watch_errors_total.labels(kind=kind, reason=reason).inc()
 
     def show_watch(self, watch: str, is_up: Callable[[], bool]) -> None:

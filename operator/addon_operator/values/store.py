@@ -274,7 +274,7 @@ class ValuesStore:
         before = self._decided()
         return own.take(ready), before != self._decided()
 
-    def apply_config_patch(
+    def config_patched(
         self,
         owner: names.ModuleName | None,
         patch: json_patches.ValuesPatch,

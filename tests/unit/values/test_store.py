@@ -327,7 +327,7 @@ def test_accumulated_patches_can_be_listed_and_dropped() -> None:
 def test_a_config_patch_gives_the_section_to_write_and_changes_nothing() -> None:
     values = make_store("someModule: {a: 1}")
     configure(values, someModule="b: 2")
-    result = values.apply_config_patch(SOME, patch(add("/someModule/c", 3)))
+    result = values.config_patched(SOME, patch(add("/someModule/c", 3)))
     assert (result.key, result.section, result.changed) == ("someModule", {"b": 2, "c": 3}, True)
     assert values.config_values(SOME)["someModule"] == {"b": 2}
 
@@ -335,12 +335,12 @@ def test_a_config_patch_gives_the_section_to_write_and_changes_nothing() -> None
 def test_a_config_patch_does_not_see_values_of_files() -> None:
     values = make_store("someModule: {a: 1}")
     with pytest.raises(patches.PatchError, match="there is nothing at '/someModule/a'"):
-        values.apply_config_patch(SOME, patch({"op": "remove", "path": "/someModule/a"}))
+        values.config_patched(SOME, patch({"op": "remove", "path": "/someModule/a"}))
 
 
 def test_a_config_patch_applies_to_a_fresher_config_map_after_a_conflict() -> None:
     fresh = config_map_reader.ConfigMapReader(KNOWN).read({"someModule": "z: 1"}).usable()
-    result = make_store().apply_config_patch(SOME, patch(add("/someModule/c", 3)), fresh)
+    result = make_store().config_patched(SOME, patch(add("/someModule/c", 3)), fresh)
     assert result.section == {"z": 1, "c": 3}
 
 
@@ -453,7 +453,7 @@ def test_accumulated_patches_are_shown_without_what_the_secret_sets() -> None:
 def test_a_hooks_config_patch_is_checked_with_the_secret_and_gives_the_config_maps_part() -> None:
     values = make_store()
     configure_both(values, {"someModule": "a: 1"}, {"someModule": "auth: {password: s3cret}"})
-    result = values.apply_config_patch(SOME, patch(add("/someModule/auth/user", "u")))
+    result = values.config_patched(SOME, patch(add("/someModule/auth/user", "u")))
     assert result.section == {"a": 1, "auth": {"user": "u"}}
 
 

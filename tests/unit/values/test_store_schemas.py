@@ -187,12 +187,12 @@ def test_a_config_patch_is_checked_over_the_merged_sources() -> None:
     with pytest.raises(
         schema_violations.InvalidValuesError, match=r"someModule\.replicas: must be at least 1, not 0"
     ):
-        values.apply_config_patch(SOME, patch(add("replicas", 0)))
+        values.config_patched(SOME, patch(add("replicas", 0)))
     with pytest.raises(
         schema_violations.InvalidValuesError, match=r"someModule\.internal: the schema does not know this key"
     ):
-        values.apply_config_patch(SOME, patch(add("internal", {})))
-    assert values.apply_config_patch(SOME, patch(add("replicas", 1))).section == {"replicas": 1}
+        values.config_patched(SOME, patch(add("internal", {})))
+    assert values.config_patched(SOME, patch(add("replicas", 1))).section == {"replicas": 1}
 
 
 def test_a_config_map_is_checked_for_global_and_enabled_modules() -> None:

@@ -200,7 +200,7 @@ class _Keeper:
             # A replica that has just started is the newest.
             return True
         now = self._clock.monotonic()
-        if self._is_of_another_replica(live, now):
+        if self._respect(live, now):
             return False
         return self._is_rotation(bundle) or now >= self._repairs.allowed_at()
 
@@ -212,7 +212,8 @@ class _Keeper:
         self._settled_bundle = bundle
         self._respected = None
 
-    def _is_of_another_replica(self, live: Mapping[str, Any], now: float) -> bool:
+    def _respect(self, live: Mapping[str, Any], now: float) -> bool:
+        """Return whether another replica wrote it and is left its turn, which begins when that is seen."""
         written = ((live.get("metadata") or {}).get("annotations") or {}).get(DIGEST, self._digest)
         if written == self._digest:
             self._respected = None

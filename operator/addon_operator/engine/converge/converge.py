@@ -255,7 +255,7 @@ class Converger:
         changing = await self._after_all(progress)
         if not changing:
             self._backoff.reset()
-        if not changing or not self._once_more(changing):
+        if not changing or not self._start_over(changing):
             await self._stragglers(progress)
 
     async def _after_all(self, progress: _Progress) -> Sequence[str]:
@@ -269,8 +269,8 @@ class Converger:
                 changing.append(task.hook)
         return changing if await hooks.global_values() != before else ()
 
-    def _once_more(self, changing: Sequence[str]) -> bool:
-        """Say whether the next converge follows at once."""
+    def _start_over(self, changing: Sequence[str]) -> bool:
+        """Ask for the next converge; return whether it follows at once."""
         delay = self._backoff.changed()
         if not delay:
             self.request(ACTIVATION_AFTER_ALL)

@@ -96,7 +96,7 @@ class ModuleCrds:
         due = {module.name for module in modules if self._may_be_due(module)}
         for module in modules:
             if module.name in due:
-                self._may_look(module)
+                self._try_to_look(module)
         # What one module brings may concern others that had nothing to do.
         due |= {each.name for each in modules if each.name not in self._applied and self._brings(each)}
         return [module.name for module in modules if module.name in due]
@@ -146,7 +146,7 @@ class ModuleCrds:
         self._applied.pop(module, None)
         self._known = None
 
-    def _may_look(self, module: model.Module) -> None:
+    def _try_to_look(self, module: model.Module) -> None:
         """Learn what the module brings, if that can be read."""
         try:
             if chart_cache.is_there(module):

@@ -278,11 +278,11 @@ class Drift(watched_resources.ResourceListener):
         now = self._clock.monotonic()
         self._unreported = {resource: until for resource, until in self._unreported.items() if until > now}
         for resource in self._resources.missing_of(module):
-            if resource not in self._unreported and not self._is_on_purpose(module, resource):
+            if resource not in self._unreported and not self._note_purpose(module, resource):
                 yield resource
 
-    def _is_on_purpose(self, module: names.ModuleName, resource: watched_resources.Watched) -> bool:
-        """Say whether the module's own hook deleted it. A note of that counts for one deletion."""
+    def _note_purpose(self, module: names.ModuleName, resource: watched_resources.Watched) -> bool:
+        """Return whether the module's own hook deleted it, and use up what says so: it counts once."""
         key = resource.deletion_key
         if self._deletions.deleted_by(key) == own_deletions.Owner(module):
             self._deletions.forget(key)

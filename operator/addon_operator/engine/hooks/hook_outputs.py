@@ -83,7 +83,7 @@ class HookOutputs:
         config: JsonObject | None = None
         if config_values is not None:
             config = (
-                await asyncio.to_thread(self._values.apply_config_patch, hook.module, config_values)
+                await asyncio.to_thread(self._values.config_patched, hook.module, config_values)
             ).section
         return CheckedOutputs(
             objects,

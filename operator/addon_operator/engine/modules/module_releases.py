@@ -155,7 +155,7 @@ class ModuleReleases:
         :meth:`.ReleaseManager.ensure` raises.
         """
         name = module.name
-        if self._is_in_maintenance(name):
+        if self._note_maintenance(name):
             self._leave(name)
             return
         check_release_name(module, self.ignored)
@@ -245,7 +245,8 @@ class ModuleReleases:
         self._followed.leave(module)
         self._drift.forget(module)
 
-    def _is_in_maintenance(self, module: names.ModuleName) -> bool:
+    def _note_maintenance(self, module: names.ModuleName) -> bool:
+        """Report a mode that changed, and return whether the module is left alone."""
         mode = self._values.maintenance(module)
         if mode != self._modes.get(module, ""):
             self._modes[module] = mode

@@ -122,7 +122,7 @@ class TaskQueue:
         return max((self._clock.monotonic() - task.queued_at for task in self.tasks[:1]), default=0.0)
 
     def add(self, task: Task) -> Task:
-        """Append ``task``, which :meth:`.TaskQueue.work` starts, or return the pending one that it duplicates."""
+        """Append ``task`` for :meth:`.TaskQueue.work`, or return the pending one that it duplicates."""
         with self._measured("AddLast"):
             if (other := self._duplicate_of(task)) is not None:
                 other.wanted_again = True

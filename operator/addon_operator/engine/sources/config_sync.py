@@ -11,13 +11,12 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, intents
-from addon_operator.engine.sources import configured_object
+from addon_operator.engine.sources import configured_object, values_files
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, config_map, config_map_reader, doubled, sources, store
 from addon_operator.values.patches import patches
-from addon_operator.values.schema import schema_violations
 
 LOOK_SECONDS: Final = 60.0
 """For reading and checking all of a ConfigMap; what takes longer is wrong."""
@@ -43,6 +42,7 @@ class ConfigSync:
         """``source`` is the ConfigMap's name in messages; without ``secret`` there is only the ConfigMap."""
         self._values = values
         self._checks = checks.Checks(values)
+        self._files = values_files.ValuesFiles(values)
         self._client = client
         self._inbox = inbox
         self._tell = tell
@@ -103,7 +103,7 @@ class ConfigSync:
         themselves, or when the first look cannot be taken.
         """
         look = await self._look(await self._read())
-        if look.is_wrong and await asyncio.to_thread(self._are_files_wrong, look):
+        if look.is_wrong and await asyncio.to_thread(self._files.are_wrong, look):
             raise look.error()
         before: set[str] = set()
         while look.is_wrong:
@@ -160,7 +160,7 @@ class ConfigSync:
                 pairs = zip(self._objects.values(), snapshots, strict=True)
                 parts = [kept.at(snapshot) for kept, snapshot in pairs]
                 state = configured_object.look_at(parts, self._checks.config_violations)
-                return dataclasses.replace(state, broken=self._without_modules_own(state))
+                return dataclasses.replace(state, broken=self._files.without_modules_own(state))
 
         return await asyncio.to_thread(look)
 
@@ -184,35 +184,6 @@ class ConfigSync:
                 return configured_object.look_at(parts, self._checks.edit_violations)
 
         return await asyncio.to_thread(look)
-
-    def _are_files_wrong(self, look: configured_object.ConfigState) -> bool:
-        """Say whether something is wrong that the objects neither set nor left out, and no single module."""
-        unreadable = frozenset[str]().union(*(part.reading.unreadable for part in look.parts))
-        return any(
-            found in look.broken or found.keys[0] in unreadable
-            for found in self._of_files(look)
-            if not self._is_modules_own(found)
-        )
-
-    def _without_modules_own(
-        self, look: configured_object.ConfigState
-    ) -> tuple[schema_violations.Violation, ...]:
-        """Return what is wrong, without what the files of one module break by themselves."""
-        if not look.broken:
-            return look.broken
-        own = [found for found in self._of_files(look) if self._is_modules_own(found)]
-        return tuple(found for found in look.broken if found not in own)
-
-    def _of_files(self, look: configured_object.ConfigState) -> list[schema_violations.Violation]:
-        """Return what is wrong with the files, but for what somebody left out in objects that there are."""
-        is_there = any(part.snapshot is not config_maps.ABSENT for part in look.parts)
-        found = self._checks.config_violations(sources.ConfigValues())
-        return [one for one in found if not (is_there and one.is_left_out)]
-
-    def _is_modules_own(self, violation: schema_violations.Violation) -> bool:
-        """Say whether it concerns one module, and no file that all modules share has set it."""
-        shared = {layer.source for layer in self._values.layers(None)}
-        return violation.keys[0] != names.GLOBAL_KEY and violation.origin not in shared
 
     def _begin_with(self, look: configured_object.ConfigState) -> None:
         self._values.set_config(look.values)
@@ -249,10 +220,10 @@ class ConfigSync:
         async with self._busy:
             right = [kept for kept in self._objects.values() if not kept.is_refused]
             kept = right[0] if right else self._config
-            await self._settle(kept, kept.seen)
+            await self._put_into_force(kept, kept.seen)
         self._catch_up()
 
-    async def _settle(
+    async def _put_into_force(
         self, edited: configured_object.ConfiguredObject, now: config_maps.Snapshot
     ) -> store.ConfigChange | None:
         """Take what was last seen into force as far as it is right, or report that ``edited`` is wrong.
@@ -267,13 +238,13 @@ class ConfigSync:
         for kept in others if are_others_right else ():
             # What could not be read of another one is still to come.
             if kept.kind not in self._not_read:
-                self._is_right(kept)
+                self._note_right(kept)
         if look.is_wrong:
             edited.seen, edited.is_refused = now, True
             self._not_read.discard(edited.kind)
             self._tell(events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
             return None
-        self._is_right(edited)
+        self._note_right(edited)
         for part in look.parts:
             self._warn_of(part)
         # Last: what is in force already is no change to whoever tries again.
@@ -281,7 +252,7 @@ class ConfigSync:
         edited.seen = now
         return change
 
-    def _is_right(self, kept: configured_object.ConfiguredObject) -> None:
+    def _note_right(self, kept: configured_object.ConfiguredObject) -> None:
         if kept.is_refused or kept.kind in self._not_read:
             kept.is_refused = False
             self._not_read.discard(kept.kind)
@@ -328,7 +299,7 @@ class ConfigSync:
 
         This is not an edit. What somebody else changed meanwhile counts as that person's edit.
 
-        Raises what :meth:`.ValuesStore.apply_config_patch` raises over the fresh
+        Raises what :meth:`.ValuesStore.config_patched` raises over the fresh
         ConfigMap, and what the client raises when it cannot be written.
         """
         tries: list[tuple[Mapping[str, str], config_map.ConfigPatchResult, sources.ConfigValues]] = []
@@ -375,7 +346,7 @@ class ConfigSync:
             while self._arrived:
                 kept, now = self._arrived[0]
                 try:
-                    await self._take(kept, now)
+                    await self._take_edit(kept, now)
                 except Exception as error:  # noqa: BLE001 - a defect at one edit must not lose later ones
                     # Not marked as seen, so the next look at the object finds it again.
                     self._not_read.add(kept.kind)
@@ -384,14 +355,14 @@ class ConfigSync:
                     # Until here it counts as newer than an answer that was under way meanwhile.
                     self._arrived.popleft()
 
-    async def _take(self, kept: configured_object.ConfiguredObject, now: config_maps.Snapshot) -> None:
+    async def _take_edit(self, kept: configured_object.ConfiguredObject, now: config_maps.Snapshot) -> None:
         if _older(now, kept.seen):
             return
         if now.data == kept.seen.data and kept.kind not in self._not_read:
             kept.seen = now
             return
         # Whatever it holds, the loop goes on.
-        if change := await self._settle(kept, now):
+        if change := await self._put_into_force(kept, now):
             self._inbox.put_nowait(intents.ConfigEdited(change, kept.kind))
 
     def _try(
@@ -403,7 +374,7 @@ class ConfigSync:
         parse = self._values.inspector.parse_section
         reader = config_map_reader.ConfigMapReader(self._values.modules, self._config.source, parse)
         fresh = reader.read(own).usable()
-        result = self._values.apply_config_patch(owner, patch, fresh)
+        result = self._values.config_patched(owner, patch, fresh)
         config = self._values.config
         sections = {**config.sections, result.key: result.section}
         config = dataclasses.replace(config, sections=sections).laid_together()

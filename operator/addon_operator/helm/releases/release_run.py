@@ -46,25 +46,25 @@ class ReleaseRun:
         self._records = planner.records
         self._renderer = planner.renderer
         self._request = request
-        self._watch = release_planning.Stopwatch(planner.clock)
+        self._stopwatch = release_planning.Stopwatch(planner.clock)
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
         self._adopted: tuple[str, ...] = ()
 
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
-        inputs, self._record = await self._planner.observe(self._request, self._watch)
+        inputs, self._record = await self._planner.observe(self._request, self._stopwatch)
         if foreign := self._planner.foreign(self._request, self._record):
             self._adopted = (foreign,)
         for _ in range(_RECOVERIES):
-            async with self._planner.plan(self._request, inputs, self._record, self._watch) as plan:
+            async with self._planner.plan(self._request, inputs, self._record, self._stopwatch) as plan:
                 if isinstance(plan.decision, release.Skip):
                     return await self._skip(plan, plan.decision)
                 if isinstance(plan.decision, release.Install):
                     return await self._install(plan, plan.decision)
                 if isinstance(plan.decision, release.Upgrade):
                     return await self._upgrade(plan, plan.decision)
-            with self._watch.measured(release_types.Operation.CHECK):
+            with self._stopwatch.measured(release_types.Operation.CHECK):
                 await self._recover(plan.decision)
         raise helm_errors.HelmError(
             self._request.module,
@@ -120,7 +120,7 @@ class ReleaseRun:
             return
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
-            self._watch.measured(release_types.Operation.CHECK),
+            self._stopwatch.measured(release_types.Operation.CHECK),
         ):
             failed = await self._records.content(record)
             refusal = await self._planner.live.standing_refusal(self._request.module, failed, manifest)
@@ -155,7 +155,7 @@ class ReleaseRun:
         before = await self._records.upgraded_from(self._last_record())
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
-            self._watch.measured(release_types.Operation.CHECK),
+            self._stopwatch.measured(release_types.Operation.CHECK),
         ):
             had = await self._records.manifest(before)
             namespace = self._helm.places.of(self._request.module).namespace
@@ -170,7 +170,7 @@ class ReleaseRun:
         is_there = self._record is not None and self._record.revision.exists
         call = dataclasses.replace(self._request.call, is_install=not is_there)
         upgrade = functools.partial(verbs.upgrade, self._helm, call, plan.files, self._planner.options)
-        with self._watch.measured(release_types.Operation.UPGRADE):
+        with self._stopwatch.measured(release_types.Operation.UPGRADE):
             try:
                 await upgrade(marked, validate=validate)
             except helm_errors.HelmError as error:
@@ -215,7 +215,7 @@ class ReleaseRun:
         if applied and not (inputs.looks_up or inputs.is_by_chance):
             return inputs.rendered_to(applied)
         try:
-            with self._watch.measured(release_types.Operation.TEMPLATE):
+            with self._stopwatch.measured(release_types.Operation.TEMPLATE):
                 return inputs.rendered_to(await self._checksum(plan, inputs, applied))
         except helm_errors.HelmError as error:
             text = f"the release is installed, but an upgrade of it would fail: {error.message}"
@@ -233,7 +233,7 @@ class ReleaseRun:
         if plan.inputs.cluster is None or not (groups := await self._defined_groups()):
             return rendered
         try:
-            with self._watch.measured(release_types.Operation.TEMPLATE):
+            with self._stopwatch.measured(release_types.Operation.TEMPLATE):
                 inputs = await self._renderer.seen_now(plan.inputs, groups)
                 if inputs.checksum == plan.inputs.checksum:
                     return rendered
@@ -266,7 +266,7 @@ class ReleaseRun:
         return await asyncio.to_thread(rendering.manifest_checksum, manifest, again)
 
     async def _checksum_of_record(self) -> release.Checksum:
-        with self._watch.measured(release_types.Operation.CHECK):
+        with self._stopwatch.measured(release_types.Operation.CHECK):
             manifest = await self._records.manifest(self._last_record(), with_hooks=True)
             return await asyncio.to_thread(rendering.manifest_checksum, manifest)
 
@@ -301,5 +301,5 @@ class ReleaseRun:
             by=by,
             recovered=tuple(self._recovered),
             adopted=self._adopted,
-            seconds=dict(self._watch.seconds),
+            seconds=dict(self._stopwatch.seconds),
         )

@@ -133,13 +133,14 @@ class EventBudget:
 
         ``identity`` is everything of the Event but its message.
         """
-        combined = self._is_one_of_many(identity, message)
+        combined = self._count_similar(identity, message)
         key = (identity, None if combined else message)
         if not self._take_token(about):
             return None
         return self._written.get_or(key, _Written()), _COMBINED + message if combined else message
 
-    def _is_one_of_many(self, identity: Hashable, message: str) -> bool:
+    def _count_similar(self, identity: Hashable, message: str) -> bool:
+        """Note the message, and return whether it is one of too many that differ a little."""
         now = self._clock.monotonic()
         similar = self._similar.get_or(identity, _Similar(now))
         if now - similar.since > SIMILAR_SECONDS:

@@ -154,7 +154,7 @@ class Lease(fencing.Fence):
 
         Raises :class:`.Forbidden` when the first try shows that a right is missing.
         """
-        if await self._within_time(self._take):
+        if await self._try_once(self._take):
             return False
         reported, held = "", False
         while not held:
@@ -162,7 +162,7 @@ class Lease(fencing.Fence):
                 reported = self.holder
                 self._tell(LeaseWaiting(reported))
             await self._pause(self._timing.retry_period / _LOOKS_PER_RETRY)
-            held = await self._within_time(self._take, patient=True)
+            held = await self._try_once(self._take, patient=True)
         return True
 
     async def keep(self) -> None:
@@ -175,7 +175,7 @@ class Lease(fencing.Fence):
                 await self._pause(self._timing.retry_period)
                 if not self.remaining():
                     raise LeaseLostError(self._expired())
-                await self._within_time(self._renew, patient=True)
+                await self._try_once(self._renew, patient=True)
         except LeaseLostError:
             self._held_since = None
             self._written.clear()
@@ -207,7 +207,7 @@ class Lease(fencing.Fence):
         left = self.remaining()
         await self._time.sleep(min(pause, left) if left else pause)
 
-    async def _within_time(self, work: Callable[[], Awaitable[bool]], *, patient: bool = False) -> bool:
+    async def _try_once(self, work: Callable[[], Awaitable[bool]], *, patient: bool = False) -> bool:
         """Try once; report, and do not raise, what may be different at the next try."""
         limit = self._timing.try_timeout
         try:

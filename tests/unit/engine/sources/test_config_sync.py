@@ -232,7 +232,7 @@ async def test_a_bad_edit_of_another_section_does_not_stop_a_hooks_write() -> No
 async def test_a_patch_outside_the_modules_section_is_refused_before_anything_is_written() -> None:
     bench = await loaded({})
     with pytest.raises(patches.PatchError, match="/db/x"):
-        bench.values.apply_config_patch(WEB, patch("/db/x", 1))
+        bench.values.config_patched(WEB, patch("/db/x", 1))
 
 
 async def test_an_unknown_key_is_a_warning() -> None:
@@ -434,12 +434,12 @@ async def test_a_proposed_state_is_checked_and_changes_nothing() -> None:
 async def test_a_hooks_patch_that_breaks_the_schema_is_refused_before_anything_is_written() -> None:
     bench = await loaded({"web": "size: 1"})
     with pytest.raises(schema_violations.InvalidValuesError, match=r"web\.size"):
-        bench.values.apply_config_patch(WEB, patch("/web/size", 10))
+        bench.values.config_patched(WEB, patch("/web/size", 10))
 
 
 async def test_a_hooks_patch_is_checked_again_over_what_somebody_wrote_meanwhile() -> None:
     bench = await loaded({"web": "size: 1"})
-    bench.values.apply_config_patch(WEB, patch("/web/c", 1))
+    bench.values.config_patched(WEB, patch("/web/c", 1))
     bench.cluster.edit(web="size: 10")
     with pytest.raises(schema_violations.InvalidValuesError, match=r"web\.size"):
         await bench.state.write(WEB, patch("/web/c", 1))

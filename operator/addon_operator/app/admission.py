@@ -22,6 +22,7 @@ from addon_operator.admission.certificates import (
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
     preset_cache,
+    preset_check,
     preset_feed,
     preset_notices,
     preset_status,
@@ -198,7 +199,7 @@ class Admission(health.Part):
         return check, pod_handler.PodHandler(merger, self._tell, self._clock)
 
     def _make_site(self, handler: pod_handler.PodHandler) -> site.AdmissionSite:
-        presets = preset_notices.PresetCheck(self._settings.podpreset_volume_types, self._notices)
+        presets = preset_check.PresetCheck(self._settings.podpreset_volume_types, self._notices)
         routes = admission_webhooks.routes(
             self._settings,
             mutate_pods=handler,

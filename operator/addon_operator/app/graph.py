@@ -87,7 +87,7 @@ class Graph(health.Beginning):
         self._tell = engine_listeners.all_of(
             engine_listeners.module_states(self._states, self._clock), self._refused, tell
         )
-        self._runner = tools.hook_runner()
+        self._runner = tools.hook_processes()
         self._inbox = intents.Inbox()
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell

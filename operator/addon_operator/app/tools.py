@@ -9,7 +9,7 @@ import structlog
 
 from addon_operator.app import hook_environment, parts
 from addon_operator.engine import events, intents
-from addon_operator.engine.hooks import hook_outputs, hook_runner
+from addon_operator.engine.hooks import hook_outputs, hook_processes
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command, release_types
 from addon_operator.helm.releases import releases
@@ -121,16 +121,16 @@ class Tools:
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")
 
-    def hook_runner(self) -> hook_runner.HookRunner:
+    def hook_processes(self) -> hook_processes.HookProcesses:
         """Make what runs hooks and ``enabled`` scripts."""
         settings = self.settings
-        return hook_runner.HookRunner(
+        return hook_processes.HookProcesses(
             tmp_dir=self._workspace,
             environment=hook_environment.of_hooks(
                 self.environ, self.kube.access, self._workspace, settings.hook_env
             ),
             default_timeout=settings.hook_timeout,
-            log=hook_runner.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
+            log=hook_processes.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
             keep_tmp_files=settings.debug_keep_tmp_files,
             programs=self._programs,
             checking_jq=self.outputs.checking_jq,

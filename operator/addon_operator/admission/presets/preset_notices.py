@@ -1,4 +1,4 @@
-"""Reviews of presets: what a setting does not allow is refused, and of changes there is early notice.
+"""The presets of a pod that is being created: those in memory, or a fresh list when one is just changing.
 
 The watch reports a change a moment after whoever made it has its answer, and a pod may be created in
 between. The API server asks about the change before it stores it, so until the watch has reported it, pods of
@@ -8,7 +8,7 @@ that namespace are admitted after a fresh list.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -151,31 +151,3 @@ class PresetNotices(reviews.ReviewHandler):
 def _retrieve(task: "asyncio.Task[Any]") -> None:
     if not task.cancelled():
         task.exception()
-
-
-class PresetCheck(reviews.ReviewHandler):
-    """Refuses PodPresets with what a setting of the operator does not allow, which no CRD can know.
-
-    A handler of reviews: what it does not refuse goes on to the next one.
-
-    While no operator answers, the API server stores what would be refused here: it is invalid all the same.
-    """
-
-    def __init__(self, allowed_volumes: Collection[str], then: reviews.ReviewHandler) -> None:
-        self._allowed_volumes = allowed_volumes
-        self._then = then
-
-    async def decide(self, review: reviews.Review) -> reviews.ReviewVerdict:
-        """Refuse a new preset that is in order but for what the setting says."""
-        if review.operation == "CREATE" and not review.sub_resource and review.object is not None:
-            parsed = model.parse(review.object, self._allowed_volumes)
-            if isinstance(parsed, model.InvalidPreset) and isinstance(
-                model.parse(review.object), model.Preset
-            ):
-                return _refusal(parsed.reasons)
-        return await self._then.decide(review)
-
-
-def _refusal(reasons: Sequence[str]) -> reviews.ReviewVerdict:
-    causes = [reviews.cause(reason) for reason in reasons]
-    return reviews.ReviewVerdict(allowed=False, message="; ".join(reasons), causes=causes)

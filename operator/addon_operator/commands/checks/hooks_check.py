@@ -14,7 +14,7 @@ import structlog
 
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
-from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.hooks import hook_processes
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.inspection import values_worker
@@ -88,11 +88,11 @@ class _HooksCheck:
     def __init__(
         self, directory: pathlib.Path, variables: Mapping[str, str], starter: launcher.Launcher
     ) -> None:
-        self._runner = hook_runner.HookRunner(
+        self._runner = hook_processes.HookProcesses(
             tmp_dir=directory,
             environment=variables,
             default_timeout=None,
-            log=hook_runner.HookLog(_silent()),
+            log=hook_processes.HookLog(_silent()),
             programs=children.Children(starter),
         )
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))
@@ -118,7 +118,7 @@ class _HooksCheck:
         async with self._turns:
             try:
                 text, wrote = await self._runner.config_text(path)
-                return _Asked(path, text, warnings=(f"{hook_runner.WROTE}{wrote}",) if wrote else ())
+                return _Asked(path, text, warnings=(f"{hook_processes.WROTE}{wrote}",) if wrote else ())
             except hook_config.HookConfigError as error:
                 said = (text + _LIBRARY_HINT * (_NO_LIBRARY in text) for text in error.violations)
                 return _Asked(path, None, tuple(said))

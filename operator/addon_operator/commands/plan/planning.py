@@ -120,7 +120,7 @@ class _Planner:
         self._charts = parts.charts
         self._ignored = ignored
         self._kube = parts.kube
-        self._runner = parts.hook_runner()
+        self._runner = parts.hook_processes()
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
         self._given = given_values.HookValuesOrigin()

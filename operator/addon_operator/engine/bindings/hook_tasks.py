@@ -7,82 +7,23 @@ Synchronization takes a token if there is one and does not wait, and lifecycle s
 one hook's interval does not hold up its module.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.engine import events, intents, state, tasks
-from addon_operator.engine.bindings import triggers
+from addon_operator.engine.bindings import hook_rates, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set
-from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 
 CROWDED: Final = 100
 """Waiting tasks of one queue beyond which triggers join a run that waits further ahead, past other hooks."""
 
-_TOLERANCE: Final = 1e-6
-"""Seconds by which a timer may be early because of rounding."""
-
 _ACTIVATIONS: Final = {triggers.Tick: "Schedule", triggers.Event: "Kubernetes"}
 SYNCHRONIZATION: Final = "Synchronization"
 """Activation of Synchronization runs that are not part of a start."""
-
-
-@dataclasses.dataclass(slots=True)
-class _TokenBucket:
-    interval: float
-    size: int
-    tokens: float
-    filled_at: float
-
-    def wait(self, now: float) -> float:
-        self.tokens = min(self.size, self.tokens + (now - self.filled_at) / self.interval)
-        self.filled_at = now
-        missing = (1 - self.tokens) * self.interval
-        return missing if missing > _TOLERANCE else 0.0
-
-    def take(self) -> None:
-        self.tokens = max(0.0, self.tokens - 1)
-
-
-class HookRates:
-    """The buckets of all hooks."""
-
-    def __init__(self, clock: clocks.Clock) -> None:
-        self._clock = clock
-        self._by_hook: dict[tuple[str, str], tuple[hook_config.HookSettings, _TokenBucket]] = {}
-
-    def wait(self, hook: state.Hook) -> float:
-        """Return the seconds until the hook may run for an event, 0 if it may now."""
-        bucket = self._bucket(hook)
-        return 0.0 if bucket is None else bucket.wait(self._clock.monotonic())
-
-    def ran(self, hook: state.Hook) -> None:
-        """Count a run of the hook, which begins."""
-        if (bucket := self._bucket(hook)) is not None:
-            bucket.wait(self._clock.monotonic())
-            bucket.take()
-
-    def forget(self, hook: state.Hook) -> None:
-        """Forget a hook that is gone."""
-        self._by_hook.pop(_key(hook), None)
-
-    def _bucket(self, hook: state.Hook) -> _TokenBucket | None:
-        settings = hook.config.settings
-        if not settings.execution_min_interval:
-            return None
-        entry = self._by_hook.get(_key(hook))
-        if entry is None or entry[0] != settings:
-            size = settings.execution_burst or 1
-            bucket = _TokenBucket(settings.execution_min_interval, size, size, self._clock.monotonic())
-            entry = self._by_hook[_key(hook)] = settings, bucket
-        return entry[1]
-
-
-def _key(hook: state.Hook) -> tuple[str, str]:
-    return (hook.module or "", hook.name)
 
 
 class HookTasks:
@@ -98,7 +39,7 @@ class HookTasks:
     ) -> None:
         self._queues = queues
         self._executor = executor
-        self._rates = HookRates(clock)
+        self._rates = hook_rates.HookRates(clock)
         self.objects: Final = objects
         """What runs see of the cluster."""
         self._inbox = inbox
@@ -135,7 +76,9 @@ class HookTasks:
     async def run_task(self, task: "HookTask") -> None:
         """Run a hook for its turn in a queue; values that it changes make the engine react."""
         hook, run_for = task.subject, tuple(task.run_for)
-        if not isinstance(run_for[0], triggers.Synchronization) and (wait := self._rates.wait(hook)):
+        if not isinstance(run_for[0], triggers.Synchronization) and (
+            wait := self._rates.seconds_to_wait(hook)
+        ):
             raise tasks.PostponedError(wait)
         queue = run_for[0].binding.queue
         effects = await self.run(

@@ -7,7 +7,7 @@ from typing import Final
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.converge import cluster_requirements
-from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.hooks import hook_processes
 from addon_operator.engine.modules import module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, plan, requirements
@@ -52,7 +52,7 @@ class Discovery:
         self,
         states: state.ModuleStates,
         values: store.ValuesStore,
-        runner: hook_runner.HookRunner,
+        runner: hook_processes.HookProcesses,
         removals: plan.RemovalPolicy,
         cluster: cluster_requirements.ClusterRequirements,
         tell: events.Listener,

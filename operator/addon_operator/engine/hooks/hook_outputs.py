@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import state
-from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.hooks import hook_processes
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract.outputs import metric_operations, object_operations
 from addon_operator.kernel import names
@@ -61,7 +61,7 @@ class HookOutputs:
         values: store.ValuesStore,
         metrics: hook_metrics.HookMetrics,
         load_large: object_operations.LoadDocuments = document_stream.load_stream,
-        checking_jq: hook_runner.CheckingJq = contextlib.nullcontext,
+        checking_jq: hook_processes.CheckingJq = contextlib.nullcontext,
     ) -> None:
         """``load_large`` reads the documents of an output of more than :data:`LARGE_CHARS`.
 
@@ -74,12 +74,12 @@ class HookOutputs:
         self._metrics = metrics
         self._load_large = load_large
 
-    async def check(self, hook: state.Hook, ran: hook_runner.HookRunResult) -> CheckedOutputs:
+    async def check(self, hook: state.Hook, ran: hook_processes.HookRunResult) -> CheckedOutputs:
         """Read all outputs; raises an :class:`.AddonOperatorError` for the first that is wrong."""
-        objects = await self._read_objects(hook, ran.written[hook_runner.KUBERNETES_PATCH])
-        metrics = await _read(hook, ran, hook_runner.METRICS, metric_operations.parse) or ()
-        values = await _read(hook, ran, hook_runner.VALUES_PATCH, patches.parse_patch)
-        config_values = await _read(hook, ran, hook_runner.CONFIG_VALUES_PATCH, patches.parse_patch)
+        objects = await self._read_objects(hook, ran.written[hook_processes.KUBERNETES_PATCH])
+        metrics = await _read(hook, ran, hook_processes.METRICS, metric_operations.parse) or ()
+        values = await _read(hook, ran, hook_processes.VALUES_PATCH, patches.parse_patch)
+        config_values = await _read(hook, ran, hook_processes.CONFIG_VALUES_PATCH, patches.parse_patch)
         config: JsonObject | None = None
         if config_values is not None:
             config = (
@@ -140,7 +140,7 @@ class HookOutputs:
             return ()
         load = self._load_large if len(text) > LARGE_CHARS else document_stream.load_stream
         # Large documents take their time.
-        source = _source(hook, hook_runner.KUBERNETES_PATCH)
+        source = _source(hook, hook_processes.KUBERNETES_PATCH)
         with self._checking_jq():
             return await asyncio.to_thread(object_operations.parse, text, source, load)
 
@@ -148,11 +148,11 @@ class HookOutputs:
         self, hook: state.Hook, operations: Sequence[object_operations.Operation]
     ) -> None:
         owner = own_deletions.Owner(hook.module or "")
-        await self._objects.apply(operations, owner, _source(hook, hook_runner.KUBERNETES_PATCH))
+        await self._objects.apply(operations, owner, _source(hook, hook_processes.KUBERNETES_PATCH))
 
 
 async def _read(
-    hook: state.Hook, ran: hook_runner.HookRunResult, variable: str, parse: Callable[[str, str], Read]
+    hook: state.Hook, ran: hook_processes.HookRunResult, variable: str, parse: Callable[[str, str], Read]
 ) -> Read | None:
     """Read what the hook wrote to a file; ``None`` if that is nothing."""
     text = ran.written[variable]

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
 from addon_operator.engine import events, state, tasks
-from addon_operator.engine.hooks import hook_outputs, hook_runner
+from addon_operator.engine.hooks import hook_outputs, hook_processes
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors, names
 from addon_operator.process.children import children
@@ -33,7 +33,7 @@ class HookExecutor:
 
     def __init__(
         self,
-        runner: hook_runner.HookRunner,
+        runner: hook_processes.HookProcesses,
         values: store.ValuesStore,
         outputs: hook_outputs.HookOutputs,
         states: state.ModuleStates,
@@ -75,8 +75,8 @@ class HookExecutor:
             raise
         except errors.AddonOperatorError as error:
             self._check_current(hook)
-            failed = error.result if isinstance(error, hook_runner.HookRunError) else result
-            if isinstance(error, hook_runner.HookRunError):
+            failed = error.result if isinstance(error, hook_processes.HookRunError) else result
+            if isinstance(error, hook_processes.HookRunError):
                 await self._apply_after_failure(hook, error)
             self._tell(events.HookFailed(labels, failed, allow_failure))
             raise
@@ -86,7 +86,7 @@ class HookExecutor:
 
     async def _start(
         self, hook: state.Hook, contexts: Iterable[binding_contexts.Context], labels: events.HookLabels
-    ) -> hook_runner.HookRunResult:
+    ) -> hook_processes.HookRunResult:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         enabled = self._states.enabled if hook.module is not None else None
         snapshot = self._values.snapshot(hook.module)
@@ -107,7 +107,7 @@ class HookExecutor:
             place = f"module {hook.module}: " if hook.module else ""
             self._tell(events.Warned(f"{place}hook {hook.name} {hint}"))
 
-    async def _apply_after_failure(self, hook: state.Hook, failure: hook_runner.HookRunError) -> None:
+    async def _apply_after_failure(self, hook: state.Hook, failure: hook_processes.HookRunError) -> None:
         """Apply what a failed hook wrote; a mistake in it does not hide that it failed."""
         try:
             await self._outputs.apply_after_failure(hook, failure.kubernetes_patch)

@@ -3,7 +3,7 @@
 import pytest
 
 from addon_operator.admission import reviews
-from addon_operator.admission.presets import preset_notices
+from addon_operator.admission.presets import preset_check
 from tests.fakes import review_handlers
 from tests.unit.admission.objects import Object, preset, review
 
@@ -29,8 +29,8 @@ def then() -> Next:
 
 
 @pytest.fixture
-def check(then: Next) -> preset_notices.PresetCheck:
-    return preset_notices.PresetCheck(("configMap", "emptyDir"), review_handlers.Calling(then))
+def check(then: Next) -> preset_check.PresetCheck:
+    return preset_check.PresetCheck(("configMap", "emptyDir"), review_handlers.Calling(then))
 
 
 def mounting(volume: Object) -> Object:
@@ -39,7 +39,7 @@ def mounting(volume: Object) -> Object:
 
 @pytest.mark.parametrize("dry_run", [True, False])
 async def test_a_type_of_volume_that_is_not_allowed_is_refused_with_the_field(
-    check: preset_notices.PresetCheck, then: Next, dry_run: bool
+    check: preset_check.PresetCheck, then: Next, dry_run: bool
 ) -> None:
     verdict = await check.decide(review(mounting(HOST), dry_run=dry_run))
     assert not verdict.allowed
@@ -62,7 +62,7 @@ async def test_a_type_of_volume_that_is_not_allowed_is_refused_with_the_field(
     ids=["allowed", "no volume", "wrong for another reason", "delete", "labels of a stored one"],
 )
 async def test_everything_else_goes_on(
-    check: preset_notices.PresetCheck, then: Next, given: reviews.Review
+    check: preset_check.PresetCheck, then: Next, given: reviews.Review
 ) -> None:
     assert (await check.decide(given)).allowed
     assert then.asked == [given]

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from addon_operator.engine import events, state
 from addon_operator.engine.converge import cluster_requirements, module_discovery
-from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.hooks import hook_processes
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, plan, requirements
@@ -19,7 +19,7 @@ from tests.unit.engine import fakes
 COMMON = "webEnabled: true\ndbEnabled: true\nweb: {size: small}\n"
 
 
-class Scripts(hook_runner.HookRunner):
+class Scripts(hook_processes.HookProcesses):
     """Answers of ``enabled`` scripts by module."""
 
     def __init__(self) -> None:
@@ -163,7 +163,7 @@ async def test_an_error_of_a_script_names_the_module_once(bench: Bench) -> None:
     bench.scripts.answers["web"] = errors.AddonOperatorError("no room for its files")
     with pytest.raises(errors.ModuleError, match=r"^module web: no room for its files$"):
         await bench.observe()
-    bench.scripts.answers["web"] = hook_runner.EnabledScriptError(ModuleName("web"), "failed")
+    bench.scripts.answers["web"] = hook_processes.EnabledScriptError(ModuleName("web"), "failed")
     with pytest.raises(errors.ModuleError, match=r"^module web: its enabled script failed$"):
         await bench.observe()
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import events, state, tasks
-from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
+from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import hook_config
@@ -101,11 +101,11 @@ class Bench:
         prometheus_client.Gauge("ticks", "One of the operator's own.", registry=self.registry)
         self.values = store.ValuesStore([store.ModuleValues(WEB)])
         self.heard = Heard()
-        runner = hook_runner.HookRunner(
+        runner = hook_processes.HookProcesses(
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin"},
             default_timeout=10,
-            log=hook_runner.HookLog(structlog.get_logger()),
+            log=hook_processes.HookLog(structlog.get_logger()),
             programs=programs.programs(),
         )
         outputs = hook_outputs.HookOutputs(
@@ -260,7 +260,7 @@ async def test_a_failure_at_the_objects_applies_nothing_after_them(bench: Bench)
 
 
 async def test_nothing_of_a_failed_hook_is_applied(bench: Bench) -> None:
-    with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
+    with pytest.raises(hook_processes.HookRunError, match="exit code 3"):
         await bench.run(GOOD, exit_code=3)
     assert bench.applied == set()
 
@@ -278,7 +278,7 @@ async def test_nothing_of_a_hook_whose_module_was_removed_meanwhile_is_applied(
 
 async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
     written = "\n".join(json.dumps(document) for document in (DELETION, STATUS))
-    with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
+    with pytest.raises(hook_processes.HookRunError, match="exit code 3"):
         await bench.run({**GOOD, "KUBERNETES_PATCH_PATH": written}, exit_code=3)
     ((operation,),) = bench.objects.applied
     assert operation.origin.index == 1
@@ -289,7 +289,7 @@ async def test_a_failed_hook_may_tell_so_in_a_status(bench: Bench) -> None:
 @pytest.mark.parametrize("written", ["no json {", json.dumps(STATUS)], ids=["unreadable", "refused"])
 async def test_a_mistake_in_that_does_not_hide_the_failure(bench: Bench, written: str) -> None:
     bench.objects.error = api_errors.KubernetesError("refused")
-    with pytest.raises(hook_runner.HookRunError, match="exit code 3"):
+    with pytest.raises(hook_processes.HookRunError, match="exit code 3"):
         await bench.run({"KUBERNETES_PATCH_PATH": written}, exit_code=3)
     (warning,) = bench.heard.warnings
     assert warning.startswith("the hook failed, and its status patches cannot be applied: ")

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.definitions import module_crds
-from addon_operator.engine.hooks import hook_outputs, hook_run, hook_runner
+from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
 from addon_operator.engine.modules import module_hooks, module_releases, module_run
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
@@ -126,11 +126,11 @@ class Bench:
         self.values = store.ValuesStore([store.ModuleValues(WEB)])
         self.observer = Observer()
         self.states = state.ModuleStates([self.module], self.observer.tell)
-        runner = hook_runner.HookRunner(
+        runner = hook_processes.HookProcesses(
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin", "LOG": str(root / "log")},
             default_timeout=10,
-            log=hook_runner.HookLog(structlog.get_logger()),
+            log=hook_processes.HookLog(structlog.get_logger()),
             programs=programs.programs(),
         )
         (root / "tmp").mkdir()
@@ -274,7 +274,7 @@ async def test_a_retry_repeats_only_the_hooks_that_had_not_succeeded(bench: Benc
     bench.hook("a", config(onStartup=1, beforeHelm=1))
     bench.hook("b", config(onStartup=2, beforeHelm=2), FAILS_ONCE)
     task = bench.run_task()
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await task.run()
     task.attempts = 1
     await task.run()
@@ -288,7 +288,7 @@ async def test_a_retry_after_the_release_failed_runs_all_before_helm_hooks_again
     bench.hook("b", config(beforeHelm=2, afterHelm=1), FAILS_ONCE)
     task = bench.run_task()
     bench.releases.error = errors.ModuleError("web", "the values are not ready for Helm")
-    for attempt, failure in enumerate([hook_runner.HookRunError, errors.ModuleError, errors.ModuleError]):
+    for attempt, failure in enumerate([hook_processes.HookRunError, errors.ModuleError, errors.ModuleError]):
         task.attempts = attempt
         with pytest.raises(failure):
             await task.run()
@@ -303,7 +303,7 @@ async def test_a_retry_that_was_asked_for_again_meanwhile_repeats_every_hook(ben
     bench.hook("a", config(onStartup=1, beforeHelm=1))
     bench.hook("b", config(beforeHelm=2), FAILS_ONCE)
     task = bench.run_task()
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await task.run()
     task.attempts, task.wanted_again = 1, True
     await task.run()
@@ -320,7 +320,7 @@ async def test_values_changed_by_after_helm_before_another_hook_failed_are_not_f
     bench.hook("b", config(afterHelm=2), FAILS_ONCE)
     bench.states[WEB].hooks = None
     task = bench.run_task()
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await task.run()
     task.attempts = 1
     before = len(bench.helm)
@@ -367,7 +367,7 @@ async def test_a_module_whose_hooks_cannot_be_registered_lets_others_go_before_i
 async def test_a_module_that_fails_in_a_hook_does_not_let_others_go(bench: Bench) -> None:
     bench.hook("a", config(beforeHelm=1), "exit 1")
     task = bench.run_task()
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await task.run()
     assert not task.aside.is_set()
 
@@ -375,7 +375,7 @@ async def test_a_module_that_fails_in_a_hook_does_not_let_others_go(bench: Bench
 async def test_a_first_run_that_fails_in_after_helm_is_repeated_from_start_up(bench: Bench) -> None:
     bench.hook("a", config(onStartup=1))
     bench.hook("b", config(afterHelm=1), "[ -e $LOG.once ] || { touch $LOG.once; exit 3; }")
-    with pytest.raises(hook_runner.HookRunError, match="hook b failed with exit code 3"):
+    with pytest.raises(hook_processes.HookRunError, match="hook b failed with exit code 3"):
         await bench.run()
     await bench.run()
     assert sum("onStartup" in line for line in bench.log) == 2
@@ -386,7 +386,7 @@ async def test_a_later_run_that_fails_in_after_helm_is_not_repeated_from_start_u
     bench.hook("b", config(afterHelm=1), "[ -e $LOG.fail ] && exit 3 || true")
     await bench.run()
     (bench.root / "log.fail").touch()
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await bench.run()
     (bench.root / "log.fail").unlink()
     await bench.run()
@@ -463,7 +463,7 @@ async def test_a_delete_runs_hooks_around_the_uninstall_and_forgets_the_module(b
 async def test_a_removal_is_noted_as_unfinished_until_the_hooks_after_it_succeeded(bench: Bench) -> None:
     bench.hook("a", config(beforeDeleteHelm=1, afterDeleteHelm=1), FAILS_ONCE_AFTER)
     bench.releases.there.add("web")
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await bench.delete()
     assert (bench.releases.there, bench.releases.half_removed) == (set(), {"web"})
     bench.states[WEB].reset()
@@ -482,7 +482,7 @@ async def test_a_removal_that_no_hooks_follow_is_not_noted(bench: Bench) -> None
 async def test_a_failing_before_delete_hook_keeps_the_release(bench: Bench) -> None:
     bench.hook("b", config(beforeDeleteHelm=1), "exit 1")
     bench.releases.there.add("web")
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await bench.delete()
     assert bench.helm == []
     assert bench.observer.failed == ["delete web"]
@@ -531,7 +531,7 @@ async def test_a_retry_does_not_repeat_synchronizations_that_succeeded(bench: Be
         bound("pods"),
         'if grep -q Synchronization "$BINDING_CONTEXT_PATH" && mkdir $LOG.once; then exit 1; fi',
     )
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await bench.run()
     await bench.run(attempts=1)
     assert bench.runs("pods") == ["a", "b", "b", "a", "b"], "the last two are the snapshots of beforeHelm"
@@ -541,7 +541,7 @@ async def test_a_retry_does_not_repeat_synchronizations_that_succeeded(bench: Be
 async def test_a_first_run_that_fails_in_after_helm_repeats_synchronizations(bench: Bench) -> None:
     bench.hook("a", bound("pods"))
     bench.hook("b", config(afterHelm=1), "mkdir $LOG.once && exit 3 || true")
-    with pytest.raises(hook_runner.HookRunError):
+    with pytest.raises(hook_processes.HookRunError):
         await bench.run()
     await bench.run()
     once = ["onStartup", "pods Synchronization", "beforeHelm", "afterHelm"]

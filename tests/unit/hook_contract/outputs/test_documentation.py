@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from addon_operator.engine.hooks import hook_runner
+from addon_operator.engine.hooks import hook_processes
 from addon_operator.hook_contract import binding_contexts, crontab
 from addon_operator.hook_contract.configuration import bindings, config_schemas, hook_config
 from addon_operator.hook_contract.outputs import metric_operations, object_operations, object_schemas
@@ -152,6 +152,6 @@ def test_a_context_is_described_as_it_is_written(context: binding_contexts.Conte
 
 
 def test_the_tables_of_variables_have_those_of_a_run_and_of_an_enabled_script() -> None:
-    texts = [value for value in vars(hook_runner).values() if isinstance(value, str)]
+    texts = [value for value in vars(hook_processes).values() if isinstance(value, str)]
     names = {text for text in texts if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", text)}
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) == names

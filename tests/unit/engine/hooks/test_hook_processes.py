@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from addon_operator.engine import state
-from addon_operator.engine.hooks import hook_directory, hook_runner
+from addon_operator.engine.hooks import hook_directory, hook_processes
 from addon_operator.hook_contract import binding_contexts, jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
@@ -28,7 +28,7 @@ WriteHook = Callable[..., pathlib.Path]
 
 
 class MakeRunner(Protocol):
-    def __call__(self, **settings: Any) -> hook_runner.HookRunner: ...  # noqa: ANN401 - what HookRunner takes
+    def __call__(self, **settings: Any) -> hook_processes.HookProcesses: ...  # noqa: ANN401 - what HookProcesses takes
 
 
 @pytest.fixture
@@ -46,21 +46,21 @@ def make_runner(tmp_path: pathlib.Path, records: Records) -> MakeRunner:
         None, processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(0)
     )
 
-    def make(*, merge_json: bool = False, **settings: Any) -> hook_runner.HookRunner:  # noqa: ANN401 - what HookRunner takes
+    def make(*, merge_json: bool = False, **settings: Any) -> hook_processes.HookProcesses:  # noqa: ANN401 - what HookProcesses takes
         defaults = {
             "tmp_dir": tmp_path / "tmp",
             "environment": {"PATH": os.environ["PATH"], "INHERITED": "yes"},
             "default_timeout": 20.0,
-            "log": hook_runner.HookLog(logger, merge_json=merge_json),
+            "log": hook_processes.HookLog(logger, merge_json=merge_json),
             "programs": programs.programs(),
         }
-        return hook_runner.HookRunner(**{**defaults, **settings})
+        return hook_processes.HookProcesses(**{**defaults, **settings})
 
     return make
 
 
 @pytest.fixture
-def runner(make_runner: MakeRunner) -> hook_runner.HookRunner:
+def runner(make_runner: MakeRunner) -> hook_processes.HookProcesses:
     return make_runner()
 
 
@@ -82,12 +82,12 @@ GIVEN: JsonObject = {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}
 
 
 async def run_hook(
-    runner: hook_runner.HookRunner,
+    runner: hook_processes.HookProcesses,
     path: pathlib.Path,
     *,
     values: JsonObject | None = None,
     timeout: float | None = None,
-) -> hook_runner.HookRunResult:
+) -> hook_processes.HookRunResult:
     settings = hook_config.HookSettings(execution_timeout=timeout)
     hook = state.Hook("hook.sh", path, hook_config.HookConfig(settings=settings))
     fields = {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
@@ -95,7 +95,7 @@ async def run_hook(
 
 
 async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     path = hook(
         """
@@ -110,20 +110,20 @@ async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
         """
     )
     done = await run_hook(runner, path)
-    assert json.loads(done.written[hook_runner.VALUES_PATCH]) == {
+    assert json.loads(done.written[hook_processes.VALUES_PATCH]) == {
         "context": [{"binding": "beforeHelm", "snapshots": {}}],
         "config": CONFIG_VALUES,
         "values": GIVEN,
     }
-    assert (done.written[hook_runner.CONFIG_VALUES_PATCH], done.written[hook_runner.METRICS]) == (
+    assert (done.written[hook_processes.CONFIG_VALUES_PATCH], done.written[hook_processes.METRICS]) == (
         "config-patch\n",
         "metric\nmetric\n",
     )
-    assert done.written[hook_runner.KUBERNETES_PATCH] == '{"operation": "Create"}\n'
+    assert done.written[hook_processes.KUBERNETES_PATCH] == '{"operation": "Create"}\n'
     assert done.result.exit_code == 0
 
 
-async def test_a_hook_in_python_works_as_well(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
+async def test_a_hook_in_python_works_as_well(runner: hook_processes.HookProcesses, hook: WriteHook) -> None:
     path = hook(
         "import json, os, pathlib\n"
         "values = json.loads(pathlib.Path(os.environ['VALUES_PATH']).read_text())\n"
@@ -131,30 +131,30 @@ async def test_a_hook_in_python_works_as_well(runner: hook_runner.HookRunner, ho
         name="hook.py",
         head=f"#!{sys.executable} -IS",
     )
-    assert (await run_hook(runner, path)).written[hook_runner.VALUES_PATCH] == "3"
+    assert (await run_hook(runner, path)).written[hook_processes.VALUES_PATCH] == "3"
 
 
 async def test_outputs_that_were_not_written_or_were_removed_are_empty(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     done = await run_hook(runner, hook('rm "$METRICS_PATH"'))
     assert list(done.written.values()) == [""] * 4
 
 
 async def test_integers_beyond_64_bits_reach_the_hook_exactly(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     values: JsonObject = {"global": {"big": 2**80, "text": "\ud800"}}
     done = await run_hook(runner, hook('cat "$VALUES_PATH" > "$VALUES_JSON_PATCH_PATH"'), values=values)
-    assert json.loads(done.written[hook_runner.VALUES_PATCH]) == values
+    assert json.loads(done.written[hook_processes.VALUES_PATCH]) == values
 
 
 async def test_a_hook_gets_the_operators_environment_no_argument_and_its_own_directory(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     path = hook('echo "$# $INHERITED $PWD" > "$METRICS_PATH"')
     done = await run_hook(runner, path)
-    assert done.written[hook_runner.METRICS] == f"0 yes {path.parent}\n"
+    assert done.written[hook_processes.METRICS] == f"0 yes {path.parent}\n"
 
 
 async def test_a_hook_named_by_a_relative_path_is_found(
@@ -163,23 +163,23 @@ async def test_a_hook_named_by_a_relative_path_is_found(
     path = hook('pwd > "$METRICS_PATH"')
     monkeypatch.chdir(tmp_path)
     done = await run_hook(make_runner(), path.relative_to(tmp_path))
-    assert done.written[hook_runner.METRICS] == f"{path.parent}\n"
+    assert done.written[hook_processes.METRICS] == f"{path.parent}\n"
 
 
 async def test_the_files_are_private_and_gone_after_the_run(
-    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
+    runner: hook_processes.HookProcesses, hook: WriteHook, tmp_path: pathlib.Path
 ) -> None:
     path = hook('cd "$(dirname "$VALUES_PATH")"; stat -c "%a" . * | sort -u > "$METRICS_PATH"')
     done = await run_hook(runner, path)
-    assert done.written[hook_runner.METRICS].split() == ["600", "700"]
+    assert done.written[hook_processes.METRICS].split() == ["600", "700"]
     assert list((tmp_path / "tmp").iterdir()) == []
     assert stat.S_IMODE((tmp_path / "tmp").stat().st_mode) == 0o700
 
 
-async def test_two_runs_at_once_do_not_meet(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
+async def test_two_runs_at_once_do_not_meet(runner: hook_processes.HookProcesses, hook: WriteHook) -> None:
     path = hook('cat "$VALUES_PATH" > "$METRICS_PATH"')
     runs = await asyncio.gather(*(run_hook(runner, path, values={"n": n}) for n in range(5)))
-    assert [run.written[hook_runner.METRICS] for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
+    assert [run.written[hook_processes.METRICS] for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
 
 
 async def test_files_can_be_kept_for_debugging(
@@ -192,32 +192,34 @@ async def test_files_can_be_kept_for_debugging(
 
 
 async def test_a_failing_hook_is_named_with_its_exit_code_and_last_words(
-    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
+    runner: hook_processes.HookProcesses, hook: WriteHook, tmp_path: pathlib.Path
 ) -> None:
     path = hook("echo one >&2; echo two >&2; echo three >&2; echo four >&2; exit 3")
-    with pytest.raises(hook_runner.HookRunError) as caught:
+    with pytest.raises(hook_processes.HookRunError) as caught:
         await run_hook(runner, path)
     assert str(caught.value) == "hook hook.sh failed with exit code 3: two | three | four"
     assert (caught.value.hook, caught.value.result.exit_code) == ("hook.sh", 3)
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-async def test_what_a_failing_hook_wrote_is_not_read(runner: hook_runner.HookRunner, hook: WriteHook) -> None:
-    with pytest.raises(hook_runner.HookRunError, match=r"hook hook\.sh failed with exit code 1$"):
+async def test_what_a_failing_hook_wrote_is_not_read(
+    runner: hook_processes.HookProcesses, hook: WriteHook
+) -> None:
+    with pytest.raises(hook_processes.HookRunError, match=r"hook hook\.sh failed with exit code 1$"):
         await run_hook(runner, hook('printf "\\377" > "$METRICS_PATH"; exit 1'))
 
 
 async def test_a_hook_that_dies_of_a_signal_says_which(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookRunError, match="was killed by SIGKILL; did it run out of memory"):
+    with pytest.raises(hook_processes.HookRunError, match="was killed by SIGKILL; did it run out of memory"):
         await run_hook(runner, hook("kill -KILL $$"))
 
 
 async def test_a_signal_without_a_name_is_reported_by_its_number(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookRunError, match="was killed by signal 40"):
+    with pytest.raises(hook_processes.HookRunError, match="was killed by signal 40"):
         await run_hook(runner, hook("kill -40 $$"))
 
 
@@ -227,20 +229,20 @@ async def test_a_signal_without_a_name_is_reported_by_its_number(
 async def test_a_hook_is_stopped_at_its_timeout(
     make_runner: MakeRunner, hook: WriteHook, own: float | None, default: float
 ) -> None:
-    with pytest.raises(hook_runner.HookRunError, match="ran longer than its timeout of 100ms") as caught:
+    with pytest.raises(hook_processes.HookRunError, match="ran longer than its timeout of 100ms") as caught:
         await run_hook(make_runner(default_timeout=default), hook("sleep 100"), timeout=own)
     assert caught.value.result.timed_out
 
 
 async def test_a_hook_that_exits_well_after_its_timeout_has_failed(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.HookRunError, match="timeout"):
+    with pytest.raises(hook_processes.HookRunError, match="timeout"):
         await run_hook(runner, hook("trap 'exit 0' TERM; sleep 100 & wait"), timeout=0.1)
 
 
 async def test_a_cancelled_run_ends_its_hook_and_removes_its_files(
-    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path, records: Records
+    runner: hook_processes.HookProcesses, hook: WriteHook, tmp_path: pathlib.Path, records: Records
 ) -> None:
     # dash may miss a signal that comes before it waits.
     text = f"trap 'touch {tmp_path}/ended; exit' TERM; echo ready; sleep 100 & wait"
@@ -257,7 +259,7 @@ async def test_a_cancelled_run_ends_its_hook_and_removes_its_files(
 
 
 async def test_a_hook_that_cannot_be_started_says_why(
-    runner: hook_runner.HookRunner, hook: WriteHook, tmp_path: pathlib.Path
+    runner: hook_processes.HookProcesses, hook: WriteHook, tmp_path: pathlib.Path
 ) -> None:
     path = hook("", head="#!/no/such/interpreter")
     with pytest.raises(children.ChildStartError, match="interpreter /no/such/interpreter"):
@@ -280,14 +282,16 @@ async def test_a_hook_that_cannot_be_started_says_why(
     ],
 )
 async def test_an_output_that_cannot_be_read_fails_the_hook(
-    runner: hook_runner.HookRunner,
+    runner: hook_processes.HookProcesses,
     hook: WriteHook,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
     reason: str,
 ) -> None:
     monkeypatch.setattr(hook_directory, "MAX_OUTPUT_BYTES", 1024 * 1024)
-    with pytest.raises(hook_runner.HookRunError, match=f"hook hook.sh returned invalid output: .*{reason}"):
+    with pytest.raises(
+        hook_processes.HookRunError, match=f"hook hook.sh returned invalid output: .*{reason}"
+    ):
         await run_hook(runner, hook(text))
 
 
@@ -300,7 +304,7 @@ async def test_a_disk_that_takes_no_files_is_explained(
 
 
 async def test_output_goes_to_the_log_with_the_fields_of_the_run(
-    runner: hook_runner.HookRunner, hook: WriteHook, records: Records
+    runner: hook_processes.HookProcesses, hook: WriteHook, records: Records
 ) -> None:
     await run_hook(runner, hook('echo "hello %s"; echo; echo oops >&2'))
     fields = {"level": "info", "hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
@@ -322,14 +326,14 @@ async def test_json_lines_become_records_of_their_own_when_asked(
 
 
 async def test_json_lines_stay_text_when_not_asked(
-    runner: hook_runner.HookRunner, hook: WriteHook, records: Records
+    runner: hook_processes.HookProcesses, hook: WriteHook, records: Records
 ) -> None:
     await run_hook(runner, hook("""echo '{"msg":"x"}'"""))
     assert records[0]["event"] == '{"msg":"x"}'
 
 
 async def test_the_configuration_is_what_a_hook_prints_when_asked_for_it(
-    runner: hook_runner.HookRunner, hook: WriteHook, records: Records
+    runner: hook_processes.HookProcesses, hook: WriteHook, records: Records
 ) -> None:
     path = hook('[ "$1" = --config ] && echo "{configVersion: v1, beforeHelm: 7}"; echo aside >&2')
     read = await runner.config(path, hook_config.HookKind.MODULE)
@@ -339,7 +343,7 @@ async def test_the_configuration_is_what_a_hook_prints_when_asked_for_it(
 
 
 async def test_the_configuration_is_read_in_the_hooks_directory_without_run_files(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     path = hook(
         '[ "$PWD" = "$(dirname "$0")" ] && [ -z "$VALUES_PATH" ] && echo "{configVersion: v1, onStartup: 1}"'
@@ -362,7 +366,7 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
     ],
 )
 async def test_a_missing_configuration_is_one_sentence_that_names_the_hook(
-    runner: hook_runner.HookRunner, hook: WriteHook, text: str, reason: str
+    runner: hook_processes.HookProcesses, hook: WriteHook, text: str, reason: str
 ) -> None:
     path = hook(text)
     with pytest.raises(hook_config.HookConfigError, match=reason) as caught:
@@ -372,7 +376,7 @@ async def test_a_missing_configuration_is_one_sentence_that_names_the_hook(
 
 
 async def test_a_hook_that_cannot_be_started_has_no_configuration(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_config.HookConfigError, match="interpreter /no/such"):
         await runner.config(hook("", head="#!/no/such"), hook_config.HookKind.GLOBAL)
@@ -387,7 +391,7 @@ async def test_a_hook_that_never_prints_its_configuration_is_stopped(
 
 @pytest.mark.parametrize(("word", "enabled"), [("true", True), ("false", False), (" true\n\n", True)])
 async def test_an_enabled_script_gives_verdict_and_reason(
-    runner: hook_runner.HookRunner, hook: WriteHook, word: str, enabled: bool
+    runner: hook_processes.HookProcesses, hook: WriteHook, word: str, enabled: bool
 ) -> None:
     path = hook(f"""
         grep -q enabledModules "$VALUES_PATH" && grep -q someModule "$CONFIG_VALUES_PATH" || exit 1
@@ -402,7 +406,7 @@ async def test_an_enabled_script_gives_verdict_and_reason(
 
 @pytest.mark.parametrize(("word", "said"), [("true", "enabled"), ("false", "disabled")])
 async def test_an_enabled_script_without_a_reason_is_the_reason(
-    runner: hook_runner.HookRunner, hook: WriteHook, word: str, said: str
+    runner: hook_processes.HookProcesses, hook: WriteHook, word: str, said: str
 ) -> None:
     path = hook(f'echo {word} > "$MODULE_ENABLED_RESULT"', name="enabled")
     assert (await runner.enabled(path, MODULE, {}, {})).reason == f"{said} by its enabled script"
@@ -418,7 +422,7 @@ async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
     runner = make_runner()
     start.rmdir()
     path = pathlib.Path("../hooks/hook.sh")
-    assert (await run_hook(runner, path)).written[hook_runner.METRICS] == f"{tmp_path / 'hooks'}\n"
+    assert (await run_hook(runner, path)).written[hook_processes.METRICS] == f"{tmp_path / 'hooks'}\n"
     assert (await runner.enabled(path, MODULE, {}, {})).enabled
 
 
@@ -433,10 +437,10 @@ async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
     ],
 )
 async def test_an_enabled_script_without_verdict_is_an_error_of_its_module(
-    runner: hook_runner.HookRunner, hook: WriteHook, text: str, reason: str
+    runner: hook_processes.HookProcesses, hook: WriteHook, text: str, reason: str
 ) -> None:
     with pytest.raises(
-        hook_runner.EnabledScriptError, match=f"module some-module: its enabled script {reason}"
+        hook_processes.EnabledScriptError, match=f"module some-module: its enabled script {reason}"
     ):
         await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
 
@@ -452,17 +456,17 @@ async def test_an_enabled_script_without_verdict_is_an_error_of_its_module(
     ],
 )
 async def test_what_an_enabled_script_wrote_is_not_in_its_error_without_values(
-    runner: hook_runner.HookRunner, hook: WriteHook, text: str, told: str
+    runner: hook_processes.HookProcesses, hook: WriteHook, text: str, told: str
 ) -> None:
-    with pytest.raises(hook_runner.EnabledScriptError, match="hunter2") as failed:
+    with pytest.raises(hook_processes.EnabledScriptError, match="hunter2") as failed:
         await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
     assert failed.value.without_values.startswith(f"module some-module: its enabled script {told}")
 
 
 async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_module(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
-    with pytest.raises(hook_runner.EnabledScriptError, match=r"some-module: .*interpreter /no/such"):
+    with pytest.raises(hook_processes.EnabledScriptError, match=r"some-module: .*interpreter /no/such"):
         await runner.enabled(hook("", head="#!/no/such"), MODULE, {}, {})
 
 
@@ -481,7 +485,7 @@ def test_what_a_failing_hook_wrote_is_left_out_where_values_may_not_be_shown(
     result = children.ChildResult(
         exit_code, 0.0, 0.0, 1.0, 1, timed_out=False, stdout=None, stdout_is_cut=False, stderr_tail="s3cret"
     )
-    error = hook_runner.HookRunError("a.sh", result, "gave back: s3cret", module=module)
+    error = hook_processes.HookRunError("a.sh", result, "gave back: s3cret", module=module)
     assert "s3cret" in str(error)
     assert error.without_values == f"{text}the end of what it wrote, and the operator's log all of it"
 
@@ -510,7 +514,7 @@ async def test_a_field_of_a_log_line_may_have_any_name(
 
 
 async def test_of_a_reason_that_is_long_only_the_beginning_counts(
-    runner: hook_runner.HookRunner, hook: WriteHook
+    runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     path = hook("""
         echo true > "$MODULE_ENABLED_RESULT"

@@ -134,7 +134,7 @@ class HookLog:
         return write
 
 
-class HookRunner:
+class HookProcesses:
     """Starts hooks and hands them their files.
 
     ``environment`` is the operator's own; hooks inherit it. ``default_timeout`` is in seconds.

@@ -106,8 +106,8 @@ class ConfigChecks:
         else:
             with self._inspector.within(EDIT_SECONDS):
                 violations = running.violations(data)
-        known = set(self._unknown_keys(before))
-        warnings = [text for text in self._unknown_keys(data) if text not in known]
+        known_before = set(self._unknown_keys(before))
+        warnings = [text for text in self._unknown_keys(data) if text not in known_before]
         return config_check.Findings(violations, warnings)
 
     def _by_files(
@@ -132,14 +132,14 @@ class ConfigChecks:
         """Return what is wrong with the ConfigMap below the Secret, which may be unknown."""
         unreadable = reading.unreadable | above.unreadable
         broken = (
-            found
-            for found in checks.Checks(store).config_violations(
+            violation
+            for violation in checks.Checks(store).config_violations(
                 dataclasses.replace(reading.values, secret=above.values)
             )
-            if found.keys[0] not in unreadable
+            if violation.keys[0] not in unreadable
             # What is missing may stand in a Secret that cannot be read here.
-            and (is_known or not found.is_missing_key)
-            and found.origin != SECRET_SOURCE
+            and (is_known or not violation.is_missing_key)
+            and violation.origin != SECRET_SOURCE
         )
         return (*reading.violations, *map(str, broken))
 

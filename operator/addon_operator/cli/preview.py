@@ -98,8 +98,8 @@ def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
 def _volume_types(flag: str | None) -> Sequence[str]:
     from addon_operator.settings import settings
 
-    found = settings.some([_VOLUME_TYPES], {_VOLUME_TYPES: flag}, os.environ)
-    names: Sequence[str] = found.values[_VOLUME_TYPES]
+    resolution = settings.some([_VOLUME_TYPES], {_VOLUME_TYPES: flag}, os.environ)
+    names: Sequence[str] = resolution.values[_VOLUME_TYPES]
     return names
 
 

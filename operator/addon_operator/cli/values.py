@@ -101,14 +101,14 @@ def _print_json(report: "values_check.ValuesReport") -> None:
 
 def _print_table(report: "values_check.ValuesReport") -> None:
     if report.findings:
-        rows = [(str(found.level), found.subject, found.problem) for found in report.findings]
+        rows = [(str(tally.level), tally.subject, tally.problem) for tally in report.findings]
         click.echo(
             printing.table(("LEVEL", "module", "finding"), rows, lambda row: printing.FINDING_STYLES[row[0]]),
             nl=False,
         )
-    counts = collections.Counter(str(found.level) for found in report.findings)
-    found = printing.findings((counts[level], level) for level in printing.FINDING_STYLES)
-    click.echo(f"{printing.count(report.modules, 'module')} checked: {found}")
+    counts = collections.Counter(str(tally.level) for tally in report.findings)
+    tally = printing.findings((counts[level], level) for level in printing.FINDING_STYLES)
+    click.echo(f"{printing.count(report.modules, 'module')} checked: {tally}")
 
 
 @values.command()
@@ -137,18 +137,18 @@ def show(
     from addon_operator.commands.checks import values_files
 
     flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
-    made = values_files.places(flags).load().store()
-    owner = names.find(module, made.modules)
+    store = values_files.places(flags).load().store()
+    owner = names.find(module, store.modules)
     if config is not None:
-        made.set_config(values_files.read_config(config, made.modules))
-        _warn(*made.config.warnings)
+        store.set_config(values_files.read_config(config, store.modules))
+        _warn(*store.config.warnings)
     if secret is not None:
-        read = values_files.read_config(secret, made.modules, "Secret")
+        read = values_files.read_config(secret, store.modules, "Secret")
         _warn(*read.warnings)
-        made.set_config(dataclasses.replace(made.config, secret=read))
-    shown = _with_origins(values_files.leaves(made, owner)) if origin else made.masked_values(owner)
+        store.set_config(dataclasses.replace(store.config, secret=read))
+    shown = _with_origins(values_files.leaves(store, owner)) if origin else store.masked_values(owner)
     click.echo(printing.document(shown, output), nl=False)
-    _warn_of_violations(made, owner)
+    _warn_of_violations(store, owner)
 
 
 def _with_origins(leaves: "list[values_files.Leaf]") -> json_types.JsonObject:

@@ -160,8 +160,8 @@ class EngineApi:
         shared = self._monitor.resources.shared
 
         def document() -> object:
-            found = _by_module(shared)
-            modules = [{**row, "sharedObjects": _shared(found.get(row["name"], {}))} for row in rows]
+            shared_by = _by_module(shared)
+            modules = [{**row, "sharedObjects": _shared(shared_by.get(row["name"], {}))} for row in rows]
             return {"enabledModules": sorted(enabled), "modules": modules, "wrongValues": refusals}
 
         return await asyncio.to_thread(document)
@@ -192,9 +192,9 @@ class EngineApi:
 
     async def render(self, module: str, *, diff: bool, show_sensitive: bool) -> str:
         """Return the manifest of a module, or how it differs from the cluster."""
-        found = self._module(module)
+        name = self._module(module)
         renderer = self._renderer
-        return await (renderer.diff if diff else renderer.render)(found, show_sensitive=show_sensitive)
+        return await (renderer.diff if diff else renderer.render)(name, show_sensitive=show_sensitive)
 
     async def main_queue(self) -> introspection.QueueRow:
         """Return the ``main`` queue."""
@@ -202,8 +202,8 @@ class EngineApi:
 
     async def queues(self, *, show_empty: bool) -> introspection.QueueList:
         """Return all queues; of empty ones only their number unless they are wanted."""
-        found = await self.views.queues()
-        return found if show_empty else {**found, "empty": []}
+        queues = await self.views.queues()
+        return queues if show_empty else {**queues, "empty": []}
 
     def _module(self, name: str) -> model.Module:
         try:
@@ -226,9 +226,9 @@ class EngineApi:
     ) -> object:
         own = None if module is None else self._module(module).name
         wanted = (None, own) if with_global and own is not None else (own,)
-        kept = [self._values.frozen(name) for name in wanted]
-        shown = await asyncio.to_thread(_shown, kept, read, show_sensitive=show_sensitive)
-        return shown if with_global else shown[kept[0].key]
+        sections = [self._values.frozen(name) for name in wanted]
+        shown = await asyncio.to_thread(_shown, sections, read, show_sensitive=show_sensitive)
+        return shown if with_global else shown[sections[0].key]
 
 
 def _snapshots_of(
@@ -271,13 +271,13 @@ def _by_module(
     shared: Mapping[tuple[names.ModuleName, ...], Sequence[str]],
 ) -> dict[str, dict[str, list[names.ModuleName]]]:
     """Return the objects that each module shares, with the other modules."""
-    found: dict[str, dict[str, list[names.ModuleName]]] = {}
+    by_module: dict[str, dict[str, list[names.ModuleName]]] = {}
     for pair, resources in sorted(shared.items()):
         for module in pair:
             others = [name for name in pair if name != module]
             for resource in resources:
-                found.setdefault(module, {}).setdefault(resource, []).extend(others)
-    return {module: dict(sorted(resources.items())) for module, resources in found.items()}
+                by_module.setdefault(module, {}).setdefault(resource, []).extend(others)
+    return {module: dict(sorted(resources.items())) for module, resources in by_module.items()}
 
 
 def _shared(found: Mapping[str, Sequence[names.ModuleName]]) -> list[json_types.JsonObject]:
@@ -290,5 +290,5 @@ def _absent(monitor: Monitor, module: names.ModuleName) -> list[json_types.JsonV
 
 
 def _watched(monitor: Monitor, module: names.ModuleName) -> object:
-    found = monitor.resources.view(module)
-    return NO_MONITOR if found is None else list(found)
+    resources = monitor.resources.view(module)
+    return NO_MONITOR if resources is None else list(resources)

@@ -79,13 +79,13 @@ def _masked_document(text: str) -> str:
     if _KIND not in text and "\\" not in text:  # A text in quotes may be written in other ways.
         return text
     try:
-        found = yaml_reading.load(text, "the manifest")
+        document = yaml_reading.load(text, "the manifest")
     except yaml_reading.YamlError:
         return _UNREADABLE
-    if not isinstance(found, dict) or not _holds_secret(found):
+    if not isinstance(document, dict) or not _holds_secret(document):
         return text
     comments = "".join(line + "\n" for line in text.splitlines() if line.startswith("# Source:"))
-    return "\n" + comments + yaml_writing.dump(without_secret_data(found))
+    return "\n" + comments + yaml_writing.dump(without_secret_data(document))
 
 
 def _holds_secret(found: Object) -> bool:

@@ -97,8 +97,8 @@ class Renderer:
         if not module.has_chart:
             return ""
         await self._charts.ensure(module)
-        given = self._values.snapshot(module.name)
-        return await self._manager.render(await asyncio.to_thread(module_releases.request_of, given, module))
+        values = self._values.snapshot(module.name)
+        return await self._manager.render(await asyncio.to_thread(module_releases.request_of, values, module))
 
     async def _difference(self, wanted: Object, default: str, *, show_sensitive: bool) -> str:
         resource = await self._kinds.find(wanted["kind"], wanted.get("apiVersion"))
@@ -132,7 +132,7 @@ def _redacted(
 
 def _wanted(manifest: str) -> list[Object]:
     documents = yaml_reading.load_documents(manifest, "the rendered manifest")
-    return [found for document in documents for found in _objects(document.value)]
+    return [each for document in documents for each in _objects(document.value)]
 
 
 def _compared(live: Object, merged: Object, title: str, *, show_sensitive: bool) -> str:

@@ -184,11 +184,11 @@ async def _render(api: debug_api.DebugApi, request: web.Request) -> web.Response
 
 async def _set_parameter(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     form = await request.post()
-    given = {key: value for key, value in form.items() if isinstance(value, str)}
+    texts = {key: value for key, value in form.items() if isinstance(value, str)}
     for key in ("name", "value"):
-        if not given.get(key):
+        if not texts.get(key):
             raise BadRequestError(f"{key!r} is missing: give 'name', 'value' and perhaps 'duration'")
-    row = api.set_parameter(given["name"], given["value"], given.get("duration", ""))
+    row = api.set_parameter(texts["name"], texts["value"], texts.get("duration", ""))
     return web.json_response(row)
 
 
@@ -217,8 +217,8 @@ _CHARSETS: Final = {"yaml": "utf-8", "text": "utf-8"}
 
 
 async def _written(asked: _Question) -> bytes:
-    found = asked.answer(asked.request)
-    document = await found if inspect.isawaitable(found) else found
+    body = asked.answer(asked.request)
+    document = await body if inspect.isawaitable(body) else body
     write = _json if asked.request.match_info["format"] == "json" else _yaml
     return await asyncio.to_thread(write, document)
 

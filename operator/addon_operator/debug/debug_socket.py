@@ -69,10 +69,10 @@ def _bind(listener: socket.socket, path: pathlib.Path) -> tuple[int, int]:
 
 def _make_room(path: pathlib.Path) -> None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise DebugSocketError(f"{path} exists and is not a socket: remove it, or {_HOW_TO_MOVE}")
     if _answers(path):
         raise DebugSocketError(
@@ -93,8 +93,8 @@ def _answers(path: pathlib.Path) -> bool:
 
 
 def _mark(path: pathlib.Path) -> tuple[int, int]:
-    found = path.lstat()
-    return found.st_dev, found.st_ino
+    status = path.lstat()
+    return status.st_dev, status.st_ino
 
 
 def _remove(path: pathlib.Path, mark: tuple[int, int]) -> None:

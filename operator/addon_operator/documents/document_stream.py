@@ -53,19 +53,19 @@ def load_json_stream(text: str) -> list[JsonValue]:
 
     Raises :class:`StreamError` with the document's index, and line and column in the whole text.
     """
-    found: list[JsonValue] = []
+    documents: list[JsonValue] = []
     try:
         for value, _, _ in json_stream(text, _JSON):
             _check(value)
-            found.append(value)
+            documents.append(value)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        raise StreamError(len(found), f"invalid JSON in {place}: {error.msg}") from error
+        raise StreamError(len(documents), f"invalid JSON in {place}: {error.msg}") from error
     except RecursionError as error:
-        raise StreamError(len(found), yaml_loader.TOO_DEEP) from error
+        raise StreamError(len(documents), yaml_loader.TOO_DEEP) from error
     except DocumentError as error:
-        raise StreamError(len(found), str(error)) from error
-    return found
+        raise StreamError(len(documents), str(error)) from error
+    return documents
 
 
 def load_stream(text: str) -> list[JsonValue]:

@@ -40,8 +40,8 @@ def render(tokens: Iterable[str]) -> str:
 
 def find(document: object, tokens: Iterable[str], otherwise: object = None) -> Any:  # noqa: ANN401  # any JSON
     """Return what the document has at that place."""
-    found = jsonpointer.JsonPointer.from_parts(tokens).resolve(document, otherwise)
-    return otherwise if isinstance(found, jsonpointer.EndOfList) else found
+    value = jsonpointer.JsonPointer.from_parts(tokens).resolve(document, otherwise)
+    return otherwise if isinstance(value, jsonpointer.EndOfList) else value
 
 
 def is_index(token: str) -> bool:

@@ -78,11 +78,11 @@ class Validator:
 
 def unknown_keys(instance: Collection[str], schema: Mapping[str, Any]) -> list[str]:
     """Return the keys that neither ``properties`` nor ``patternProperties`` of a schema name."""
-    known, named = schema.get("properties", {}), schema.get("patternProperties", {})
+    properties, named = schema.get("properties", {}), schema.get("patternProperties", {})
     return [
         key
         for key in instance
-        if key not in known and not any(patterns.found(pattern, key) for pattern in named)
+        if key not in properties and not any(patterns.found(pattern, key) for pattern in named)
     ]
 
 

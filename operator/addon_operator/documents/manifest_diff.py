@@ -64,8 +64,8 @@ class ManifestDocument:
 
 def parse(manifest: str) -> tuple[ManifestDocument, ...]:
     """Return the documents of a manifest; those with nothing but comments are left out."""
-    found = (_document(text.strip("\n")) for text in _SEPARATOR.split(manifest))
-    return tuple(document for document in found if document is not None)
+    documents = (_document(text.strip("\n")) for text in _SEPARATOR.split(manifest))
+    return tuple(document for document in documents if document is not None)
 
 
 def _document(text: str) -> ManifestDocument | None:

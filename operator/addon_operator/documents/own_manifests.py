@@ -17,12 +17,12 @@ def path_of(name: str, package: pathlib.Path = _PACKAGE) -> pathlib.Path:
     Raises :class:`ConfigurationError` when it is in neither.
     """
     candidates = (package / "crds" / name, package.parents[1] / "crds" / name)
-    found = next((path for path in candidates if path.is_file()), None)
-    if found is None:
+    existing = next((path for path in candidates if path.is_file()), None)
+    if existing is None:
         raise errors.ConfigurationError(
             f"the manifest {name} is missing ({candidates[0]}): install the package again"
         )
-    return found
+    return existing
 
 
 def load(name: str) -> Any:  # noqa: ANN401 - as YAML is

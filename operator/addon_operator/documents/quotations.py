@@ -221,13 +221,13 @@ def _group(text: str, start: int) -> tuple[int, str]:
 
 def _end_of_group(text: str, start: int) -> int:
     depth = 0
-    for found in _BRACKETS.finditer(text, start):
-        if found.group() in ("[", "{"):
+    for bracket in _BRACKETS.finditer(text, start):
+        if bracket.group() in ("[", "{"):
             depth += 1
-        elif found.group() in ("]", "}"):
+        elif bracket.group() in ("]", "}"):
             depth -= 1
             if depth == 0:
-                return found.end()
+                return bracket.end()
     return len(text)
 
 

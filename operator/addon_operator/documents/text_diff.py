@@ -60,14 +60,14 @@ def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
     rest = range(1, shortest - begin + 1)
     end = next((at - 1 for at in rest if before[-at] != after[-at]), shortest - begin)
     one, other = before[begin : len(before) - end], after[begin : len(after) - end]
-    found = [("equal", 0, begin, 0, begin)] if begin else []
-    found += [
+    codes = [("equal", 0, begin, 0, begin)] if begin else []
+    codes += [
         (kind, first + begin, last + begin, other_first + begin, other_last + begin)
         for kind, first, last, other_first, other_last in _between(one, other)
     ]
     if end:
-        found.append(("equal", len(before) - end, len(before), len(after) - end, len(after)))
-    return found
+        codes.append(("equal", len(before) - end, len(before), len(after) - end, len(after)))
+    return codes
 
 
 def _between(one: Sequence[str], other: Sequence[str]) -> list[Opcode]:
@@ -82,11 +82,11 @@ def _between(one: Sequence[str], other: Sequence[str]) -> list[Opcode]:
     one_lines, other_lines = (
         [numbers.setdefault(line, len(numbers)) for line in lines] for lines in (one, other)
     )
-    found: list[Opcode] = []
+    codes: list[Opcode] = []
     for each in LCSseq.opcodes(one_lines, other_lines):
-        begin = found.pop() if found and "equal" not in {found[-1][0], each.tag} else None
+        begin = codes.pop() if codes and "equal" not in {codes[-1][0], each.tag} else None
         if begin is None:
-            found.append((each.tag, each.src_start, each.src_end, each.dest_start, each.dest_end))
+            codes.append((each.tag, each.src_start, each.src_end, each.dest_start, each.dest_end))
         else:
-            found.append(("replace", begin[1], each.src_end, begin[3], each.dest_end))
-    return found
+            codes.append(("replace", begin[1], each.src_end, begin[3], each.dest_end))
+    return codes

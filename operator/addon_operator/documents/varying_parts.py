@@ -200,12 +200,12 @@ def _words(line: str) -> list[str]:
     """Return words and, one by one, the characters between them."""
     if len(line) > _LONGEST_LINE:
         return [line]
-    found: list[str] = []
+    words: list[str] = []
     at = 0
     for match in _WORD.finditer(line):
-        found += [*line[at : match.start()], match[0]]
+        words += [*line[at : match.start()], match[0]]
         at = match.end()
-    return [*found, *line[at:]]
+    return [*words, *line[at:]]
 
 
 def _in_common(one: Sequence[str], other: Sequence[str]) -> int:

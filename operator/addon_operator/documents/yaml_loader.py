@@ -270,8 +270,8 @@ def shown(text: str) -> str:
 
 
 def _check_directives(text: str) -> None:
-    for count, found in enumerate(_DIRECTIVE.finditer(text), start=1):
-        if count > MAX_DIRECTIVES or len(found[0]) > MAX_DIRECTIVE_CHARS:
+    for count, directive in enumerate(_DIRECTIVE.finditer(text), start=1):
+        if count > MAX_DIRECTIVES or len(directive[0]) > MAX_DIRECTIVE_CHARS:
             raise BoundError(
                 f"it has more than {MAX_DIRECTIVES} lines that begin with '%', or one of more than "
                 f"{MAX_DIRECTIVE_CHARS} characters; write tags without directives"
@@ -306,17 +306,17 @@ class _Measure:
 
     def _of(self, node: yaml.Node) -> tuple[int, int]:
         """Count nodes and characters, and levels."""
-        known = self._known.get(id(node))
-        if known is None:
+        measured = self._known.get(id(node))
+        if measured is None:
             if isinstance(node, yaml.ScalarNode):
-                known = (1 + len(node.value), 0)
-                self._own += known[0]
+                measured = (1 + len(node.value), 0)
+                self._own += measured[0]
             else:
-                known = self._of_collection(node)
-            self._known[id(node)] = known
-        elif known == _OPEN:
+                measured = self._of_collection(node)
+            self._known[id(node)] = measured
+        elif measured == _OPEN:
             self._fail(node, "an anchor contains an alias to itself")
-        return known
+        return measured
 
     def _of_collection(self, node: yaml.Node) -> tuple[int, int]:
         self._own += 1
@@ -338,11 +338,11 @@ class _Measure:
     def _parts(node: yaml.Node) -> "list[tuple[str | int, yaml.Node]]":
         if not isinstance(node, yaml.MappingNode):
             return list(enumerate(node.value))
-        found: list[tuple[str | int, yaml.Node]] = []
+        parts: list[tuple[str | int, yaml.Node]] = []
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else "?"
-            found += [(name, key), (name, value)]
-        return found
+            parts += [(name, key), (name, value)]
+        return parts
 
     def _fail(self, node: yaml.Node, problem: str) -> None:
         raise BoundError(problem, node.start_mark, tuple(self._path))

@@ -123,7 +123,7 @@ def _boolean_warning(node: yaml.ScalarNode, source: str) -> str:
 
 
 def _unusual(root: yaml.Node) -> list[yaml.ScalarNode]:
-    found: list[yaml.ScalarNode] = []
+    scalars: list[yaml.ScalarNode] = []
     seen: set[int] = set()
     pending = [root]
     while pending:
@@ -133,10 +133,10 @@ def _unusual(root: yaml.Node) -> list[yaml.ScalarNode]:
         seen.add(id(node))
         if isinstance(node, yaml.ScalarNode):
             if node.tag == yaml_loader.PLAIN and yaml_loader.is_unusual_boolean(node.value):
-                found.append(node)
+                scalars.append(node)
         else:
             pending.extend(_children(node))
-    return sorted(found, key=lambda scalar: cast("int", scalar.start_mark.index))
+    return sorted(scalars, key=lambda scalar: cast("int", scalar.start_mark.index))
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:

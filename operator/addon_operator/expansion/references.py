@@ -133,8 +133,8 @@ def expand(text: str, mapping: MappingFunc, *, limit: int = fields.EXPANDED_MAX)
 def names(text: str) -> list[str]:
     """Return the names that a text refers to, each once, in the order of their first references."""
     head, closer, _ = text.rpartition(")")
-    found = dict.fromkeys(_AFTER_DOLLAR.findall(head + closer))
-    return [each[1:-1] for each in found if each != "$"]
+    spans = dict.fromkeys(_AFTER_DOLLAR.findall(head + closer))
+    return [each[1:-1] for each in spans if each != "$"]
 
 
 def mapping_func_for(recorder: EventRecorder | None, *contexts: Mapping[str, str]) -> MappingFunc:

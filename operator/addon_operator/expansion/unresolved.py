@@ -78,11 +78,11 @@ class _EnvFrom:
 
 def _shortest(prefixes: Iterable[str]) -> list[str]:
     """Return the prefixes that begin with no other one, in order."""
-    kept: list[str] = []
+    shortest: list[str] = []
     for prefix in sorted(prefixes):
-        if not kept or not prefix.startswith(kept[-1]):
-            kept.append(prefix)
-    return kept
+        if not shortest or not prefix.startswith(shortest[-1]):
+            shortest.append(prefix)
+    return shortest
 
 
 class _Finder:
@@ -145,8 +145,8 @@ class _Finder:
         for name in references.names(text):
             if not self._is_resolved(name):
                 pending = name in self._awaited or self._env_from.may_define(name)
-                found = references.UnresolvedReference(name, where, pending, where == self._script)
-                self._unresolved.setdefault(found)
+                reference = references.UnresolvedReference(name, where, pending, where == self._script)
+                self._unresolved.setdefault(reference)
                 if len(self._unresolved) >= self._most:
                     return
 

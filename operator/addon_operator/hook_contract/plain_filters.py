@@ -168,9 +168,9 @@ class _Parser:
         return self._tokens[self._position] if self._position < len(self._tokens) else ("end", "")
 
     def _next(self) -> tuple[str, str]:
-        found = self._peek()
+        token = self._peek()
         self._position += 1
-        return found
+        return token
 
     def _expect(self, word: str) -> None:
         if self._next()[1] != word:
@@ -179,14 +179,14 @@ class _Parser:
 
 def _tokens(program: str) -> list[tuple[str, str]]:
     text = program.rstrip()
-    found, position = [], 0
+    tokens, position = [], 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
             _not_plain()
-        found.append((match.lastgroup, match[match.lastgroup]))
+        tokens.append((match.lastgroup, match[match.lastgroup]))
         position = match.end()
-    return found
+    return tokens
 
 
 def _paths(expression: _Expression) -> list[_Path]:

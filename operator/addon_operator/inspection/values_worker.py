@@ -138,8 +138,8 @@ class ValuesWorker(inspectors.Inspector):
             raise document_stream.DocumentError(f"it cannot be read: {error}") from None
         if "error" in answer:
             raise document_stream.StreamError(*answer["error"])
-        found: list[json_types.JsonValue] = answer["documents"]
-        return found
+        documents: list[json_types.JsonValue] = answer["documents"]
+        return documents
 
     @contextlib.contextmanager
     def checking_jq(self) -> Iterator[None]:
@@ -168,8 +168,8 @@ class ValuesWorker(inspectors.Inspector):
             raise errors.ConfigurationError(f"index.yaml cannot be read: {error}") from None
         if "error" in answer:
             raise errors.ConfigurationError(answer["error"])
-        found: json_types.JsonObject = answer["found"]
-        return found
+        entry: json_types.JsonObject = answer["found"]
+        return entry
 
     def _violations(
         self, question: Mapping[str, Any], key: str, parts: "_Parts"
@@ -293,8 +293,8 @@ class _Connection:
         Raises :class:`TimeoutError`, and :class:`OSError` or :class:`EOFError` if the process died.
         """
         until = time.monotonic() + seconds
-        known = [schema for schema in parts if schema is not None]
-        new = [schema for schema in known if schema.digest not in self._learnt]
+        needed = [schema for schema in parts if schema is not None]
+        new = [schema for schema in needed if schema.digest not in self._learnt]
         body = orjson.dumps(
             {
                 **question,

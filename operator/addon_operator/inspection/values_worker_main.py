@@ -60,15 +60,15 @@ class Worker:
 
         config, values = (self._schemas.get(digest) for digest in question["schemas"])
         both = schemas.SectionSchemas(config, values)
-        found = inspectors.HERE.config_violations(**question["of"], section_schemas=both)
-        return {"violations": list(map(_written, found))}
+        violations = inspectors.HERE.config_violations(**question["of"], section_schemas=both)
+        return {"violations": list(map(_written, violations))}
 
     def _values(self, question: dict[str, Any]) -> dict[str, Any]:
         from addon_operator.values import inspectors
 
         schema = self._schemas[question["schemas"][0]]
-        found = inspectors.HERE.values_violations(**question["of"], schema=schema)
-        return {"violations": list(map(_written, found))}
+        violations = inspectors.HERE.values_violations(**question["of"], schema=schema)
+        return {"violations": list(map(_written, violations))}
 
     def _chart(self, question: dict[str, Any]) -> dict[str, Any]:
         from addon_operator.values import inspectors
@@ -105,15 +105,15 @@ class Worker:
         from addon_operator.documents import document_stream
 
         try:
-            found = document_stream.load_stream(question["text"])
+            documents = document_stream.load_stream(question["text"])
         except document_stream.StreamError as error:
             return {"error": [error.index, error.reason]}
-        for index, document in enumerate(found):
+        for index, document in enumerate(documents):
             try:
                 orjson.dumps(document)
             except orjson.JSONEncodeError as error:
                 return {"error": [index, f"the API server cannot read it as JSON: {error}"]}
-        return {"documents": found}
+        return {"documents": documents}
 
 
 def _written(violation: Any) -> list[Any]:  # noqa: ANN401  # its type is imported late

@@ -202,8 +202,8 @@ def nearest(name: str, known: Iterable[str], alike: float = _ALIKE) -> str | Non
     if len(name) > _MOST_COMPARED:
         return None
     names = {each.lower(): each for each in known if len(each) <= _MOST_COMPARED}
-    found = difflib.get_close_matches(name.lower(), names, n=1, cutoff=alike)
-    return names[found[0]] if found else None
+    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=alike)
+    return names[close[0]] if close else None
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:

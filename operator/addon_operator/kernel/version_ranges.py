@@ -77,16 +77,16 @@ def _read(alternative: str, whole: str) -> "tuple[semantic_version.NpmSpec, list
 
 def _clauses(text: str) -> list[tuple[str, str]]:
     """Split into operators and versions; raises :class:`ValueError`."""
-    found: list[tuple[str, str]] = []
+    clauses: list[tuple[str, str]] = []
     position = 0
-    while position < len(text) or not found:
+    while position < len(text) or not clauses:
         clause = _CLAUSE.match(text, position)
         separator = clause and _SEPARATOR.match(text, clause.end())
         if clause is None or separator is None:
             raise ValueError(text)
-        found.append((clause["operator"], _full(clause)))
+        clauses.append((clause["operator"], _full(clause)))
         position = separator.end()
-    return found
+    return clauses
 
 
 def _only_version(text: str) -> tuple[str, str]:

@@ -48,12 +48,12 @@ class CrdSources:
         self, modules: Iterable[model.Module], apis: frozenset[str]
     ) -> Mapping[str, tuple[names.ModuleName, ...]]:
         """Find, by API, the modules whose files define it; what cannot be read defines nothing."""
-        found: dict[str, tuple[names.ModuleName, ...]] = {}
+        by_crd: dict[str, tuple[names.ModuleName, ...]] = {}
         groups = {api.rpartition("/")[0] for api in apis}
         for module in modules:
             for api in apis & self._brought(module, groups):
-                found[api] = (*found.get(api, ()), module.name)
-        return found
+                by_crd[api] = (*by_crd.get(api, ()), module.name)
+        return by_crd
 
     def _brought(self, module: model.Module, groups: set[str]) -> set[str]:
         try:

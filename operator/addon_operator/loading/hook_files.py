@@ -123,10 +123,10 @@ def discover(root: pathlib.Path) -> HookFiles:
     if not root.exists():
         return HookFiles()
     try:
-        found = sorted(_Walk().files(root, "", frozenset()), key=lambda file: file.name)
+        files = sorted(_Walk().files(root, "", frozenset()), key=lambda file: file.name)
     except OSError as error:
         raise HookFilesError(f"cannot read the hooks in {root}: {error.strerror}") from error
-    verdicts = [(file, *_verdict(file)) for file in found]
+    verdicts = [(file, *_verdict(file)) for file in files]
     told = {
         judged: tuple((file, said) for file, verdict, said in verdicts if verdict is judged)
         for judged in _Verdict

@@ -27,10 +27,10 @@ def listed(directory: pathlib.Path) -> list[pathlib.Path]:
     """
     check(directory)
     try:
-        found = list(of(directory))
-        _check_is_no_module(directory, found)
-        _check_is_not_around(directory, found)
-        return found
+        directories = list(of(directory))
+        _check_is_no_module(directory, directories)
+        _check_is_not_around(directory, directories)
+        return directories
     except OSError as error:
         raise errors.ConfigurationError(
             f"modules directory {directory} cannot be read: {error.strerror}; correct its permissions"

@@ -105,21 +105,21 @@ def load(
     Raises a :class:`.ConfigurationError` for a missing directory, and for common values files and schemas of
     global values that cannot be read.
     """
-    found: list[ModuleFiles] = []
+    modules: list[ModuleFiles] = []
     common: list[sources.ValuesFile] = []
     evaluator = cel_rules.CelEvaluator()
     paths = [module_directories.listed(directory) for directory in directories]
     taken = module_directories.names_of(itertools.chain.from_iterable(paths))
     for directory, below in zip(directories, paths, strict=True):
         common.append(common_values(directory))
-        found.extend(
+        modules.extend(
             read_module(path, common[-1], unnumbered_order, evaluator, charts, taken) for path in below
         )
-    found = in_run_order(_one_of_each_name(found), namespace)
+    modules = in_run_order(_one_of_each_name(modules), namespace)
     global_schemas = _global_schemas(global_hooks, evaluator)
     passed = itertools.chain.from_iterable(map(module_directories.passed_over, directories))
-    warnings = (*passed, *_warnings(found), *global_schemas.warnings)
-    return LoadedModules(tuple(found), tuple(common), warnings, global_schemas, charts, namespace)
+    warnings = (*passed, *_warnings(modules), *global_schemas.warnings)
+    return LoadedModules(tuple(modules), tuple(common), warnings, global_schemas, charts, namespace)
 
 
 def _global_schemas(
@@ -245,13 +245,13 @@ def module_of(
 
 def _hooks_problem(path: pathlib.Path) -> str:
     try:
-        found = [hook_files.discover(path / hook_files.HOOKS_DIRECTORY).problem]
+        problems = [hook_files.discover(path / hook_files.HOOKS_DIRECTORY).problem]
     except hook_files.HookFilesError as error:
-        found = [str(error)]
+        problems = [str(error)]
     script = _enabled_script(path)
     if script is not None and not start_errors.is_executable(script):
-        found.append(f"the enabled script {script} {start_errors.not_executable(script)}")
-    return "; ".join(filter(None, found))
+        problems.append(f"the enabled script {script} {start_errors.not_executable(script)}")
+    return "; ".join(filter(None, problems))
 
 
 def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:

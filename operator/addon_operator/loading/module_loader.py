@@ -105,18 +105,20 @@ class ModuleLoader:
             # What comes back is new, whatever it holds.
             self._contents.pop(path, None)
             self._left.pop(path, None)
-        kept = {files.module.path: files for files in self._loaded.modules}
+        by_path = {files.module.path: files for files in self._loaded.modules}
         common = [
             self._common(now, *each) for each in zip(self.directories, self._loaded.common, strict=True)
         ]
         shared = dataclasses.replace(self._loaded, common=tuple(common))
-        found = [
-            self._module(now, path, values, shared, kept.get(path))
+        modules = [
+            self._module(now, path, values, shared, by_path.get(path))
             for directory, values in zip(self.directories, common, strict=True)
             for path in now.of(directory)
         ]
-        self._refuse_new_problems(found, kept)
-        return dataclasses.replace(shared, modules=tuple(module_files.in_run_order(found, shared.namespace)))
+        self._refuse_new_problems(modules, by_path)
+        return dataclasses.replace(
+            shared, modules=tuple(module_files.in_run_order(modules, shared.namespace))
+        )
 
     def _refuse_new_problems(
         self,

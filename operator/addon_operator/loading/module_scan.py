@@ -87,7 +87,7 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
         prefix, path = pending.pop()
         try:
             with os.scandir(path) as entries:
-                found = [(entry, _status(entry)) for entry in entries if not _is_passed(entry.name)]
+                files = [(entry, _status(entry)) for entry in entries if not _is_passed(entry.name)]
         except FileNotFoundError:
             # Something goes away just now: the next look tells.
             continue
@@ -95,7 +95,7 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
             # To read the module says why; others are looked at meanwhile.
             yield f"{prefix}/", pathlib.Path(path).stat()
             continue
-        for entry, status in found:
+        for entry, status in files:
             name = f"{prefix}{entry.name}"
             if not stat.S_ISDIR(status.st_mode):
                 yield name, status

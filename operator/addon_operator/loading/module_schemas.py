@@ -19,12 +19,12 @@ def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> s
 
     Raises a :class:`.ConfigurationError` like :func:`read_schemas`.
     """
-    found = read_schemas(module.path, evaluator)
+    section_schemas = read_schemas(module.path, evaluator)
     if module.stock is None and not module.config.sensitive:
-        return found
-    has_own = found.config is not None or found.values is not None
+        return section_schemas
+    has_own = section_schemas.config is not None or section_schemas.values is not None
     return dataclasses.replace(
-        found,
+        section_schemas,
         chart=None if module.stock is None else stock_schemas.section_chart(module),
         hidden=sensitive_keys.SensitiveKeys(
             tuple(map(sensitive_keys.parse, module.config.sensitive)),

@@ -39,9 +39,9 @@ def _check_common_values(directories: Sequence[pathlib.Path]) -> None:
 def check_global_hooks(settings: settings_module.Settings) -> None:
     """Raise a :class:`ConfigurationError` if a global hook can never run, or their directory is missing."""
     check_global_hooks_directory(settings)
-    found = hook_files.discover(hook_files.global_hooks_root(settings.global_hooks_dir))
-    if found.problem:
-        raise hook_files.HookFilesError(found.problem)
+    hooks = hook_files.discover(hook_files.global_hooks_root(settings.global_hooks_dir))
+    if hooks.problem:
+        raise hook_files.HookFilesError(hooks.problem)
 
 
 def check_global_hooks_directory(settings: settings_module.Settings) -> None:
@@ -61,13 +61,13 @@ def workspace(settings: settings_module.Settings, *, keep: bool = False) -> Iter
     Raises a :class:`ConfigurationError` when ``TMP_DIR`` cannot be used, or is not safe from other users.
     """
     try:
-        made = workspaces.Workspace(_tmp_dir(settings), WORKSPACE_PREFIX)
+        temporary = workspaces.Workspace(_tmp_dir(settings), WORKSPACE_PREFIX)
     except OSError as error:
         raise _unusable(settings, f"cannot be used: {error.strerror}") from None
     try:
-        yield made.path
+        yield temporary.path
     finally:
-        made.close(keep=keep)
+        temporary.close(keep=keep)
 
 
 def remove_dead_workspaces(settings: settings_module.Settings) -> list[pathlib.Path]:

@@ -47,9 +47,9 @@ def read(module: model.Module) -> chart_schemas.ChartSchemas | None:
             # Values of charts are long, and nobody asks for them.
             return chart_schemas.ChartSchemas(chart_schemas.CheckedChart(module.name))
         chart = subcharts.read(module.name, module.chart_directory, is_stock=True)
-        found = chart_schemas.ChartSchemas(checked_chart(chart))
+        read_schemas = chart_schemas.ChartSchemas(checked_chart(chart))
         # Numbers that no JSON reader takes cannot be handed to the process that checks.
-        return found if found.digest else None
+        return read_schemas if read_schemas.digest else None
     except (helm_errors.ChartError, errors.ConfigurationError, TypeError):
         return None
     except Exception as error:  # noqa: BLE001 - nonsense in one chart is no other module's trouble
@@ -72,7 +72,7 @@ def checked_chart(chart: subcharts.Subchart) -> chart_schemas.CheckedChart:
 
 def _document(text: str) -> json_types.JsonValue:
     try:
-        found: json_types.JsonValue = json.loads(text) if text else None
+        document: json_types.JsonValue = json.loads(text) if text else None
     except (ValueError, RecursionError):
         return None
-    return found if json_documents.is_within_depth(found, yaml_loader.MAX_DEPTH) else None
+    return document if json_documents.is_within_depth(document, yaml_loader.MAX_DEPTH) else None

@@ -41,9 +41,9 @@ def find(content: bytes, name: str, version: str) -> json_types.JsonObject:
     left = MAX_ENTRY
     for item in itertools.islice(_written_by_helm(content, name, version), MAX_CANDIDATES):
         left -= len(item)
-        found: Any = _parsed(_bounded(item, MAX_ENTRY if left >= 0 else 0, MAX_ENTRY))
-        if isinstance(found, list) and found and _is(found[0], version):
-            return _kept(found[0])
+        entry: Any = _parsed(_bounded(item, MAX_ENTRY if left >= 0 else 0, MAX_ENTRY))
+        if isinstance(entry, list) and entry and _is(entry[0], version):
+            return _kept(entry[0])
     listed = _all(content).get(name)
     items = listed if isinstance(listed, list) else []
     return next((_kept(each) for each in items if _is(each, version)), {})
@@ -92,10 +92,10 @@ def _bounded(content: bytes, most: int, named: int = 0) -> bytes:
 
 def _parsed(content: bytes) -> json_types.JsonValue:
     text = content.decode("utf-8", "replace")
-    found = yaml_reading.load(text, _SOURCE)
+    document = yaml_reading.load(text, _SOURCE)
     if "&" in text and "*" in text and _has_aliases(yaml.compose(text, Loader=yaml_loader.Loader)):
         raise errors.ConfigurationError(f"{_SOURCE} has aliases, {_LIKE_HELM}")
-    return found
+    return document
 
 
 def _has_aliases(root: yaml.Node | None) -> bool:

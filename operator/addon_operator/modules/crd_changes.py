@@ -101,14 +101,14 @@ def served_versions(crd: crd_files.Crd) -> tuple[str, ...]:
 def progress(live: Mapping[str, Any]) -> Progress:
     """Say whether the API server serves the definition."""
     status = live.get("status") or {}
-    found = {condition.get("type"): condition for condition in status.get("conditions") or []}
+    by_type = {condition.get("type"): condition for condition in status.get("conditions") or []}
     for type_, wrong in (("NamesAccepted", "False"), ("NonStructuralSchema", "True")):
-        condition = found.get(type_) or {}
+        condition = by_type.get(type_) or {}
         if condition.get("status") == wrong:
             return Progress(
                 CrdPhase.REFUSED, str(condition.get("message") or condition.get("reason") or type_)
             )
-    if (found.get("Established") or {}).get("status") == "True":
+    if (by_type.get("Established") or {}).get("status") == "True":
         return Progress(CrdPhase.ESTABLISHED)
     return Progress(CrdPhase.PENDING)
 

@@ -111,11 +111,11 @@ def joined(crd: crd_files.Crd, added: Sequence[tuple[str, crd_files.Crd]]) -> cr
 
 def priority(version: str) -> tuple[int, ...]:
     """Return the sort key of an API version, highest for what Kubernetes prefers: v2, v1, v1beta1, others."""
-    found = _VERSION.fullmatch(version) if len(version) <= _LONGEST else None
-    if found is None:
+    matched = _VERSION.fullmatch(version) if len(version) <= _LONGEST else None
+    if matched is None:
         # By the alphabet, the first one is preferred, and of two that begin alike the shorter one.
         return (0, *(-ord(letter) for letter in version[:_LONGEST]), 1)
-    return (_STAGES[found[2]], int(found[1]), int(found[3] or 0))
+    return (_STAGES[matched[2]], int(matched[1]), int(matched[3] or 0))
 
 
 def _versions(of: Claim) -> tuple[tuple[int, ...], ...]:
@@ -150,11 +150,11 @@ def _release(crd: crd_files.Crd) -> _Key:
 
 def _number(value: JsonValue) -> _Key:
     """Return the sort key of a version such as ``v1.2.0-rc.1``; that of what is none is lower."""
-    found = _RELEASE.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
-    if found is None:
+    matched = _RELEASE.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
+    if matched is None:
         return ()
-    numbers = [int(part) for part in found[1].split(".")]
+    numbers = [int(part) for part in matched[1].split(".")]
     while numbers and not numbers[-1]:
         numbers.pop()
-    before = tuple((not each.isdigit(), each.zfill(_LONGEST)) for each in _PART.findall(found[2] or ""))
+    before = tuple((not each.isdigit(), each.zfill(_LONGEST)) for each in _PART.findall(matched[2] or ""))
     return (tuple(numbers), not before, before)

@@ -72,15 +72,15 @@ def outline(text: str) -> dict[str, str] | None:
 
     ``None`` for a file that is something else than definitions, each once.
     """
-    found: dict[str, str] = {}
+    by_path: dict[str, str] = {}
     for document in _DOCUMENT_START.split(text):
         resources = manifests.resources(document)
         if not resources and not document.strip():
             continue
-        if len(resources) != 1 or resources[0].kind != KIND or resources[0].name in found:
+        if len(resources) != 1 or resources[0].kind != KIND or resources[0].name in by_path:
             return None
-        found[resources[0].name] = document
-    return found
+        by_path[resources[0].name] = document
+    return by_path
 
 
 def without_schemas(text: str) -> str:
@@ -88,7 +88,7 @@ def without_schemas(text: str) -> str:
 
     They are left out where they are laid out in the usual way, one field in a line.
     """
-    kept: list[str] = []
+    lines: list[str] = []
     depth: int | None = None
     for line in text.split("\n"):
         inner = line.lstrip(" ")
@@ -96,8 +96,8 @@ def without_schemas(text: str) -> str:
             continue
         found = _SCHEMA.match(line)
         depth = len(found[1]) if found else None
-        kept.append(line)
-    return "\n".join(kept)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def parse(text: str, source: str) -> list[Crd]:

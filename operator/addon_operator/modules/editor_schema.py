@@ -97,5 +97,5 @@ def _plain(node: Any) -> Any:  # noqa: ANN401  # a schema, or a part of one
         return [_plain(each) for each in node]
     if not isinstance(node, Mapping):
         return node
-    made = {key: _plain(value) for key, value in node.items() if key not in _ADDITIONS}
-    return made | dict(_FORMATS[node["format"]]) if isinstance(node.get("format"), str) else made
+    plain = {key: _plain(value) for key, value in node.items() if key not in _ADDITIONS}
+    return plain | dict(_FORMATS[node["format"]]) if isinstance(node.get("format"), str) else plain

@@ -49,8 +49,8 @@ def resources(manifest: str) -> tuple[ManifestResource, ...]:
     of its own, such as objects with ``generateName``, nor what cannot be read: Helm would not have taken it.
     ``helm.sh/resource-policy: keep`` makes no difference: Helm creates such a resource again as any other.
     """
-    found = (resource for text in _DOCUMENT_START.split(manifest) for resource in _of_document(text))
-    return tuple(dict.fromkeys(found))
+    parsed = (resource for text in _DOCUMENT_START.split(manifest) for resource in _of_document(text))
+    return tuple(dict.fromkeys(parsed))
 
 
 def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, ...]:
@@ -63,8 +63,8 @@ def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, 
         group = resource.api_version.rpartition("/")[0]
         return group, resource.kind, resource.namespace or namespace, resource.name
 
-    kept = set(map(identity, resources(after)))
-    return tuple(each for each in resources(before) if identity(each) not in kept)
+    staying = set(map(identity, resources(after)))
+    return tuple(each for each in resources(before) if identity(each) not in staying)
 
 
 def _of_document(text: str) -> Iterator[ManifestResource]:
@@ -160,9 +160,9 @@ def without(manifest: str, is_spared: Select) -> str:
 
 
 def _rest(text: str, is_spared: Select) -> str:
-    found = resources(text)
-    kept = [each for each in found if not is_spared(each)]
-    if len(kept) == len(found):
+    parsed = resources(text)
+    kept = [each for each in parsed if not is_spared(each)]
+    if len(kept) == len(parsed):
         return text.lstrip("\n")
     # Of a list some may stay: JSON is YAML, too.
     objects = [body for _, body in find_objects(text, lambda each: each in kept)]

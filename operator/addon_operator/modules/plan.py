@@ -128,8 +128,8 @@ def _left_over(observed: Observed) -> tuple[str, ...]:
     removals = observed.removals
     if removals.purge is PurgePolicy.OFF:
         return ()
-    known = {str(module.name) for module in observed.modules}
-    unexplained = observed.releases.keys() - known - removals.ignored
+    modules = {str(module.name) for module in observed.modules}
+    unexplained = observed.releases.keys() - modules - removals.ignored
     wanted = (name for name in unexplained if removals.purge is PurgePolicy.ALL or observed.releases[name])
     return tuple(sorted(wanted, reverse=True))
 
@@ -151,10 +151,10 @@ def spared(observed: Observed) -> tuple[str, ...]:
         return ()
     if not observed.modules:
         return _purges(observed)
-    made = {release for release, is_ours in observed.releases.items() if is_ours}
-    made -= observed.removals.ignored
+    own = {release for release, is_ours in observed.releases.items() if is_ours}
+    own -= observed.removals.ignored
     explained = {str(module.name) for module in observed.modules} | observed.moved
-    is_known = bool(made & explained) or any(module.name in observed.started for module in observed.modules)
-    if not made or is_known or all(module.problem for module in observed.modules):
+    is_known = bool(own & explained) or any(module.name in observed.started for module in observed.modules)
+    if not own or is_known or all(module.problem for module in observed.modules):
         return ()
     return _left_over(observed)

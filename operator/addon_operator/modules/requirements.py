@@ -68,23 +68,23 @@ def in_run_order(modules: Iterable[model.Module]) -> list[model.Module]:
 
 def dependants(modules: Iterable[model.Module]) -> Graph:
     """Find, by module, those that require it directly."""
-    found: dict[names.ModuleName, list[names.ModuleName]] = collections.defaultdict(list)
+    by_module: dict[names.ModuleName, list[names.ModuleName]] = collections.defaultdict(list)
     for module in modules:
         for name in required(module):
-            found[name].append(module.name)
-    return found
+            by_module[name].append(module.name)
+    return by_module
 
 
 def problems(modules: Sequence[model.Module]) -> Mapping[names.ModuleName, str]:
     """Say what keeps modules from ever running: cycles, and unknown modules or ones of a higher number."""
-    known = {module.name: module for module in modules}
+    by_name = {module.name: module for module in modules}
     graph = _in_cycles({module.name: required(module) for module in modules})
-    found = {}
+    unmet = {}
     for module in modules:
-        wrong = itertools.islice(_wrong_edges(module, known), _MOST_MISTAKES)
+        wrong = itertools.islice(_wrong_edges(module, by_name), _MOST_MISTAKES)
         if mistakes := [*wrong, *(_cycle(module, graph) if module.name in graph else ())]:
-            found[module.name] = "; ".join(mistakes)
-    return found
+            unmet[module.name] = "; ".join(mistakes)
+    return unmet
 
 
 def _wrong_edges(module: model.Module, known: Mapping[names.ModuleName, model.Module]) -> Iterator[str]:

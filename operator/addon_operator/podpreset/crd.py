@@ -85,12 +85,12 @@ def _value_or_source(variable: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def _divisor(value: Mapping[str, Any], path: str) -> Iterator[str]:
-    given = value.get("divisor")
+    divisor = value.get("divisor")
     allowed = _CPU_DIVISORS if value["resource"].endswith(".cpu") else _BYTE_DIVISORS
-    if given is None or quantities.canonical(given) == "0":
+    if divisor is None or quantities.canonical(divisor) == "0":
         return
-    if quantities.canonical(given) not in map(quantities.canonical, allowed.split(", ")):
-        yield f"{path}.divisor: {given} is not supported with {value['resource']}; use one of {allowed}"
+    if quantities.canonical(divisor) not in map(quantities.canonical, allowed.split(", ")):
+        yield f"{path}.divisor: {divisor} is not supported with {value['resource']}; use one of {allowed}"
 
 
 def _sub_paths(mount: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -233,10 +233,10 @@ def _rules(node: Mapping[str, Any], fields: Sequence[str]) -> Iterator[Rule]:
 
 
 def _text_rule(message: str, expression: str) -> Rule | None:
-    found = _MATCHES.findall(expression)
-    if not found:
+    patterns = _MATCHES.findall(expression)
+    if not patterns:
         return None
-    wanted, never = ([text for no, _, text in found if bool(no) is kind] for kind in (False, True))
+    wanted, never = ([text for no, _, text in patterns if bool(no) is kind] for kind in (False, True))
     return text_rule(message, wanted, never)
 
 

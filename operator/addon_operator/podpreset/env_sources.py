@@ -165,11 +165,11 @@ class Sides:
 
 def _bits(parts: Iterable[Iterable[_T]]) -> dict[_T, int]:
     """Return each item of the parts, in the order of its first part, with a bit for each part that has it."""
-    found: dict[_T, int] = {}
+    bits: dict[_T, int] = {}
     for number, part in enumerate(parts):
         for item in part:
-            found[item] = found.get(item, 0) | 1 << number
-    return found
+            bits[item] = bits.get(item, 0) | 1 << number
+    return bits
 
 
 def _differ(names: int, sources: int) -> bool:

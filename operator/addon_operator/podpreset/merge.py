@@ -325,13 +325,15 @@ def _annotation_patch(
     A version that is there already stays if its preset adds nothing: the first of two admissions wrote it.
     """
     metadata = pod.get("metadata")
-    given = (metadata or {}).get("annotations") or {}
-    missing = {selection.applied_key(one.name): one.resource_version for one in applied if is_new(one, given)}
+    annotations = (metadata or {}).get("annotations") or {}
+    missing = {
+        selection.applied_key(one.name): one.resource_version for one in applied if is_new(one, annotations)
+    }
     if not missing:
         return
     if metadata is None:
         yield _add("/metadata", {"annotations": missing})
-    elif not given:
+    elif not annotations:
         yield _add("/metadata/annotations", missing)
     else:
         for key, version in missing.items():

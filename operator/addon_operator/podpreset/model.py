@@ -127,12 +127,12 @@ def parse(
     metadata = preset.get("metadata")
     if not isinstance(metadata, Mapping):
         metadata = {}
-    given = schema.prune(_object(), preset)
-    reasons = tuple(schema.problems(_object(), given, "")) or _forbidden_volumes(given["spec"], allowed)
+    pruned = schema.prune(_object(), preset)
+    reasons = tuple(schema.problems(_object(), pruned, "")) or _forbidden_volumes(pruned["spec"], allowed)
     if reasons:
         name, version = _text(metadata, "name"), _text(metadata, "resourceVersion")
         return InvalidPreset(_text(metadata, "namespace"), PresetName(name), version, reasons)
-    return _preset(metadata, given["spec"])
+    return _preset(metadata, pruned["spec"])
 
 
 def _forbidden_volumes(spec: Mapping[str, Any], allowed: Collection[str]) -> tuple[str, ...]:

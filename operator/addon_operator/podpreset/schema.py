@@ -105,8 +105,8 @@ class TypeShape:
     """What the API server fills in, by field."""
 
     def __post_init__(self) -> None:
-        found = {name: one.default for name, one in self.fields.items() if one.default is not None}
-        object.__setattr__(self, "defaults", found)
+        defaults = {name: one.default for name, one in self.fields.items() if one.default is not None}
+        object.__setattr__(self, "defaults", defaults)
 
 
 def prune(shape: TypeShape, value: Any) -> Any:  # noqa: ANN401 - of any shape, and so is the copy
@@ -114,11 +114,11 @@ def prune(shape: TypeShape, value: Any) -> Any:  # noqa: ANN401 - of any shape, 
     if shape.kind is Kind.OBJECT and isinstance(value, Mapping):
         if shape.values is not None:
             return {key: item for key, item in value.items() if item is not None}
-        known = shape.fields
+        fields = shape.fields
         return {
-            name: prune(known[name], item)
+            name: prune(fields[name], item)
             for name, item in value.items()
-            if name in known and item is not None
+            if name in fields and item is not None
         }
     if shape.values is not None and isinstance(value, list):
         return [prune(shape.values, item) for item in value]
@@ -130,10 +130,10 @@ def problems(shape: TypeShape, value: Any, path: str) -> Iterator[str]:  # noqa:
     if not _fits(shape.kind, value):
         yield f"{path}: must be {shape.kind.value}"
         return
-    found = [*_inner_problems(shape, value, path), *_own_problems(shape, value, path)]
-    yield from found
+    all_problems = [*_inner_problems(shape, value, path), *_own_problems(shape, value, path)]
+    yield from all_problems
     # A rule for objects may look at any of their fields, one for keys looks at nothing else.
-    if not found or not shape.fields:
+    if not all_problems or not shape.fields:
         for rule in shape.rules:
             yield from rule(value, path)
 

@@ -39,8 +39,8 @@ def applied_key(preset: str) -> str:
 
 def is_exempt(pod: json_types.KubernetesObject) -> bool:
     """Say whether no preset may touch the pod: a mirror pod, or one that opted out."""
-    given = (pod.get("metadata") or {}).get("annotations") or {}
-    return MIRROR in given or given.get(EXCLUDE) == "true"
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    return MIRROR in annotations or annotations.get(EXCLUDE) == "true"
 
 
 def select(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) -> tuple[model.Preset, ...]:
@@ -51,8 +51,8 @@ def select(pod: json_types.KubernetesObject, presets: Iterable[model.Preset]) ->
 
 
 def _matching(presets: Iterable[model.Preset], labels: Mapping[str, str]) -> tuple[model.Preset, ...]:
-    found = (preset for preset in presets if not preset.deleting and preset.selector.matches(labels))
-    return tuple(sorted(found, key=lambda preset: preset.order))
+    matching = (preset for preset in presets if not preset.deleting and preset.selector.matches(labels))
+    return tuple(sorted(matching, key=lambda preset: preset.order))
 
 
 class _Bucket(NamedTuple):

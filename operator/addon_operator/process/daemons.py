@@ -81,8 +81,8 @@ class ProcessTable:
             # A process that is becoming another program shows none for a moment.
             self._sleep(_POLL)
             environments |= {pid: self._environment(pid) for pid in empty}
-        found = (self.identify(pid) for pid, environment in environments.items() if wanted in environment)
-        return [process for process in found if process is not None]
+        processes = (self.identify(pid) for pid, environment in environments.items() if wanted in environment)
+        return [process for process in processes if process is not None]
 
     def kill(self, processes: Iterable[ProcessIdentity]) -> None:
         """End processes at once (``SIGKILL``) and wait until they are gone; one that has ended is fine.

@@ -29,15 +29,16 @@ def check_parent(parent: pathlib.Path) -> None:
 
     Raises :class:`UnsafeDirectoryError`, and :class:`OSError` when it is not there.
     """
-    found = parent.stat()
-    if found.st_uid not in (0, os.geteuid()):
+    status = parent.stat()
+    if status.st_uid not in (0, os.geteuid()):
         raise UnsafeDirectoryError(
-            f"{parent} belongs to another user (uid {found.st_uid}), who could read and replace what is in it"
+            f"{parent} belongs to another user (uid {status.st_uid}), "
+            "who could read and replace what is in it"
         )
-    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+    if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         raise UnsafeDirectoryError(
             f"everybody may remove and replace what is in {parent}: its mode is "
-            f"{stat.S_IMODE(found.st_mode):04o}, without a sticky bit"
+            f"{stat.S_IMODE(status.st_mode):04o}, without a sticky bit"
         )
 
 
@@ -83,8 +84,8 @@ def remove_dead(parent: pathlib.Path, prefix: str) -> list[pathlib.Path]:
 @contextlib.contextmanager
 def _taken_over(path: pathlib.Path) -> Iterator[None]:
     """Hold the lock of a workspace; raises :class:`OSError` for one that lives, or is not ours."""
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    status = path.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise NotADirectoryError(path)
     lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
     try:

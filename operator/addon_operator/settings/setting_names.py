@@ -72,9 +72,9 @@ def warnings(
     ``flags`` has the texts of :data:`FLAGS_WITHOUT_MEANING` that were given, beside those of settings.
     """
     rows = tuple(rows)
-    known = {variable for row in rows for variable in row.variables}
+    variables = {variable for row in rows for variable in row.variables}
     checks = (
-        _helm2(name) or _without_meaning(name) or _unknown(name, value, known)
+        _helm2(name) or _without_meaning(name) or _unknown(name, value, variables)
         for name, value in environ.items()
     )
     contradictions = (_contradiction(row, environ) for row in rows)
@@ -88,10 +88,10 @@ def warnings(
 
 def _contradiction(row: setting_resolution.Setting, environ: Mapping[str, str]) -> str | None:
     """Say which of two variables of one meaning counts, if they say different things."""
-    given = [(variable, environ[variable]) for variable in row.variables if environ.get(variable)]
-    if not given:
+    variables = [(variable, environ[variable]) for variable in row.variables if environ.get(variable)]
+    if not variables:
         return None
-    (winner, taken), *others = given
+    (winner, taken), *others = variables
     ignored = [f"{name}={_shown(text)}" for name, text in others if not _same(row, taken, text)]
     if not ignored:
         return None

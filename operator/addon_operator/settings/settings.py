@@ -341,16 +341,16 @@ def some(
 
     Raises :class:`.SettingsError` about these.
     """
-    found = setting_resolution.resolve({field: TABLE[field] for field in fields}, flags, environ)
-    found.check()
-    return found
+    resolution = setting_resolution.resolve({field: TABLE[field] for field in fields}, flags, environ)
+    resolution.check()
+    return resolution
 
 
 def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str:
     """Return ``LOG_TYPE``, whatever else is wrong; the default if it is wrong itself."""
     row = TABLE["log_type"]
-    found = setting_resolution.resolve({"log_type": row}, flags, environ).values
-    return str(found.get("log_type") or row.default)
+    values = setting_resolution.resolve({"log_type": row}, flags, environ).values
+    return str(values.get("log_type") or row.default)
 
 
 def settings_of(

@@ -97,8 +97,8 @@ class ModuleDefinition:
                 "in the namespace of their operator now"
             )
         for _ in range(_GONE_ATTEMPTS):
-            found = await self._kube.get(_PATH)
-            if found["metadata"]["uid"] != uid:
+            definition = await self._kube.get(_PATH)
+            if definition["metadata"]["uid"] != uid:
                 return
             await self._sleep(_GONE_PAUSE_SECONDS)
 

@@ -318,15 +318,15 @@ def stored_moment(stored: Stored) -> Moment | None:
 
 def notices(before: Moment | None, moments: Sequence[Moment]) -> tuple[list[Notice], Moment | None]:
     """Return the Events about these moments, and the phase at their end."""
-    made: list[Notice] = []
+    due: list[Notice] = []
     for each in moments:
         if before is not None and each.phase is ModulePhase.ENABLED and before.phase not in _BEGINNINGS:
             # Enabled all the time; only a run is still to come.
             continue
         if each != before and not (before is None and each.phase is ModulePhase.DISABLED):
-            made.append(_notice(before, each))
+            due.append(_notice(before, each))
         before = each
-    return made, before
+    return due, before
 
 
 _BEGINNINGS: Final = (ModulePhase.DISABLED, ModulePhase.DELETE_FAILED)

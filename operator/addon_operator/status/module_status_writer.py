@@ -210,9 +210,9 @@ class ModuleStatusWriter:
         """Look at what is stored, mark what has to be written, and delete what nobody needs."""
         listed = await self._listed()
         self._stored = {str(body["metadata"]["name"]): _Stored.of(body) for body in listed.items}
-        known = {str(name) for name in self._known()} - self._gone | self._states.keys()
+        modules = {str(name) for name in self._known()} - self._gone | self._states.keys()
         for name, stored in list(self._stored.items()):
-            if name not in known and stored.is_kept:
+            if name not in modules and stored.is_kept:
                 await self._delete(name, stored)
         self._dirty.update(dict.fromkeys(self._states))
         self._synced_at = self._time.monotonic()

@@ -61,8 +61,8 @@ class Factory:
 
     def counter(self, name: str, text: str, *labels: str) -> Counter:
         """Make a counter; the name ends in ``_total``."""
-        made = Counter(self._prefix + name, text, labels, registry=self._registry)
-        return self._keep(made, Description(name, labels, "counter", text))
+        counter = Counter(self._prefix + name, text, labels, registry=self._registry)
+        return self._keep(counter, Description(name, labels, "counter", text))
 
     def plain_counter(self, name: str, text: str, *labels: str) -> series.PlainCounter:
         """Make a counter whose name does not end in ``_total``."""
@@ -71,13 +71,13 @@ class Factory:
 
     def gauge(self, name: str, text: str, *labels: str) -> Gauge:
         """Make a gauge."""
-        made = Gauge(self._prefix + name, text, labels, registry=self._registry)
-        return self._keep(made, Description(name, labels, "gauge", text))
+        gauge = Gauge(self._prefix + name, text, labels, registry=self._registry)
+        return self._keep(gauge, Description(name, labels, "gauge", text))
 
     def histogram(self, name: str, text: str, *labels: str, buckets: Sequence[float] = BUCKETS) -> Histogram:
         """Make a histogram."""
-        made = Histogram(self._prefix + name, text, labels, registry=self._registry, buckets=buckets)
-        return self._keep(made, Description(name, labels, "histogram", text))
+        histogram = Histogram(self._prefix + name, text, labels, registry=self._registry, buckets=buckets)
+        return self._keep(histogram, Description(name, labels, "histogram", text))
 
     def _keep(self, metric: M, description: Description) -> M:
         self.made.append((frozenset(description.labels), metric))

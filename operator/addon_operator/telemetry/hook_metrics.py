@@ -181,13 +181,13 @@ class _Batch:
     def _refuse_difference(
         self, change: metric_operations.MetricChange, there: hook_series.Family, wanted: hook_series.Family
     ) -> None:
-        given = there.buckets if change.buckets is None else wanted.buckets
-        if (wanted.type, wanted.labels, given) == (there.type, there.labels, there.buckets):
+        buckets = there.buckets if change.buckets is None else wanted.buckets
+        if (wanted.type, wanted.labels, buckets) == (there.type, there.labels, there.buckets):
             return
         for new, old in (
             (f"is a {wanted.type}", f"is a {there.type}"),
             (_label_text(wanted.labels), _label_text(there.labels)),
-            (_bucket_text(given), _bucket_text(there.buckets)),
+            (_bucket_text(buckets), _bucket_text(there.buckets)),
         ):
             if new != old:
                 raise HookMetricError(

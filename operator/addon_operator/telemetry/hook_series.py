@@ -80,10 +80,10 @@ class Family:
 
     def copy(self) -> "Family":
         """Return a copy that can be changed; its series too."""
-        made = Family(self.name, self.type, self.labels, self.buckets, self.owner)
-        made.series = {labels: item.copy() for labels, item in self.series.items()}
-        made._by_hook = self._by_hook.copy()
-        return made
+        family = Family(self.name, self.type, self.labels, self.buckets, self.owner)
+        family.series = {labels: item.copy() for labels, item in self.series.items()}
+        family._by_hook = self._by_hook.copy()
+        return family
 
     def change(self, labels: Labels, value: float, group: str) -> None:
         """Set, add or observe a value; the series belongs to ``group`` from now on."""

@@ -192,10 +192,10 @@ class BoundedLabels:
 
 def _content_type(accept: str) -> str:
     try:
-        _, found = exposition.choose_encoder(accept)
+        _, content_type = exposition.choose_encoder(accept)
     except (TypeError, ValueError):
         # The library compares what is not a version with numbers.
         return exposition.CONTENT_TYPE_PLAIN_0_0_4
     # Whatever version is asked for stands in the answer; each would be a form of its own.
-    version = _VERSION.search(found)
-    return found if version is None or version[1] in _VERSIONS else exposition.CONTENT_TYPE_PLAIN_0_0_4
+    version = _VERSION.search(content_type)
+    return content_type if version is None or version[1] in _VERSIONS else exposition.CONTENT_TYPE_PLAIN_0_0_4

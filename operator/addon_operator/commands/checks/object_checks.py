@@ -83,8 +83,8 @@ class ObjectChecks:
 
     def _validator(self, type_name: str) -> json_schemas.Validator:
         if type_name not in self._validators:
-            found = self._closure(type_name)
-            schema = {"$ref": f"{_DEFINITION}{type_name}", "$defs": found}
+            closure = self._closure(type_name)
+            schema = {"$ref": f"{_DEFINITION}{type_name}", "$defs": closure}
             self._validators[type_name] = json_schemas.Validator(schema, _NO_FORMATS)
         return self._validators[type_name]
 
@@ -104,21 +104,23 @@ def _json_schema(schema: Any, wanted: list[str]) -> Any:  # noqa: ANN401  # a sc
     """Return an OpenAPI schema as JSON Schema in which unknown fields are wrong; adds what it refers to."""
     if not isinstance(schema, dict):
         return schema
-    made: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
-    if "$ref" in made:
-        wanted.append(made["$ref"].removeprefix(_REFERENCE))
-        made["$ref"] = f"{_DEFINITION}{wanted[-1]}"
+    written: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
+    if "$ref" in written:
+        wanted.append(written["$ref"].removeprefix(_REFERENCE))
+        written["$ref"] = f"{_DEFINITION}{wanted[-1]}"
     for key in ("items", "additionalProperties"):
         if key in schema:
-            made[key] = _json_schema(schema[key], wanted)
+            written[key] = _json_schema(schema[key], wanted)
     for key in ("allOf", "oneOf", "anyOf"):
-        if key in made:
-            made[key] = [_json_schema(each, wanted) for each in made[key]]
-    if "properties" in made:
-        made["properties"] = {key: _json_schema(each, wanted) for key, each in made["properties"].items()}
+        if key in written:
+            written[key] = [_json_schema(each, wanted) for each in written[key]]
+    if "properties" in written:
+        written["properties"] = {
+            key: _json_schema(each, wanted) for key, each in written["properties"].items()
+        }
         if not any(key in schema for key in _OPEN):
-            made["additionalProperties"] = False
-    return made
+            written["additionalProperties"] = False
+    return written
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401  # JSON

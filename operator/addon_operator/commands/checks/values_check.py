@@ -180,16 +180,16 @@ class _ValuesCheck:
     def _schemas(
         self, subject: str, path: pathlib.Path, module: model.Module | None = None
     ) -> schemas.SectionSchemas:
-        found = schemas.SectionSchemas()
+        section_schemas = schemas.SectionSchemas()
         with self._noting(subject):
-            found = (
+            section_schemas = (
                 module_schemas.read_schemas(path, self._evaluator)
                 if module is None
                 else module_schemas.schemas_of(module, self._evaluator)
             )
-        for warning in found.warnings:
+        for warning in section_schemas.warnings:
             self._add(self._schema_level, subject, warning)
-        return found
+        return section_schemas
 
     def _warn_of_words(self, subject: object, path: pathlib.Path) -> None:
         text = named_files.read_text(path) if path.exists() else ""

@@ -90,9 +90,9 @@ class ClusterLookup:
     ) -> Sequence[manifests.ManifestResource]:
         async with self._turns:
             try:
-                found = await self._kinds.find(kind, api_version)
-                place = namespace if found.namespaced else None
-                present = await self._present(found, place, [resource.name for resource in wanted])
+                kind_served = await self._kinds.find(kind, api_version)
+                place = namespace if kind_served.namespaced else None
+                present = await self._present(kind_served, place, [resource.name for resource in wanted])
             except api_errors.NotFound:
                 return wanted
             except api_errors.KubernetesError as error:
@@ -118,4 +118,4 @@ class ClusterLookup:
 
 def _kinds_below(directory: pathlib.Path) -> frozenset[str]:
     files = (path for path in directory.rglob("*.y*ml") if path.is_file())
-    return frozenset(found for path in files for found in _KIND.findall(path.read_text(errors="replace")))
+    return frozenset(kind for path in files for kind in _KIND.findall(path.read_text(errors="replace")))

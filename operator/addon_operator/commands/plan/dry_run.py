@@ -109,10 +109,10 @@ def _wanted(module: model.Module, preview: release_types.ReleasePreview) -> Iter
             continue
         file = messages.in_module(document.source, module.chart_directory)
         had = before.get(document.key) if changes[document.key] is _CHANGED else None
-        known = {_key(body): body for body in _objects(had.body)} if had is not None else {}
+        had_by_key = {_key(body): body for body in _objects(had.body)} if had is not None else {}
         for body in _objects(document.body):
             is_hook = _HOOK in (body["metadata"].get("annotations") or {})
-            yield _Wanted(body, None if is_hook else known.get(_key(body)), file)
+            yield _Wanted(body, None if is_hook else had_by_key.get(_key(body)), file)
 
 
 def _objects(body: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401  # YAML

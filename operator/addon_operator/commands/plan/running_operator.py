@@ -68,11 +68,11 @@ async def in_pod(kube: client.KubeClient, target: str, namespace: str) -> Operat
     ``namespace`` is where names without one are looked up. Of a Deployment, the first pod that can tell does.
     """
     try:
-        found = await _containers(kube, target, namespace)
+        containers = await _containers(kube, target, namespace)
     except (api_errors.KubernetesError, ValueError) as error:
         raise NotToldError(f"{target} cannot be asked what hooks gave: {error}") from None
     refusals = [f"there is no running pod of {target}"]
-    for container in found:
+    for container in containers:
         who = f"the operator in {container}"
         try:
             output = await pod_exec.output(kube, container, _COMMAND)

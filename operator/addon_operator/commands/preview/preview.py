@@ -216,9 +216,9 @@ class _Previewer:
         if self.given.has_presets:
             if namespace not in self._preset_files:
                 allowed = self.given.request.volume_types
-                found, notes = preview_objects.presets(self.given.manifests, namespace, allowed)
+                presets, notes = preview_objects.presets(self.given.manifests, namespace, allowed)
                 self.notes.extend(notes)
-                self._preset_files[namespace] = found
+                self._preset_files[namespace] = presets
             return self._preset_files[namespace]
         return await self.cluster.presets(namespace) if self.cluster else ()
 

@@ -66,12 +66,12 @@ def sources_of(
     pod: json_types.KubernetesObject, presets: Collection[model.Preset]
 ) -> frozenset[model.SourceRef]:
     """Return all ConfigMaps and Secrets from which the pod, or a preset for it, takes variables."""
-    found: set[model.SourceRef] = set()
+    sources: set[model.SourceRef] = set()
     for container in env_sources.containers(pod):
-        found.update(_named(container.get("env") or (), container.get("envFrom") or ()))
+        sources.update(_named(container.get("env") or (), container.get("envFrom") or ()))
     for preset in presets:
-        found.update(_named([one.entry for one in preset.env], [one.entry for one in preset.env_from]))
-    return frozenset(found)
+        sources.update(_named([one.entry for one in preset.env], [one.entry for one in preset.env_from]))
+    return frozenset(sources)
 
 
 def _named(env: Collection[model.Entry], env_from: Collection[model.Entry]) -> Iterator[model.SourceRef]:

@@ -111,8 +111,8 @@ def _field(path: yaml_reading.Path, key: str) -> str:
 
 
 def _parts(field: str) -> yaml_reading.Path:
-    found = (match.groupdict() for match in _PART.finditer(field))
-    return tuple(part["key"] if part["index"] is None else int(part["index"]) for part in found)
+    parts = (match.groupdict() for match in _PART.finditer(field))
+    return tuple(part["key"] if part["index"] is None else int(part["index"]) for part in parts)
 
 
 def _text(value: object) -> str:

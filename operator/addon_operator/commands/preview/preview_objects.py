@@ -100,14 +100,14 @@ def read(manifests: Iterable[preview_files.Manifest], namespace: str) -> Objects
 
 
 def _services(manifests: Iterable[preview_files.Manifest]) -> dict[str, json_types.KubernetesObject]:
-    found = {_reference(one).name: one for one in manifests if one.kind == "Service"}
-    for manifest in found.values():
+    by_name = {_reference(one).name: one for one in manifests if one.kind == "Service"}
+    for manifest in by_name.values():
         try:
             expansion.service_environment([addressed(manifest.content, None)])
         except expansion.MalformedObjectError as error:
             where = manifest.document.where(manifest.path)
             raise preview_files.ManifestError(f"{where}: {error}") from None
-    return {name: manifest.content for name, manifest in found.items()}
+    return {name: manifest.content for name, manifest in by_name.items()}
 
 
 def overlaid(stored: Services, given: Services) -> Services:
@@ -122,8 +122,8 @@ def addressed(
     spec = service.get("spec") or {}
     if not isinstance(spec, Mapping) or spec.get("clusterIP") or spec.get("type") == "ExternalName":
         return service
-    known = ((stored or {}).get("spec") or {}).get("clusterIP")
-    return {**service, "spec": {**spec, "clusterIP": known or UNKNOWN_ADDRESS}}
+    address = ((stored or {}).get("spec") or {}).get("clusterIP")
+    return {**service, "spec": {**spec, "clusterIP": address or UNKNOWN_ADDRESS}}
 
 
 def _reference(manifest: preview_files.Manifest) -> model.SourceRef:

@@ -61,13 +61,13 @@ class ManifestPods:
 
 def find(manifests: Iterable[preview_files.Manifest]) -> ManifestPods:
     """Return the pods of all pods and workloads; other objects have none."""
-    found = ManifestPods([], [])
+    pods = ManifestPods([], [])
     for manifest in manifests:
         try:
-            found.pods.extend(_pod_of(manifest))
+            pods.pods.extend(_pod_of(manifest))
         except preview_files.ManifestError as error:
-            found.problems.append(error)
-    return found
+            pods.problems.append(error)
+    return pods
 
 
 def _pod_of(manifest: preview_files.Manifest) -> Iterator[PodSource]:

@@ -214,14 +214,14 @@ class CrdIndex:
         self, module: names.ModuleName, wanted: Collection[str], *, brief: bool = False
     ) -> dict[str, crd_files.Crd]:
         """Return these definitions, read without those beside them; ``brief``: without schemas, too."""
-        found: dict[str, crd_files.Crd] = {}
+        crds: dict[str, crd_files.Crd] = {}
         for place, text, is_own in self._texts(module):
             outline = crd_files.outline(text)
             parts = [text] if outline is None else [part for name, part in outline.items() if name in wanted]
             for part in parts:
                 read = crd_files.without_schemas(part) if brief else part
-                _put(found, crd_files.parse(read, place), wanted, is_own=is_own)
-        return found
+                _put(crds, crd_files.parse(read, place), wanted, is_own=is_own)
+        return crds
 
     def _texts(self, name: names.ModuleName) -> Iterator[tuple[str, str, bool]]:
         if (brought := self._brought.get(name)) is not None:

@@ -109,12 +109,12 @@ class ModuleReload:
     async def _observe(self, values: store.ValuesStore, modules: Sequence[model.Module]) -> _Before:
         known = values.modules
         enabled = [name for name in known if name in self._states.enabled]
-        given = values.snapshot(*enabled)
+        frozen = values.snapshot(*enabled)
         return _Before(
             {module.name: module for module in modules},
             {name: values.flag(name).enabled for name in known},
-            await asyncio.to_thread(given.values_json, None),
-            {name: await asyncio.to_thread(given.values_json, name) for name in enabled},
+            await asyncio.to_thread(frozen.values_json, None),
+            {name: await asyncio.to_thread(frozen.values_json, name) for name in enabled},
         )
 
     def _reaction(
@@ -188,7 +188,7 @@ def config_check(values: store.ValuesStore) -> module_loader.Check:
         if not violations:
             return None
         # It is shown where no values may be.
-        found = "; ".join(each.without_value for each in violations)
-        return f"module {files.module.name}: the values ConfigMap would no longer be valid: {found}"
+        wrong = "; ".join(each.without_value for each in violations)
+        return f"module {files.module.name}: the values ConfigMap would no longer be valid: {wrong}"
 
     return check

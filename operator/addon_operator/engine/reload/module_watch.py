@@ -74,14 +74,14 @@ class ModuleWatch:
 
     async def _scan(self) -> module_scan.Scan | None:
         try:
-            found = await asyncio.to_thread(module_scan.scan, self._loader.directories)
+            scan = await asyncio.to_thread(module_scan.scan, self._loader.directories)
         except OSError as error:
             self._report(
                 f"{error.filename} cannot be read: {error.strerror}; put it back, or correct its permissions"
             )
             return None
         self._report("")
-        return found
+        return scan
 
     def _report(self, trouble: str) -> None:
         if trouble != self._trouble:

@@ -127,15 +127,15 @@ class ConfigSync:
     async def _read(self) -> list[config_maps.Snapshot]:
         return [await self._read_one(each) for each in self._objects.values()]
 
-    async def _read_one(self, kept: configured_object.ConfiguredObject) -> config_maps.Snapshot:
+    async def _read_one(self, configured: configured_object.ConfiguredObject) -> config_maps.Snapshot:
         try:
-            return await kept.read() or config_maps.ABSENT
+            return await configured.read() or config_maps.ABSENT
         except api_errors.Forbidden as error:
-            if kept.is_needed or kept.seen is not config_maps.ABSENT:
+            if configured.is_needed or configured.seen is not config_maps.ABSENT:
                 raise
             self._warn_once(
-                f"{kept.source} counts as empty, because it must not be read: {error}; allow that, or set "
-                "VALUES_SECRET to none"
+                f"{configured.source} counts as empty, because it must not be read: {error}; allow that, or "
+                "set VALUES_SECRET to none"
             )
             return config_maps.ABSENT
 
@@ -158,7 +158,7 @@ class ConfigSync:
         def look() -> configured_object.ConfigState:
             with self._values.inspector.within(LOOK_SECONDS):
                 pairs = zip(self._objects.values(), snapshots, strict=True)
-                parts = [kept.at(snapshot) for kept, snapshot in pairs]
+                parts = [configured.at(snapshot) for configured, snapshot in pairs]
                 state = configured_object.look_at(parts, self._checks.config_violations)
                 return dataclasses.replace(state, broken=self._files.without_modules_own(state))
 
@@ -180,7 +180,7 @@ class ConfigSync:
 
         def look() -> configured_object.ConfigState:
             with self._values.inspector.within(LOOK_SECONDS):
-                parts = [part_of(kept) for kept in self._objects.values()]
+                parts = [part_of(configured) for configured in self._objects.values()]
                 return configured_object.look_at(parts, self._checks.edit_violations)
 
         return await asyncio.to_thread(look)
@@ -197,20 +197,22 @@ class ConfigSync:
         """Return all that is wrong with a state of an object that somebody proposes, one sentence each."""
         proposed = self._objects[kind]
         own = proposed.proposed(data)
-        others = [kept for kept in self._objects.values() if kept is not proposed]
+        others = [configured for configured in self._objects.values() if configured is not proposed]
 
         def found(others_seen: bool) -> tuple[str, ...]:
             parts = {proposed.kind: own}
-            for kept in others:
-                parts[kept.kind] = (
-                    kept.proposed(kept.seen.data) if others_seen else kept.in_force(self._values.config)
+            for configured in others:
+                parts[configured.kind] = (
+                    configured.proposed(configured.seen.data)
+                    if others_seen
+                    else configured.in_force(self._values.config)
                 )
-            ordered = [parts[kept.kind] for kept in self._objects.values()]
+            ordered = [parts[configured.kind] for configured in self._objects.values()]
             return configured_object.look_at(ordered, self._checks.edit_violations).sentences
 
         wrong = found(others_seen=False)
         # An edit may be what one of the other object waits for.
-        if wrong and any(kept.is_refused for kept in others) and not found(others_seen=True):
+        if wrong and any(configured.is_refused for configured in others) and not found(others_seen=True):
             return ()
         return wrong
 
@@ -218,9 +220,9 @@ class ConfigSync:
         """Read the objects again for the modules that the store has now."""
         self._know_modules()
         async with self._busy:
-            right = [kept for kept in self._objects.values() if not kept.is_refused]
-            kept = right[0] if right else self._config
-            await self._put_into_force(kept, kept.seen)
+            right = [configured for configured in self._objects.values() if not configured.is_refused]
+            configured = right[0] if right else self._config
+            await self._put_into_force(configured, configured.seen)
         self._catch_up()
 
     async def _put_into_force(
@@ -231,14 +233,14 @@ class ConfigSync:
         ``edited`` counts as it is ``now``, and is marked as seen when that is settled.
         """
         look = await self._look_at_edit(edited, now)
-        others = [kept for kept in self._objects.values() if kept is not edited]
+        others = [configured for configured in self._objects.values() if configured is not edited]
         are_others_right = not look.is_wrong
-        if look.is_wrong and any(kept.is_refused for kept in others):
+        if look.is_wrong and any(configured.is_refused for configured in others):
             look = await self._look_at_edit(edited, now, trusts_others=True)
-        for kept in others if are_others_right else ():
+        for configured in others if are_others_right else ():
             # What could not be read of another one is still to come.
-            if kept.kind not in self._not_read:
-                self._note_right(kept)
+            if configured.kind not in self._not_read:
+                self._note_right(configured)
         if look.is_wrong:
             edited.seen, edited.is_refused = now, True
             self._not_read.discard(edited.kind)
@@ -252,11 +254,11 @@ class ConfigSync:
         edited.seen = now
         return change
 
-    def _note_right(self, kept: configured_object.ConfiguredObject) -> None:
-        if kept.is_refused or kept.kind in self._not_read:
-            kept.is_refused = False
-            self._not_read.discard(kept.kind)
-            self._tell(events.ConfigRight(kept.kind))
+    def _note_right(self, configured: configured_object.ConfiguredObject) -> None:
+        if configured.is_refused or configured.kind in self._not_read:
+            configured.is_refused = False
+            self._not_read.discard(configured.kind)
+            self._tell(events.ConfigRight(configured.kind))
 
     def received(
         self, snapshot: config_maps.Snapshot | None, kind: str = configured_object.CONFIG_MAP
@@ -276,13 +278,13 @@ class ConfigSync:
 
         Raises what the client raises when one cannot be read.
         """
-        for kept in self._objects.values():
-            before = kept.seen
-            snapshot = await self._read_one(kept)
-            if snapshot is config_maps.ABSENT and (kept.seen is not before or self._arrived):
+        for configured in self._objects.values():
+            before = configured.seen
+            snapshot = await self._read_one(configured)
+            if snapshot is config_maps.ABSENT and (configured.seen is not before or self._arrived):
                 # It was created while the answer was on its way.
                 continue
-            self.received(snapshot, kept.kind)
+            self.received(snapshot, configured.kind)
 
     async def keep_in_step(self, sleep: waiting.Sleep = asyncio.sleep) -> None:
         """Look at the objects themselves every :data:`REREAD_SECONDS`, until cancelled."""
@@ -291,7 +293,7 @@ class ConfigSync:
             try:
                 await self.reread()
             except errors.AddonOperatorError as error:
-                named = " and ".join(kept.source for kept in self._objects.values())
+                named = " and ".join(configured.source for configured in self._objects.values())
                 self._warn(f"{named} cannot be read: {error}; next try in {REREAD_SECONDS:.0f} s")
 
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
@@ -344,13 +346,15 @@ class ConfigSync:
     async def _take_what_arrived(self) -> None:
         async with self._busy:
             while self._arrived:
-                kept, now = self._arrived[0]
+                configured, now = self._arrived[0]
                 try:
-                    await self._take_edit(kept, now)
+                    await self._take_edit(configured, now)
                 except Exception as error:  # noqa: BLE001 - a defect at one edit must not lose later ones
                     # Not marked as seen, so the next look at the object finds it again.
-                    self._not_read.add(kept.kind)
-                    self._tell(events.ConfigNotRead(kept.kind, kept.source, error, REREAD_SECONDS))
+                    self._not_read.add(configured.kind)
+                    self._tell(
+                        events.ConfigNotRead(configured.kind, configured.source, error, REREAD_SECONDS)
+                    )
                 finally:
                     # Until here it counts as newer than an answer that was under way meanwhile.
                     self._arrived.popleft()

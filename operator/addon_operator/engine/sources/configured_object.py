@@ -112,9 +112,9 @@ class ConfigState:
         for part in self.parts:
             is_own = part.origin.source in secrets
             broken = tuple(
-                found
-                for found in self.broken
-                if (found.origin == part.origin.source if is_own else found.origin not in secrets)
+                violation
+                for violation in self.broken
+                if (violation.origin == part.origin.source if is_own else violation.origin not in secrets)
             )
             if part.reading.violations or broken:
                 yield ConfigState([part], self.values, broken)
@@ -142,7 +142,7 @@ class ConfigState:
         read = (problem for part in self.parts for problem in part.reading.problems)
         return (
             *(events.WrongKey(problem.key, problem.without_values) for problem in read),
-            *(events.WrongKey(str(found.keys[0]), found.without_value) for found in self.broken),
+            *(events.WrongKey(str(violation.keys[0]), violation.without_value) for violation in self.broken),
         )
 
     def without_values(self) -> str:
@@ -158,5 +158,5 @@ def look_at(parts: Sequence[ObjectState], check: Check) -> ConfigState:
     """Find what is wrong with what the parts say together."""
     unreadable = frozenset[str]().union(*(part.reading.unreadable for part in parts))
     values = merged(parts).laid_together()
-    broken = tuple(found for found in check(values) if found.keys[0] not in unreadable)
+    broken = tuple(violation for violation in check(values) if violation.keys[0] not in unreadable)
     return ConfigState(parts, values, broken)

@@ -18,9 +18,9 @@ class ValuesFiles:
         """Say whether something is wrong that the objects neither set nor left out, and no single module."""
         unreadable = frozenset[str]().union(*(part.reading.unreadable for part in state.parts))
         return any(
-            found in state.broken or found.keys[0] in unreadable
-            for found in self._of_files(state)
-            if not self._is_modules_own(found)
+            violation in state.broken or violation.keys[0] in unreadable
+            for violation in self._of_files(state)
+            if not self._is_modules_own(violation)
         )
 
     def without_modules_own(
@@ -29,14 +29,14 @@ class ValuesFiles:
         """Return what is wrong, without what the files of one module break by themselves."""
         if not state.broken:
             return state.broken
-        own = [found for found in self._of_files(state) if self._is_modules_own(found)]
-        return tuple(found for found in state.broken if found not in own)
+        own = [violation for violation in self._of_files(state) if self._is_modules_own(violation)]
+        return tuple(violation for violation in state.broken if violation not in own)
 
     def _of_files(self, state: configured_object.ConfigState) -> list[schema_violations.Violation]:
         """Return what is wrong with the files, but for what somebody left out in objects that there are."""
         is_there = any(part.snapshot is not config_maps.ABSENT for part in state.parts)
-        found = self._checks.config_violations(sources.ConfigValues())
-        return [one for one in found if not (is_there and one.is_left_out)]
+        violations = self._checks.config_violations(sources.ConfigValues())
+        return [one for one in violations if not (is_there and one.is_left_out)]
 
     def _is_modules_own(self, violation: schema_violations.Violation) -> bool:
         """Say whether it concerns one module, and no file that all modules share has set it."""

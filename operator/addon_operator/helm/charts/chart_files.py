@@ -203,9 +203,9 @@ class ChartFilesReader:
 
     def _content(self, name: str, content: bytes) -> _Content:
         key = hashlib.sha256(content).digest(), _looked_at_as(name)
-        if (found := self._contents.get(key)) is None:
-            found = self._contents[key] = _Content(key[0], *_looks(key[1], content))
-        return found
+        if (content_read := self._contents.get(key)) is None:
+            content_read = self._contents[key] = _Content(key[0], *_looks(key[1], content))
+        return content_read
 
 
 def is_complete(directory: pathlib.Path) -> bool:

@@ -264,14 +264,14 @@ class ChartPuller:
 
     def _entry_of(self, index: pathlib.Path, wanted: module_config.ChartReference) -> Mapping[str, Any]:
         try:
-            found = self._read_index(index, wanted.name, wanted.version)
+            entry = self._read_index(index, wanted.name, wanted.version)
         except errors.ConfigurationError as error:
             raise PullError(f"cannot pull chart {wanted}: {error}; have the repository mended") from error
-        if not found:
+        if not entry:
             said = f"{index.name.removeprefix(f'{_NAME}-')} has no such chart, or not this version"
             advice = _likely_mistake(wanted, said) or _CORRECT
             raise PullError(f"cannot pull chart {wanted}: {said}; {advice}")
-        return found
+        return entry
 
 
 def _check_addresses(wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> None:
@@ -313,10 +313,10 @@ def _without_plain_http(environ: Mapping[str, str]) -> dict[str, str]:
 
     What ``NO_PROXY`` excepts is excepted from this, too; without a proxy it has no other use.
     """
-    found = dict.fromkeys(("HTTP_PROXY", "http_proxy"), f"http://{_NO_PROXY_AT}")
+    proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy"), f"http://{_NO_PROXY_AT}")
     if environ.get("HTTPS_PROXY") or environ.get("https_proxy"):
-        return found
-    return found | dict.fromkeys(("NO_PROXY", "no_proxy"), "")
+        return proxies
+    return proxies | dict.fromkeys(("NO_PROXY", "no_proxy"), "")
 
 
 def _said(done: children.ChildResult) -> str:

@@ -104,5 +104,5 @@ def _two_intervals(document: JsonObject) -> Iterator[str]:
 
 
 def _list_in(value: JsonValue, key: str) -> list[JsonValue]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, list) else []
+    items = value.get(key) if isinstance(value, dict) else None
+    return items if isinstance(items, list) else []

@@ -116,10 +116,10 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
     document = _document(text, source)
     is_legacy = "configVersion" not in document
     checker = (_LEGACY if is_legacy else _CURRENT)[kind]
-    found = [*crosschecks.too_many(document)]
-    found = found or [*checker.find(document), *crosschecks.violations_of(document)]
-    if found:
-        raise HookConfigError(source, *dict.fromkeys(found))
+    wrong = [*crosschecks.too_many(document)]
+    wrong = wrong or [*checker.find(document), *crosschecks.violations_of(document)]
+    if wrong:
+        raise HookConfigError(source, *dict.fromkeys(wrong))
     warnings = tuple(f"{source}: {warning}" for warning in _warnings(document, is_legacy=is_legacy))
     raw = cast("_Raw", document)
     watched = raw.get("kubernetes", ())

@@ -96,11 +96,12 @@ def parse(text: str, source: str) -> tuple[Operation, ...]:
     Raises :class:`MetricOperationError` for the first wrong document: ``source``, index, field, remedy.
     """
     try:
-        found = document_stream.load_json_stream(text)
+        documents = document_stream.load_json_stream(text)
     except document_stream.StreamError as error:
         raise MetricOperationError(f"{source}, {error}") from error
     return tuple(
-        _operation(index, document, f"{source}, document [{index}]") for index, document in enumerate(found)
+        _operation(index, document, f"{source}, document [{index}]")
+        for index, document in enumerate(documents)
     )
 
 
@@ -113,9 +114,9 @@ def is_one(document: JsonObject) -> bool:
 def _operation(index: int, document: JsonValue, where: str) -> Operation:
     if not isinstance(document, dict):
         raise MetricOperationError(f"{where}: it is not a mapping; write one operation in each document")
-    found = _CHECKER.find(document) or [*_contradictions(document)]
-    if found:
-        raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys(found))}")
+    wrong = _CHECKER.find(document) or [*_contradictions(document)]
+    if wrong:
+        raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys(wrong))}")
     group = str(document.get("group", ""))
     if document.get("action") == "expire":
         return Expire(index, group)

@@ -140,10 +140,10 @@ def parse(text: str, source: str, load: LoadDocuments = document_stream.load_str
     :class:`ObjectOperationError` for the first wrong document: ``source``, index, field, remedy.
     """
     try:
-        found = load(text)
+        documents = load(text)
     except document_stream.DocumentError as error:
         raise ObjectOperationError(f"{source}, {error}") from error
-    return tuple(_operation(index, document, source) for index, document in enumerate(found))
+    return tuple(_operation(index, document, source) for index, document in enumerate(documents))
 
 
 def for_failed_hook(operations: tuple[Operation, ...]) -> tuple[Operation, ...]:
@@ -214,10 +214,10 @@ def _decoded(document: JsonObject, where: str) -> JsonObject:
 
 
 def _only_document(text: str) -> JsonValue:
-    found = document_stream.load_stream(text)
-    if len(found) != 1:
-        raise document_stream.DocumentError(f"it holds {len(found)} documents; write one")
-    return found[0]
+    documents = document_stream.load_stream(text)
+    if len(documents) != 1:
+        raise document_stream.DocumentError(f"it holds {len(documents)} documents; write one")
+    return documents[0]
 
 
 def _target(document: JsonObject) -> ObjectTarget:

@@ -58,7 +58,7 @@ def declarations() -> "list[cel.FunctionDecl]":
                 impl=_plain_errors(implementation),
             )
         )
-    return [cel.FunctionDecl(name, made) for name, made in overloads.items()]
+    return [cel.FunctionDecl(name, overload) for name, overload in overloads.items()]
 
 
 def _plain_errors(implementation: Callable[..., Any]) -> Callable[..., Any]:

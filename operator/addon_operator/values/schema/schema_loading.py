@@ -229,12 +229,12 @@ def _details(
 ) -> Iterator[Remark]:
     definitions = whole.get("definitions", {})
     for path, inner in schema_walk.subschemas(part.schema):
-        found = (
+        details = (
             *_pattern_problems(path, inner, room),
             *_reference_problems(path, inner, definitions),
             *_rule_problems(path, inner, evaluator),
         )
-        yield from (part.remark(*problem) for problem in found)
+        yield from (part.remark(*problem) for problem in details)
 
 
 def _pattern_problems(

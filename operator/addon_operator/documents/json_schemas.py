@@ -1,7 +1,8 @@
 """Checking documents by JSON Schema (2020-12): the verdict takes microseconds, the reasons milliseconds.
 
-``jsonschema-rs`` finds out what is right, in a fiftieth of the time (benchmark ``values``). Everything else goes to ``jsonschema``: what is wrong, because it
-says which branch of a choice was meant, and the few schemas and numbers that the two judge differently.
+``jsonschema-rs`` finds out what is right, in a fiftieth of the time (benchmark ``values``). Everything else
+goes to ``jsonschema``: what is wrong, because it says which branch of a choice was meant, and the few schemas
+and numbers that the two judge differently.
 """
 
 import functools

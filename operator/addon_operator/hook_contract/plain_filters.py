@@ -1,8 +1,8 @@
 """The jq expressions that only pick fields, worked out without jq.
 
 A third of the filters of real hooks are such: ``.spec.replicas``, ``{name: .metadata.name}``. libjq takes
-twelve times as long (benchmark ``objects``), because it reads whole objects. What is made here is to the byte what jq makes;
-where that is not certain, the answer is left to jq.
+twelve times as long (benchmark ``objects``), because it reads whole objects. What is made here is to the byte
+what jq makes; where that is not certain, the answer is left to jq.
 """
 
 import dataclasses

@@ -77,4 +77,4 @@ def test_many_lines_that_differ_cost_little_more_than_their_number(kinds: int) -
         before = [str(choice.randrange(kinds)) for _ in range(size)]
         return before, [line if number % 2 else f"{line}!" for number, line in enumerate(before)]
 
-    assert costs.is_linear(texts, lambda given: unified(*given), 4000)
+    assert costs.is_linear(texts, lambda given: unified(*given), 1000)

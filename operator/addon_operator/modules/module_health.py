@@ -1,0 +1,79 @@
+"""How a module is, by how its resources are."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from addon_operator.modules import resource_health
+
+DEADLINE_SECONDS: Final = 600.0
+"""How long a resource may be in progress if ``health.deadline`` says nothing."""
+_NAMED: Final = 3
+_WORST_FIRST: Final = (resource_health.HealthState.FAILED, resource_health.HealthState.PROGRESSING)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ObservedHealth:
+    """How one resource of a module is, and since when."""
+
+    resource: str
+    """As people call it: ``Deployment web``."""
+    health: resource_health.ResourceHealth
+    since: float
+    """When it got into this state, in seconds of the same clock as ``now``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleHealth:
+    """How a module is."""
+
+    state: resource_health.HealthState
+    message: str = ""
+    """The first three resources that are not healthy, failed ones first, and why; empty if all are."""
+    next_deadline: float | None = None
+    """When the first resource in progress will have been so for too long, if none changes before."""
+
+
+def module_health(
+    resources: Iterable[ObservedHealth], now: float, deadline: float = DEADLINE_SECONDS
+) -> ModuleHealth:
+    """Sum up how the resources of a module are at ``now``.
+
+    What is in progress for ``deadline`` seconds or longer has failed. A module without resources is healthy.
+    """
+    troubled = [
+        _after_deadline(one, now, deadline)
+        for one in resources
+        if one.health.state is not resource_health.HealthState.HEALTHY
+    ]
+    if not troubled:
+        return ModuleHealth(resource_health.HealthState.HEALTHY)
+    troubled.sort(key=lambda one: (_WORST_FIRST.index(one.health.state), one.resource))
+    waiting = (
+        one.since + deadline
+        for one in troubled
+        if one.health.state is resource_health.HealthState.PROGRESSING
+    )
+    return ModuleHealth(troubled[0].health.state, _told(troubled), min(waiting, default=None))
+
+
+def _after_deadline(observed: ObservedHealth, now: float, deadline: float) -> ObservedHealth:
+    is_late = now - observed.since >= deadline
+    if observed.health.state is not resource_health.HealthState.PROGRESSING or not is_late:
+        return observed
+    health = resource_health.ResourceHealth(
+        resource_health.HealthState.FAILED, f"{observed.health.message}, for more than {_duration(deadline)}"
+    )
+    return dataclasses.replace(observed, health=health)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min" if minutes and not rest else f"{round(seconds)} s"
+
+
+def _told(troubled: Sequence[ObservedHealth]) -> str:
+    named = [f"{one.resource}: {one.health.message}" for one in troubled[:_NAMED]]
+    if (rest := len(troubled) - _NAMED) > 0:
+        named.append(f"and {rest} more")
+    return "; ".join(named)

@@ -1,0 +1,340 @@
+"""How a resource is: healthy, in progress, or failed, and why in a few words.
+
+The rules are those of kstatus (the documentation and the behaviour of ``sigs.k8s.io/cli-utils``). Argo CD and
+Flux users know them. One rule is ours: a kind with a status subresource whose controller has not written a
+status yet is in progress; kstatus takes such an object for finished before anybody has looked at it.
+
+Everything here is pure. Objects come from the cluster and may hold anything: a field of another type counts
+as missing.
+"""
+
+import dataclasses
+import datetime as dt
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from addon_operator.kernel.json_types import KubernetesObject
+
+SCHEDULE_SECONDS: Final = 15.0
+"""How long a pod may find no node before that is a failure, as in kstatus."""
+_NO_DEADLINE: Final = 2**31 - 1
+"""As ``progressDeadlineSeconds``, the controller takes it for none."""
+_LONGEST: Final = 300
+"""Characters of what a controller says that are shown."""
+
+
+class HealthState(enum.StrEnum):
+    """How a resource, or a module, is; the names are those of the metric's label ``state``."""
+
+    HEALTHY = "Healthy"
+    PROGRESSING = "Progressing"
+    FAILED = "Failed"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ResourceHealth:
+    """How a resource is."""
+
+    state: HealthState
+    message: str = ""
+    """Why it is not healthy, for people."""
+
+
+HEALTHY: Final = ResourceHealth(HealthState.HEALTHY)
+
+
+def health_of(resource: KubernetesObject, now: float, *, has_status: bool = False) -> ResourceHealth:
+    """Say how a resource is at ``now``, in seconds since the epoch.
+
+    ``has_status``: its kind has a status subresource.
+    """
+    if _text(resource, "metadata", "deletionTimestamp"):
+        finalizers = resource["metadata"].get("finalizers")
+        named = [one for one in finalizers if isinstance(one, str)] if isinstance(finalizers, list) else []
+        return _progressing("is being deleted" + (f", waits for {', '.join(named[:3])}" if named else ""))
+    if (behind := _generation(resource)) is not None:
+        return behind
+    if (decided := _standard_conditions(resource)) is not None:
+        return decided
+    if (rule := _RULES.get((_group(resource), _text(resource, "kind")))) is not None:
+        return rule(resource, now)
+    return _ready_condition(resource, has_status=has_status)
+
+
+def _generation(resource: KubernetesObject) -> ResourceHealth | None:
+    generation = _number(resource, "metadata", "generation")
+    observed = _number(resource, "status", "observedGeneration")
+    if generation is None or observed is None or generation == observed:
+        return None
+    return _progressing(f"its controller has not seen the last change yet (generation {generation})")
+
+
+def _standard_conditions(resource: KubernetesObject) -> ResourceHealth | None:
+    for condition in _conditions(resource):
+        if condition.get("status") == "True":
+            if condition.get("type") == "Reconciling":
+                return _progressing(_said(condition) or "is being reconciled")
+            if condition.get("type") == "Stalled":
+                return _failed(_said(condition) or "is stalled")
+    return None
+
+
+def _ready_condition(resource: KubernetesObject, *, has_status: bool) -> ResourceHealth:
+    for condition in _conditions(resource):
+        if condition.get("type") == "Ready":
+            is_ready = condition.get("status") == "True"
+            return HEALTHY if is_ready else _progressing(_said(condition) or "is not ready")
+    if has_status and not resource.get("status"):
+        return _progressing("has no status yet")
+    return HEALTHY
+
+
+def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    deadline = _number(resource, "spec", "progressDeadlineSeconds")
+    # Without a deadline the controller sets no such condition.
+    is_rolled_out = deadline is None or deadline == _NO_DEADLINE
+    is_available = False
+    for condition in _conditions(resource):
+        if condition.get("type") == "Progressing":
+            if condition.get("reason") == "ProgressDeadlineExceeded":
+                told = _said(condition)
+                return _failed("made no progress within its deadline" + (f": {told}" if told else ""))
+            is_new = condition.get("reason") == "NewReplicaSetAvailable"
+            is_rolled_out = is_rolled_out or (is_new and condition.get("status") == "True")
+        elif condition.get("type") == "Available":
+            is_available = condition.get("status") == "True"
+    wanted, there = _wanted(resource), _count(resource, "replicas")
+    updated = _count(resource, "updatedReplicas")
+    return (
+        _too_few(there, wanted, "created")
+        or _too_few(updated, wanted, "updated")
+        or _too_many(there, wanted)
+        or _too_few(_count(resource, "availableReplicas"), updated, "available")
+        or _too_few(_count(resource, "readyReplicas"), wanted, "ready")
+        or (None if is_rolled_out else _progressing("the rollout is not done"))
+        or (HEALTHY if is_available else _progressing("too few pods are available"))
+    )
+
+
+def _replica_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    for condition in _conditions(resource):
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+            return _progressing(_said(condition) or "pods cannot be created")
+    wanted = _wanted(resource)
+    return (
+        _too_few(_count(resource, "fullyLabeledReplicas"), wanted, "labelled")
+        or _too_few(_count(resource, "availableReplicas"), wanted, "available")
+        or _too_few(_count(resource, "readyReplicas"), wanted, "ready")
+        or _too_many(_count(resource, "replicas"), wanted)
+        or HEALTHY
+    )
+
+
+def _stateful_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    if _text(resource, "spec", "updateStrategy", "type") == "OnDelete":
+        # Whoever runs it deletes the pods.
+        return HEALTHY
+    wanted, there = _wanted(resource), _count(resource, "replicas")
+    scaled = (
+        _too_few(there, wanted, "created")
+        or _too_few(_count(resource, "readyReplicas"), wanted, "ready")
+        or _too_many(there, wanted)
+    )
+    if scaled is not None:
+        return scaled
+    partition = _number(resource, "spec", "updateStrategy", "rollingUpdate", "partition")
+    if partition is not None:
+        return _too_few(_count(resource, "updatedReplicas"), wanted - partition, "updated") or HEALTHY
+    if (missing := _too_few(_count(resource, "currentReplicas"), wanted, "current")) is not None:
+        return missing
+    revisions = {_text(resource, "status", key) for key in ("currentRevision", "updateRevision")}
+    return HEALTHY if len(revisions) == 1 else _progressing("not all pods have the new revision")
+
+
+def _daemon_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    # Its controller always sets them: without, it has not seen the object yet.
+    generations = (("metadata", "generation"), ("status", "observedGeneration"))
+    wanted = _number(resource, "status", "desiredNumberScheduled")
+    if wanted is None or any(_number(resource, *keys) is None for keys in generations):
+        return _progressing("its controller has not seen it yet")
+    return (
+        _too_few(_count(resource, "currentNumberScheduled"), wanted, "created")
+        or _too_few(_count(resource, "updatedNumberScheduled"), wanted, "updated")
+        or _too_few(_count(resource, "numberAvailable"), wanted, "available")
+        or _too_few(_count(resource, "numberReady"), wanted, "ready")
+        or HEALTHY
+    )
+
+
+def _pod(resource: KubernetesObject, now: float) -> ResourceHealth:
+    phase = _text(resource, "status", "phase")
+    if phase in ("Succeeded", "Failed"):
+        # A pod that a chart brings and that has ended will not change any more; kstatus asks no more of it.
+        return HEALTHY
+    conditions = {str(one.get("type")): one for one in _conditions(resource)}
+    if phase == "Running":
+        return _running_pod(resource, conditions.get("Ready", {}))
+    if phase != "Pending":
+        return _progressing("its phase is not known yet")
+    return _pending_pod(resource, conditions.get("PodScheduled", {}), now)
+
+
+def _running_pod(pod: KubernetesObject, ready: Mapping[str, Any]) -> ResourceHealth:
+    if ready.get("status") == "True":
+        return HEALTHY
+    crashing = list(_crash_loops(pod))
+    if crashing:
+        return _failed(f"CrashLoopBackOff of {', '.join(crashing[:3])}")
+    return _progressing("runs and is not ready")
+
+
+def _pending_pod(pod: KubernetesObject, scheduled: Mapping[str, Any], now: float) -> ResourceHealth:
+    if scheduled.get("status") != "False" or scheduled.get("reason") != "Unschedulable":
+        return _progressing("is pending")
+    told = "no node takes it" + (f": {_said(scheduled)}" if _said(scheduled) else "")
+    is_new = now - _moment(_text(pod, "metadata", "creationTimestamp")) < SCHEDULE_SECONDS
+    return _progressing(told) if is_new else _failed(told)
+
+
+def _crash_loops(pod: KubernetesObject) -> Iterator[str]:
+    statuses = _field(pod, "status", "containerStatuses")
+    for status in statuses if isinstance(statuses, list) else ():
+        if isinstance(status, dict) and _text(status, "state", "waiting", "reason") == "CrashLoopBackOff":
+            yield _text(status, "name")
+
+
+def _claim(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    phase = _text(resource, "status", "phase")
+    return HEALTHY if phase == "Bound" else _progressing(f"has no volume yet ({phase or 'no phase'})")
+
+
+def _job(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    for condition in _conditions(resource):
+        if condition.get("status") != "True":
+            continue
+        if condition.get("type") in ("Complete", "Suspended"):
+            return HEALTHY
+        if condition.get("type") == "Failed":
+            count, told = _count(resource, "failed"), _said(condition)
+            pods = f", {count} of its pods did" if count else ""
+            return _failed(f"failed{pods}" + (f": {told}" if told else ""))
+    # A job that runs is as it should be: whoever waits for its end asks for that.
+    return HEALTHY if _text(resource, "status", "startTime") else _progressing("has not started")
+
+
+def _service(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    is_balanced = _text(resource, "spec", "type") == "LoadBalancer"
+    has_address = bool(_text(resource, "spec", "clusterIP"))
+    return _progressing("has no cluster IP yet") if is_balanced and not has_address else HEALTHY
+
+
+def _definition(resource: KubernetesObject, _now: float) -> ResourceHealth:
+    for condition in _conditions(resource):
+        kind, status = condition.get("type"), condition.get("status")
+        if kind == "NamesAccepted" and status == "False":
+            return _failed(_said(condition) or "its names are taken")
+        if kind == "Established":
+            if status == "True":
+                return HEALTHY
+            if status == "False" and condition.get("reason") != "Installing":
+                return _failed(_said(condition) or "is not established")
+    return _progressing("is not served yet")
+
+
+def _always(_resource: KubernetesObject, _now: float) -> ResourceHealth:
+    return HEALTHY
+
+
+_Rule = Callable[[KubernetesObject, float], ResourceHealth]
+_RULES: Final[Mapping[tuple[str, str], _Rule]] = {
+    ("", "ConfigMap"): _always,
+    ("", "PersistentVolumeClaim"): _claim,
+    ("", "Pod"): _pod,
+    ("", "Secret"): _always,
+    ("", "Service"): _service,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    ("apps", "DaemonSet"): _daemon_set,
+    ("apps", "Deployment"): _deployment,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("apps", "StatefulSet"): _stateful_set,
+    ("batch", "CronJob"): _always,
+    ("batch", "Job"): _job,
+    # What its controller has seen, it has computed: the generation says so.
+    ("policy", "PodDisruptionBudget"): _always,
+}
+WITH_RULES: Final = frozenset(_RULES)
+"""Kinds, each with its group before it, that have rules of their own."""
+
+
+def _progressing(message: str) -> ResourceHealth:
+    return ResourceHealth(HealthState.PROGRESSING, message)
+
+
+def _failed(message: str) -> ResourceHealth:
+    return ResourceHealth(HealthState.FAILED, message)
+
+
+def _too_few(count: int, wanted: int, done: str) -> ResourceHealth | None:
+    return _progressing(f"{count} of {wanted} pods {done}") if count < wanted else None
+
+
+def _too_many(there: int, wanted: int) -> ResourceHealth | None:
+    surplus = there - wanted
+    pods = "1 pod has" if surplus == 1 else f"{surplus} pods have"
+    return _progressing(f"{pods} yet to end") if surplus > 0 else None
+
+
+def _wanted(resource: KubernetesObject) -> int:
+    """Return the number of pods; the API server's default is one."""
+    number = _number(resource, "spec", "replicas")
+    return 1 if number is None else number
+
+
+def _count(resource: KubernetesObject, key: str) -> int:
+    return _number(resource, "status", key) or 0
+
+
+def _said(condition: Mapping[str, Any]) -> str:
+    message = condition.get("message")
+    text = " ".join(message[: 2 * _LONGEST].split()) if isinstance(message, str) else ""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _conditions(resource: KubernetesObject) -> Iterator[Mapping[str, Any]]:
+    conditions = _field(resource, "status", "conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, dict):
+            yield condition
+
+
+def _group(resource: KubernetesObject) -> str:
+    group, _, version = _text(resource, "apiVersion").rpartition("/")
+    return group if version else ""
+
+
+def _moment(text: str) -> float:
+    """Return seconds since the epoch; what is no time was long ago."""
+    try:
+        return dt.datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _field(resource: KubernetesObject, *keys: str) -> Any:  # noqa: ANN401 - whatever the cluster has
+    value: Any = resource
+    for key in keys:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
+
+
+def _text(resource: KubernetesObject, *keys: str) -> str:
+    value = _field(resource, *keys)
+    return value if isinstance(value, str) else ""
+
+
+def _number(resource: KubernetesObject, *keys: str) -> int | None:
+    value = _field(resource, *keys)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

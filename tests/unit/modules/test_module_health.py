@@ -1,0 +1,48 @@
+"""How a module is, by how its resources are."""
+
+from addon_operator.modules import module_health
+from addon_operator.modules.resource_health import HEALTHY, HealthState, ResourceHealth
+
+UPDATING = ResourceHealth(HealthState.PROGRESSING, "1 of 3 pods updated")
+BROKEN = ResourceHealth(HealthState.FAILED, "failed")
+
+
+def one(resource: str, health: ResourceHealth, since: float = 0.0) -> module_health.ObservedHealth:
+    return module_health.ObservedHealth(resource, health, since)
+
+
+def summed(*resources: module_health.ObservedHealth, now: float = 1.0) -> module_health.ModuleHealth:
+    return module_health.module_health(resources, now)
+
+
+def test_a_module_is_healthy_when_all_its_resources_are() -> None:
+    assert summed() == summed(one("Job a", HEALTHY)) == module_health.ModuleHealth(HealthState.HEALTHY)
+
+
+def test_a_rollout_is_no_failure_and_says_when_it_will_be_one() -> None:
+    assert summed(one("Job a", HEALTHY), one("Deployment web", UPDATING, since=0.5)) == (
+        module_health.ModuleHealth(HealthState.PROGRESSING, "Deployment web: 1 of 3 pods updated", 600.5)
+    )
+
+
+def test_one_resource_that_failed_makes_the_module_failed_and_is_named_first() -> None:
+    found = summed(one("Deployment web", UPDATING), one("Job z", BROKEN))
+    assert (found.state, found.message) == (
+        HealthState.FAILED,
+        "Job z: failed; Deployment web: 1 of 3 pods updated",
+    )
+
+
+def test_what_is_in_progress_for_too_long_has_failed() -> None:
+    found = summed(one("Deployment web", UPDATING), now=600.0)
+    assert found == module_health.ModuleHealth(
+        HealthState.FAILED, "Deployment web: 1 of 3 pods updated, for more than 10 min"
+    )
+    assert summed(one("Deployment web", UPDATING), now=599.9).state is HealthState.PROGRESSING
+    late = module_health.module_health([one("Deployment web", UPDATING)], 90.0, 90.0)
+    assert late.message.endswith("for more than 90 s")
+
+
+def test_of_many_resources_three_are_named() -> None:
+    found = summed(*(one(f"Job {name}", BROKEN) for name in "edcba"))
+    assert found.message == "Job a: failed; Job b: failed; Job c: failed; and 2 more"

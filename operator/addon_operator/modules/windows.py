@@ -1,0 +1,87 @@
+"""Windows: the times at which changes may be made to what runs.
+
+``windows`` in ``module.yaml`` has the shape of a maintenance window elsewhere: a crontab says when it opens,
+``duration`` how long it stays open, ``timezone`` whose clock the crontab is read on.
+"""
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.hook_contract import crontab
+from addon_operator.kernel import clock, errors
+
+MOST_WINDOWS: Final = 50
+"""How many windows one list may have: each is looked at whenever something has to wait."""
+_EVERY: Final = "@every"
+
+
+class WindowError(errors.ConfigurationError):
+    """A window is wrong; the sentence says which part of it, and what to write."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Window:
+    """One window, which opens again and again; made by :func:`parse`."""
+
+    opens: crontab.Crontab
+    duration: dt.timedelta
+
+    def is_open(self, moment: dt.datetime) -> bool:
+        """Say whether it opened at ``moment``, which knows its time zone, or within its duration before."""
+        return self.opens.next_after(moment - self.duration) <= moment
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Windows:
+    """All windows of a module; without any, there is no time at which it has to wait."""
+
+    windows: tuple[Window, ...] = ()
+
+    def is_open(self, moment: dt.datetime) -> bool:
+        """Say whether changes may be made at ``moment``, which knows its time zone."""
+        return not self.windows or any(each.is_open(moment) for each in self.windows)
+
+    def next_opening(self, moment: dt.datetime) -> dt.datetime | None:
+        """Return when changes may be made that have to wait at ``moment``, in UTC; ``None`` if none."""
+        if self.is_open(moment):
+            return None
+        return min(each.opens.next_after(moment) for each in self.windows)
+
+
+def parse(windows: Sequence[Mapping[str, Any]]) -> Windows:
+    """Read the list ``windows``.
+
+    Raises :class:`WindowError`, which names the window by its number, from 0 on.
+    """
+    if len(windows) > MOST_WINDOWS:
+        raise WindowError(f"there are {len(windows)} windows, and {MOST_WINDOWS} may be; join some of them")
+    return Windows(tuple(_numbered(windows)))
+
+
+def _numbered(windows: Sequence[Mapping[str, Any]]) -> Iterable[Window]:
+    for number, window in enumerate(windows):
+        try:
+            yield _window(window)
+        except errors.ConfigurationError as error:
+            raise WindowError(f"windows[{number}]: {error}") from None
+
+
+def _window(window: Mapping[str, Any]) -> Window:
+    text = window["schedule"]
+    if text.strip().startswith(_EVERY):
+        raise WindowError(
+            f"schedule {text!r} is not bound to a clock; write when the window opens: '0 22 * * 1-5'"
+        )
+    return Window(crontab.parse(text, window.get("timezone")), _duration(window["duration"]))
+
+
+def _duration(text: str) -> dt.timedelta:
+    try:
+        seconds = clock.parse_duration(text)
+    except clock.DurationError as error:
+        raise WindowError(f"duration: {error}") from error
+    if seconds <= 0:
+        raise WindowError(f"duration {text!r} is no time at all; write one such as 4h")
+    return dt.timedelta(seconds=seconds)

@@ -198,6 +198,34 @@ def test_a_failing_module_shows_in_module_and_queue(site: operator_site.Site) ->
     operator.stop()
 
 
+def test_a_module_is_run_and_tried_again_when_somebody_asks(site: operator_site.Site) -> None:
+    web = site.module("020-web", {"size": "'1'"}, values="webEnabled: true\n")
+    broken = site.root / "broken"
+    site.hook(web, "run.sh", {"afterHelm": 1}, f"""\
+        echo run >> {site.root}/runs
+        if [ -e {broken} ]; then echo "the disk is full" >&2; exit 1; fi
+    """)  # fmt: skip
+    site.first_retry = 600.0
+    operator = site.start().wait_ready().wait_idle()
+    ask, runs = Commands(site), site.root / "runs"
+    assert "nothing of it waits for another try" in ask.error("module", "retry", "web")
+    assert ask.text("module", "run", "web", "--wait") == "module web is Ready\n"
+    assert runs.read_text().count("run") == 2
+    assert ask.json("module", "describe", "web")["revision"] == 1, "nothing differs"
+
+    broken.touch()
+    error = ask.error("module", "run", "web", "--wait")
+    assert error.startswith("Error: the run of module web failed: hook ")
+    assert "the disk is full" in error
+    assert ask.json("module", "describe", "web")["nextTry"] is not None
+    broken.unlink()
+    ask.text("module", "retry", "web")
+    operator.wait_idle()
+    assert ask.json("module", "describe", "web")["state"] == "Ready"
+    assert runs.read_text().count("run") == 4
+    operator.stop()
+
+
 def test_a_stale_socket_is_replaced_and_a_starting_operator_answers(site: operator_site.Site) -> None:
     first = site.start().wait_ready()
     first.kill()

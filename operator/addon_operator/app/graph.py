@@ -7,7 +7,7 @@ from typing import Any
 from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, parts
 from addon_operator.app import tools as tools_module
-from addon_operator.debug import debug_api
+from addon_operator.debug import debug_api, debug_render
 from addon_operator.engine import engine, events, intents, introspection, state
 from addon_operator.engine.converge import (
     api_watch,
@@ -231,15 +231,12 @@ class Graph(health.Beginning):
         hooks: Sequence[state.Hook],
         monitor: release_monitor.ReleaseMonitor,
     ) -> debug_api.EngineApi:
-        return parts.answers(
-            introspection.Introspection(
-                self._states, self._queues, self._bindings, hooks, self._clock, self.refusals
-            ),
-            self._values,
-            self._states,
-            self._bindings,
-            monitor,
-            self._cluster,
-            self._tools.releases,
-            self._tools.charts,
+        views = introspection.Introspection(
+            self._states, self._queues, self._bindings, hooks, self._clock, self.refusals
+        )
+        renderer = debug_render.Renderer(
+            self._tools.releases, self._values, self._cluster.kube, self._cluster.kinds, self._tools.charts
+        )
+        return debug_api.EngineApi(
+            views, self._values, self._states, renderer, self._bindings, monitor, self._inbox
         )

@@ -1,7 +1,6 @@
 """Parts of the operator that consist of several objects, put together."""
 
-from addon_operator.debug import debug_api, debug_render
-from addon_operator.engine import events, intents, introspection, state
+from addon_operator.engine import events, intents
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
 from addon_operator.engine.definitions import crd_guard, module_crds
 from addon_operator.engine.drift import drift, followed_releases, restoring, watched_resources
@@ -16,7 +15,6 @@ from addon_operator.helm.releases import (
     releases,
     rendering,
 )
-from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import clock as clocks
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.client import client
@@ -86,18 +84,3 @@ def release_manager(
     live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)
     planner = release_planning.ReleasePlanner(helm, records, renderer, live, options, clock)
     return releases.ReleaseManager(planner)
-
-
-def answers(
-    views: introspection.Introspection,
-    values: store.ValuesStore,
-    states: state.ModuleStates,
-    of_hooks: hook_bindings.HookBindings,
-    watched: release_monitor.ReleaseMonitor,
-    cluster: cluster_module.Cluster,
-    manager: releases.ReleaseManager,
-    charts: chart_cache.ChartCache,
-) -> debug_api.EngineApi:
-    """Make what answers the debug commands, and what renders modules for it."""
-    renderer = debug_render.Renderer(manager, values, cluster.kube, cluster.kinds, charts)
-    return debug_api.EngineApi(views, values, states, renderer, of_hooks, watched)

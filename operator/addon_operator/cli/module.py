@@ -25,9 +25,13 @@ _global: Final = click.option(
 )
 
 
+class RunFailedError(errors.AddonOperatorError):
+    """The run that a user waited for failed."""
+
+
 @click.group()
 def module() -> None:
-    """Show the modules of a running operator, and check those on disk."""
+    """Show and run the modules of a running operator, and check those on disk."""
 
 
 @module.command("list")
@@ -222,6 +226,39 @@ def _resource_rows(module: str, resources: debug.Document) -> Iterator[tuple[str
         return
     for resource in resources:
         yield (module, resource["state"], resource["resource"], resource.get("reason") or "-")
+
+
+@module.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.option("--wait", "waits", is_flag=True, help="Wait for the end of the run.")
+@debug.socket_option
+def run(name: str, socket: str | None, *, waits: bool) -> None:
+    """Run MODULE now, all its steps, although nothing changed; a failed one does not wait for its next try.
+
+    With --wait, exit code 1 if the run fails.
+    """
+    path = debug.module_path(name, "run" + ("?wait=true" if waits else ""))
+    row = debug.client(socket, is_slow=waits).post(path, {})
+    click.echo(debug.text_of(row, _has_run if waits else _will_run))
+
+
+@module.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@debug.socket_option
+def retry(name: str, socket: str | None) -> None:
+    """Try MODULE again now, whose run or removal failed; what succeeded is not repeated."""
+    row = debug.client(socket).post(debug.module_path(name, "retry"), {})
+    click.echo(debug.text_of(row, _will_run))
+
+
+def _will_run(row: debug.Document) -> str:
+    return f"module {row['name']} runs as soon as its queue lets it; 'module describe' shows how it goes"
+
+
+def _has_run(row: debug.Document) -> str:
+    if row["state"] == "Failed":
+        raise RunFailedError(f"the run of module {row['name']} failed: {row['lastError']}")
+    return f"module {row['name']} is {row['state']}"
 
 
 @module.command()

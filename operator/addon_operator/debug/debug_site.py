@@ -117,6 +117,8 @@ def application(
     app.router.add_get("/", _alive)
     app.router.add_get("/discovery", _discovery)
     app.router.add_get("/module/{name}/render", functools.partial(_render, api))
+    app.router.add_post("/module/{name}/run", functools.partial(_run, api))
+    app.router.add_post("/module/{name}/retry", functools.partial(_retry, api))
     app.router.add_post("/config/set", functools.partial(_set_parameter, api))
     return app
 
@@ -180,6 +182,15 @@ async def _discovery(request: web.Request) -> web.Response:
 async def _render(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     text = await api.engine.render(request.match_info["name"], diff=_flag(request, "diff"), **_shown(request))
     return web.Response(text=text)
+
+
+async def _run(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    row = await api.engine.run(request.match_info["name"], waits=_flag(request, "wait"))
+    return web.json_response(row)
+
+
+async def _retry(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    return web.json_response(api.engine.retry(request.match_info["name"]))
 
 
 async def _set_parameter(api: debug_api.DebugApi, request: web.Request) -> web.Response:
@@ -250,6 +261,7 @@ def _flag(request: web.Request, name: str) -> bool:
 _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
     debug_api.NotReadyError: 503,
     debug_api.NoSuchModuleError: 404,
+    debug_api.CannotRunError: 409,
     runtime_config.RuntimeConfigError: 400,
     clock.DurationError: 400,
     BadRequestError: 400,

@@ -85,7 +85,7 @@ class Engine:
                     self._run_module(module, activation, at_once=at_once)
                 case intents.ApisChanged():
                     self.converger.request_by_hook(ACTIVATION_APIS)
-                case intents.ChartPulled(module=module):
+                case intents.ChartPulled(module=module) | intents.RetryWanted(module=module):
                     self._hasten(module)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:

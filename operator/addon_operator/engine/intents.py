@@ -34,6 +34,13 @@ class RunWanted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class RetryWanted:
+    """The next try of what failed of a module is not waited for; what succeeded is not repeated."""
+
+    module: names.ModuleName
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ApisChanged:
     """An API that modules require came or went: modules are discovered again."""
 
@@ -45,7 +52,7 @@ class ChartPulled:
     module: names.ModuleName
 
 
-Intent = ConfigEdited | ValuesChanged | RunWanted | ApisChanged | ChartPulled
+Intent = ConfigEdited | ValuesChanged | RunWanted | RetryWanted | ApisChanged | ChartPulled
 
 
 class Inbox(asyncio.Queue[Intent]):

@@ -52,6 +52,13 @@ def error(*arguments: str) -> str:
     return str(result.exception)
 
 
+def test_a_module_is_run_and_tried_again() -> None:
+    assert text("module", "run", "web").startswith("module web runs as soon as its queue lets it")
+    assert text("module", "retry", "web").startswith("module web runs as soon as its queue lets it")
+    assert "nothing of it waits for another try" in error("module", "retry", "kube-dns")
+    assert error("module", "run", "wbe") == "there is no module 'wbe'; did you mean 'web'?"
+
+
 def test_modules_are_a_table() -> None:
     lines = text("module", "list").splitlines()
     assert lines[0].split() == ["MODULE", "ORDER", "STATE", "LAST", "RUN", "LAST", "ERROR", "REASON"]
@@ -382,7 +389,7 @@ def completions(*words: str) -> list[str]:
     ("words", "offered"),
     [
         (("q",), ["queue"]),
-        (("module", "re"), ["render", "resource-monitor"]),
+        (("module", "re"), ["render", "resource-monitor", "retry"]),
         (("module", "values", ""), ["kube-dns", "web"]),
         (("module", "values", "k"), ["kube-dns"]),
         (("module", "values", "--show"), ["--show-sensitive"]),

@@ -11,7 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from addon_operator.debug import debug_api, debug_render, runtime_config
-from addon_operator.engine import introspection, state, tasks
+from addon_operator.engine import intents, introspection, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import crd_guard
 from addon_operator.engine.drift import drift, followed_releases, watched_resources
@@ -157,6 +157,7 @@ class World:
     queue: task_queue.TaskQueue
     states: state.ModuleStates
     values: store.ValuesStore
+    inbox: intents.Inbox
 
 
 def make() -> World:
@@ -175,7 +176,7 @@ def make() -> World:
     queues.use("idle")
     queues["idle"]
     waiting = bound_fakes.WaitingBindings({WEB: [_WAITING]})
-    renderer, levels, values = Renderer(), list[str](), _values()
+    renderer, levels, values, inbox = Renderer(), list[str](), _values(), intents.Inbox()
     engine = debug_api.EngineApi(
         introspection.Introspection(states, queues, waiting, (hook,), clock),
         values,
@@ -183,12 +184,13 @@ def make() -> World:
         renderer,
         Snapshots(),
         monitor(),
+        inbox,
     )
     runtime = runtime_config.RuntimeConfig(
         "info", timers.Timers().call_later, clock=clock, set_level=levels.append
     )
     api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
-    return World(api, engine, renderer, levels, queues.main, states, values)
+    return World(api, engine, renderer, levels, queues.main, states, values, inbox)
 
 
 def _hook_config() -> hook_config.HookConfig:

@@ -15,7 +15,8 @@ import pytest
 import structlog
 import yaml
 
-from addon_operator.debug import debug_site, debug_socket
+from addon_operator.debug import debug_api, debug_site, debug_socket
+from addon_operator.engine import intents, state
 from addon_operator.kernel import errors
 from addon_operator.settings import settings
 from tests.unit.debug import inspected
@@ -312,13 +313,63 @@ async def test_a_wrong_change_is_refused(session: aiohttp.ClientSession, world: 
     assert world.levels == []
 
 
+async def post(session: aiohttp.ClientSession, path: str) -> tuple[int, Any]:
+    async with session.post(path) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_a_module_is_run_when_somebody_asks(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    status, row = await post(session, "/module/web/run")
+    assert (status, row["name"]) == (200, "web")
+    assert world.inbox.get_nowait() == intents.RunWanted(inspected.WEB, "Command", at_once=True)
+
+
+async def test_a_run_that_is_waited_for_is_one_that_begins_after_the_question(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    world.states.mark(inspected.WEB, state.ModuleStatus.RUNNING)
+    asked = asyncio.ensure_future(post(session, "/module/web/run?wait=true"))
+    await world.inbox.get()
+    module = world.states[inspected.WEB]
+    for end, status in enumerate((state.ModuleStatus.READY, state.ModuleStatus.FAILED), start=1):
+        await asyncio.sleep(3 * debug_api.LOOK_SECONDS)
+        assert not asked.done()
+        module.last_run = float(end)
+        world.states.mark(inspected.WEB, status, "no such image" if end == 2 else "")
+    _, row = await asked
+    assert (row["state"], row["lastError"]) == ("Failed", "no such image")
+
+
+async def test_only_what_waits_for_another_try_is_tried_again(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    assert (await post(session, "/module/web/retry"))[0] == 200
+    assert world.inbox.get_nowait() == intents.RetryWanted(inspected.WEB)
+    status, document = await post(session, "/module/kube-dns/retry")
+    assert status == 409
+    assert "nothing of it waits for another try" in document["error"]
+    assert world.inbox.empty()
+
+
+async def test_a_disabled_module_is_not_run(session: aiohttp.ClientSession, world: inspected.World) -> None:
+    world.states.enabled = (inspected.KUBE_DNS,)
+    status, document = await post(session, "/module/web/run")
+    assert status == 409
+    assert document["error"].startswith("module web is disabled (")
+    assert (await post(session, "/module/wbe/run"))[0] == 404
+    assert world.inbox.empty()
+
+
 async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     _, text = await get(session, "/discovery")
     lines = text.splitlines()
     assert "GET /module/{name}/render" in lines
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
-    assert len(lines) == len(set(lines)) == 20
+    assert "POST /module/{name}/run" in lines
+    assert len(lines) == len(set(lines)) == 22
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

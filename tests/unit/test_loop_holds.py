@@ -41,11 +41,17 @@ async def test_a_long_piece_on_the_loop_is_named(tmp_path: pathlib.Path) -> None
     assert hold.seconds >= 0.1
 
 
-async def test_a_thread_that_keeps_the_interpreter_is_named(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "holds"
+async def long_holds(path: pathlib.Path) -> list[loop_holds.Hold]:
     with loop_holds.Watch(path).watching():
         found = await found_in(asyncio.ensure_future(asyncio.to_thread(search_long)), path)
-    holds = [each for each in found if each.seconds > 0.1]
+    return [each for each in found if each.seconds > 0.1]
+
+
+async def test_a_thread_that_keeps_the_interpreter_is_named(tmp_path: pathlib.Path) -> None:
+    holds: list[loop_holds.Hold] = []
+    for attempt in range(5):
+        # On a busy machine the system itself takes the processor from the thread, which counts as a pause.
+        holds = holds or await long_holds(tmp_path / str(attempt))
     assert {hold.kind for hold in holds} == {"lock"}
     assert any(hold.frames[-1].endswith((" fullmatch", " search_long")) for hold in holds)
 

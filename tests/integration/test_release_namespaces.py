@@ -225,8 +225,11 @@ def test_a_start_lists_the_records_once_and_starts_no_helm(site: operator_site.S
     run(site).stop()
     calls = len(site.helm_calls())
     operator = run(site)
-    # Each release is read once more, alone, for what is to be watched.
-    assert lists(operator) == {"cluster": 1, "namespace": 4}
+    # Each release is read once more, alone, for what is to be watched: after the first converge.
+    expected = {"cluster": 1, "namespace": 4}
+    operator.wait_until(lambda: lists(operator) == expected, "what is watched was read")
+    operator.wait_idle()
+    assert lists(operator) == expected
     operator.stop()
     assert len(site.helm_calls()) == calls
 

@@ -55,7 +55,7 @@ def test_kubectl_shows_how_modules_fare(modules: Modules) -> None:
     for column in ("STATE", "READY", "ORDER", "REVISION", "LAST RUN", "REASON", "MESSAGE"):
         assert column in wide[0]
     (line,) = [line for line in wide if line.startswith("web")]
-    assert line.split()[1:5] == ["Ready", "True", "10", "1"]
+    assert line.split()[1:6] == ["Ready", "True", "True", "10", "1"]
     modules.kubectl("wait", "--for=condition=Ready", "module/web", "--timeout=10s")
 
     pathlib.Path(modules.site.environment()["TRACE"] + ".mended").touch()

@@ -62,7 +62,7 @@ def config_events(
 
 
 def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Listener:
-    """Let the modules' states know of retries, of maintenance, and of definitions that are not in force."""
+    """Let the modules' states know of retries, maintenance, health, and definitions that are not in force."""
 
     def tell(event: events.Event) -> None:
         match event:
@@ -70,6 +70,8 @@ def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Liste
                 states.will_retry(names.ModuleName(task.owner), time.time() + delay)
             case events.MaintenanceChanged():
                 states.maintain(event.module, event.mode)
+            case events.HealthChanged():
+                states.note_health(event.module, event.health)
             case events.DefinitionsLeftOut():
                 states.leave_out_definitions(event.module, event.text)
 

@@ -118,6 +118,10 @@ class EventMetrics:
                 self._meters.releases.resources_healed_total.labels(module=event.module).inc(
                     len(event.resources)
                 )
+            case events.HealthChanged(module=name, health=health):
+                modules.health.remove_by_labels({"module": name})
+                if health is not None:
+                    modules.health.labels(module=name, state=str(health.state)).set(1)
             case events.MaintenanceChanged(module=name, mode=mode):
                 modules.maintenance.remove_by_labels({"module": name})
                 if mode:

@@ -17,6 +17,7 @@ from addon_operator.engine.converge import (
     module_discovery,
 )
 from addon_operator.engine.definitions import module_charts, module_crds
+from addon_operator.engine.drift import health_causes, module_healths, watched_resources
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_hooks, module_run, release_monitor
 from addon_operator.engine.queues import queue_set
@@ -136,6 +137,7 @@ class Graph(health.Beginning):
             self._tools.releases,
             definitions,
             self._values,
+            self._healths,
             self._tell,
             self._inbox,
             ignored=ignored,
@@ -164,6 +166,18 @@ class Graph(health.Beginning):
             self._cluster,
             self._answers(hooks, monitor),
             self._beside(running, monitor, runner),
+        )
+
+    def _healths(self, resources: watched_resources.WatchedResources) -> module_healths.ModuleHealths:
+        return module_healths.ModuleHealths(
+            self._cluster.watches,
+            resources,
+            health_causes.HealthCauses(self._cluster.kube),
+            self._tools.healths.judge_health,
+            lambda module: self._states[module].module.config.health,
+            self._tell,
+            self._inbox,
+            self._clock,
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:

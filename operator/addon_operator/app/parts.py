@@ -1,9 +1,17 @@
 """Parts of the operator that consist of several objects, put together."""
 
+from collections.abc import Callable
+
 from addon_operator.engine import events, intents
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
 from addon_operator.engine.definitions import crd_guard, module_crds
-from addon_operator.engine.drift import drift, followed_releases, restoring, watched_resources
+from addon_operator.engine.drift import (
+    drift,
+    followed_releases,
+    module_healths,
+    restoring,
+    watched_resources,
+)
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.engine.queues import queue_set
@@ -42,12 +50,16 @@ def monitor(
     manager: releases.ReleaseManager,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
+    healths_of: Callable[[watched_resources.WatchedResources], module_healths.ModuleHealths],
     tell: events.Listener,
     inbox: intents.Inbox,
     *,
     ignored: frozenset[str],
 ) -> release_monitor.ReleaseMonitor:
-    """Make it, and the releases that it looks after; those in ``ignored`` are never removed."""
+    """Make it, and the releases that it looks after; those in ``ignored`` are never removed.
+
+    ``healths_of`` makes what sums up how the resources are.
+    """
     clock = clocks.SystemClock()
     resources = watched_resources.WatchedResources(
         cluster.watches, cluster.kinds, cluster.probe, tell, manager.places
@@ -59,9 +71,12 @@ def monitor(
     )
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
     followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
-    of_modules = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=ignored)
+    healths = healths_of(resources)
+    of_modules = module_releases.ModuleReleases(
+        manager, values, restored, followed, healths, tell, ignored=ignored
+    )
     guard = crd_guard.CrdGuard(definitions, cluster.watches, followed, values, tell, clock)
-    return release_monitor.ReleaseMonitor(restored, resources, followed, of_modules, guard)
+    return release_monitor.ReleaseMonitor(restored, resources, followed, of_modules, guard, healths)
 
 
 def release_manager(

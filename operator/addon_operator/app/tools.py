@@ -35,6 +35,7 @@ _NAMESPACE: Final = "meta.helm.sh/release-namespace"
 _INSTANCE: Final = "app.kubernetes.io/instance"
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _LEVELS: Final = 4
+_RULE_SECONDS: Final = 5.0
 """Pod, ReplicaSet, Deployment, and whatever may own that."""
 
 
@@ -62,6 +63,8 @@ class Tools:
         """Reads and checks what users hand in."""
         self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
         """Reads large outputs of hooks, and indexes: tens of MiB must not hold up the check of an edit."""
+        self.healths = values_worker.ValuesWorker(_RULE_SECONDS)
+        """Evaluates rules about health: one that takes long must not hold up anything else."""
         self.helm_major = helm.major
         self.kinds = discovery.Catalog(kube, clock.SystemClock())
         """What the API server offers: all parts share what one of them learnt."""
@@ -90,6 +93,7 @@ class Tools:
         await stack.enter_async_context(tools.jq)
         stack.enter_context(tools.inspector)
         stack.enter_context(tools.outputs)
+        stack.enter_context(tools.healths)
         stack.push_async_callback(tools.charts.close)
         return tools
 

@@ -10,7 +10,7 @@ import click
 from addon_operator.cli import debug, printing, values
 from addon_operator.kernel import errors, names
 
-_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "LAST RUN", "last error", "reason")
+_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTH", "LAST RUN", "last error", "reason")
 _WIDE_COLUMNS: Final = (*_COLUMNS[:-2], "shared objects", *_COLUMNS[-2:])
 _SHARED_SHOWN: Final = 5
 _HEAD: Final = 12
@@ -189,15 +189,20 @@ def _requirements(module: debug.Document) -> str:
 
 
 def _row(module: debug.Document) -> tuple[str, ...]:
-    waiting = [*_waits(module), *debug.waiting_texts(module.get("waitingBindings", ()))]
+    waiting = [*_waits(module), *_unhealthy(module), *debug.waiting_texts(module.get("waitingBindings", ()))]
     return (
         module["name"],
         str(module["order"]),
         module["state"],
+        module.get("health") or "-",
         debug.ago(module["lastRun"]),
         debug.one_line("; ".join(filter(None, [module["lastError"], *waiting]))),
         module["reason"],
     )
+
+
+def _unhealthy(module: debug.Document) -> list[str]:
+    return [told] if (told := module.get("healthMessage")) else []
 
 
 def _waits(module: debug.Document) -> list[str]:
@@ -284,6 +289,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         ("Name", module["name"]),
         *((("Description", module["description"]),) if module["description"] else ()),
         ("State", module["state"]),
+        ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
         ("Reason", module["reason"]),
         ("Order", module["order"]),
         *((("Requires", required),) if (required := _requirements(module)) else ()),

@@ -83,6 +83,8 @@ class Engine:
                     self._values_changed(hook)
                 case intents.RunWanted(module=module, activation=activation, at_once=at_once):
                     self._run_module(module, activation, at_once=at_once)
+                case intents.HealthChanged(module=module):
+                    self._queue.resume(lambda task: self._awaits(task, module))
                 case intents.ApisChanged():
                     self.converger.request_by_hook(ACTIVATION_APIS)
                 case intents.ChartPulled(module=module) | intents.RetryWanted(module=module):
@@ -154,6 +156,12 @@ class Engine:
             self._hasten(module)
         if not self.converger.will_run(module):
             self._queue.add(module_run.ModuleRunTask(self._runner, module, activation))
+        # One that waits for health has news now.
+        self._queue.resume(lambda task: task.owner == module)
+
+    def _awaits(self, task: tasks.Task, module: names.ModuleName) -> bool:
+        is_run = task.kind is tasks.TaskKind.MODULE_RUN
+        return is_run and module in self._states[names.ModuleName(task.owner)].awaits_health
 
     def _hasten(self, module: names.ModuleName) -> None:
         self._queue.hasten(lambda task: task.owner == module)

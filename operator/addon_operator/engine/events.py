@@ -15,6 +15,7 @@ from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import names
 from addon_operator.modules import model
+from addon_operator.modules.health import module_health
 from addon_operator.process.children import children
 from addon_operator.values import sources, store
 
@@ -377,6 +378,18 @@ class ResourcesShared(Event, frozen=True):
 
     modules: Sequence[names.ModuleName]
     resources: Sequence[str]
+
+
+class HealthChanged(ModuleEvent, frozen=True):
+    """How the resources of a module are has changed, or the text that says why; ``None``: it is not known."""
+
+    health: module_health.ModuleHealth | None
+
+
+class HealthStands(ModuleEvent, frozen=True):
+    """A module has been healthy, or not, for a while, and was otherwise before."""
+
+    health: module_health.ModuleHealth
 
 
 class MaintenanceChanged(ModuleEvent, frozen=True):

@@ -41,6 +41,13 @@ class RetryWanted:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class HealthChanged:
+    """Another health of a module is known: who waits for that looks at it."""
+
+    module: names.ModuleName
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ApisChanged:
     """An API that modules require came or went: modules are discovered again."""
 
@@ -52,7 +59,7 @@ class ChartPulled:
     module: names.ModuleName
 
 
-Intent = ConfigEdited | ValuesChanged | RunWanted | RetryWanted | ApisChanged | ChartPulled
+Intent = ConfigEdited | ValuesChanged | RunWanted | RetryWanted | HealthChanged | ApisChanged | ChartPulled
 
 
 class Inbox(asyncio.Queue[Intent]):

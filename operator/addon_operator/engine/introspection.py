@@ -38,6 +38,10 @@ class ModuleRow(TypedDict):
     enabled: bool
     state: str
     """A value of :class:`.ModuleStatus`."""
+    health: str
+    """How its resources are: a value of :class:`.HealthState`; empty if that is not known."""
+    healthMessage: str
+    """Which resources are not healthy, and why."""
     reason: str
     """Why it is enabled or disabled, and for which modules it waits."""
     requires: list[str]
@@ -242,6 +246,8 @@ class Introspection:
             "order": module.module.order,
             "enabled": module.module.name in enabled,
             "state": str(module.status),
+            "health": "" if module.health is None else str(module.health.state),
+            "healthMessage": "" if module.health is None else module.health.message,
             "reason": module.reason,
             "requires": list(requirements.summary(module.module)),
             "hooks": None if module.hooks is None else len(module.hooks),

@@ -11,6 +11,7 @@ import msgspec
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, requirements
+from addon_operator.modules.health import module_health
 
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 
@@ -95,6 +96,10 @@ class ModuleState:
     """What is wrong with files that changed on disk, so that what was loaded before stays in force."""
     wrong_hooks: str = ""
     """The same of its hooks."""
+    awaits_health: tuple[names.ModuleName, ...] = ()
+    """Modules that have to be healthy before its run goes on; itself with ``health.wait``."""
+    health: module_health.ModuleHealth | None = None
+    """How its resources are; ``None`` if that is not known."""
     left_out_definitions: str = ""
     """Which of its CustomResourceDefinitions are not in force, because other modules have them, too."""
     go_hooks: tuple[str, ...] = ()
@@ -121,10 +126,18 @@ class ModuleState:
         """What changed and is wrong, so that an older state of it is in force; without values."""
         return "; ".join(filter(None, (self.wrong_values, self.wrong_files, self.wrong_hooks)))
 
+    @property
+    def awaited(self) -> str:
+        """For whose health it waits, with the verb: ``db and web are``."""
+        names_of = ["it" if name == self.module.name else name for name in self.awaits_health]
+        return " and ".join(names_of) + (" is" if len(names_of) == 1 else " are")
+
     def explain(self) -> None:
         """Update the reason."""
         left_alone = f"; in maintenance ({self.maintenance}): Helm and healing leave it alone"
         waits = f"; waits for {', '.join(self.waits_for)}" if self.waits_for else ""
+        if self.awaits_health:
+            waits = f"; waits until {self.awaited} healthy"
         self.reason = self.verdict + waits + (left_alone if self.maintenance else "")
 
 
@@ -203,6 +216,9 @@ class ModuleStates:
         """Set a module's status; ``error`` replaces the last error unless it is ``None``."""
         state = self._states[name]
         state.status, state.next_try = status, None
+        if state.awaits_health:
+            state.awaits_health = ()
+            state.explain()
         self._find_waiting(state)
         if error is not None:
             state.last_error = str(error)
@@ -213,6 +229,17 @@ class ModuleStates:
                 if name in other.waits_for:
                     self._find_waiting(other)
                     self._tell(ModuleChanged(other))
+
+    def await_health(
+        self, name: names.ModuleName, status: ModuleStatus, others: Sequence[names.ModuleName]
+    ) -> None:
+        """Note that a run goes on when these modules are healthy, and what its status is until then."""
+        state = self._states[name]
+        if (state.status, state.awaits_health) != (status, tuple(others)):
+            state.status, state.next_try, state.awaits_health = status, None, tuple(others)
+            state.waits_for = ()
+            state.explain()
+            self._tell(ModuleChanged(state))
 
     def _find_waiting(self, state: ModuleState) -> None:
         """Find out for which modules it waits."""
@@ -279,6 +306,14 @@ class ModuleStates:
     def leave_hooks(self, name: names.ModuleName, wrong: str) -> None:
         """Note that a module keeps its hooks as those on disk are wrong; with an empty text, no longer."""
         self._leave(self._states[name], "wrong_hooks", wrong)
+
+    def note_health(self, name: names.ModuleName, health: module_health.ModuleHealth | None) -> None:
+        """Note how the resources of a module are; ``None`` if that is not known."""
+        state = self._states.get(name)
+        if state is not None and state.health != health:
+            state.health = health
+            if state.discovered:
+                self._tell(ModuleChanged(state))
 
     def leave_out_definitions(self, name: names.ModuleName, text: str) -> None:
         """Note which definitions of a module are not in force; with an empty text, all are."""

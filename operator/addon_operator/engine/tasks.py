@@ -105,6 +105,8 @@ class Task(abc.ABC):
         """:attr:`last_error` for places where no values may be shown."""
         self.postponed = False
         """It waits for ``not_before`` although it has not failed; only tasks of the same hook wait for it."""
+        self.waits_since: float | None = None
+        """When it began to wait for health, in monotonic seconds; all its other steps are done then."""
         self.stopping: Final = asyncio.Event()
         """Set by :meth:`supersede`, for steps that wait for something."""
         self.done: Final[asyncio.Future[Outcome]] = asyncio.get_running_loop().create_future()

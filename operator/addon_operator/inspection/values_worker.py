@@ -9,7 +9,7 @@ import contextvars
 import pathlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Self, TypeAlias
 
 import orjson
@@ -18,6 +18,7 @@ from addon_operator.documents import document_stream
 from addon_operator.hook_contract import jq_programs
 from addon_operator.inspection import values_worker_main
 from addon_operator.kernel import errors, json_types, names
+from addon_operator.modules.health import health_config, resource_health
 from addon_operator.process import start_errors
 from addon_operator.process.children import spawning, worker_frames
 from addon_operator.values import inspectors, sources
@@ -155,6 +156,20 @@ class ValuesWorker(inspectors.Inspector):
             raise jq_programs.JqError(_JQ_TOO_LARGE) from None
         if "error" in answer:
             raise jq_programs.JqError(answer["error"])
+
+    def judge_health(
+        self, rule: health_config.HealthRule, objects: Sequence[json_types.KubernetesObject]
+    ) -> list[resource_health.ResourceHealth]:
+        """Return how objects are by a rule, in their order."""
+        asked = {"ask": "health", "rule": [rule.healthy, rule.failed], "objects": list(objects)}
+        try:
+            answers = self._ask(asked, ())["judged"]
+        except _LostError as error:
+            answers = [(resource_health.HealthState.PROGRESSING, f"its rule: {error}")] * len(objects)
+        return [
+            resource_health.ResourceHealth(resource_health.HealthState(state), message)
+            for state, message in answers
+        ]
 
     def read_index(self, path: pathlib.Path, name: str, version: str) -> json_types.JsonObject:
         """Return what the ``index.yaml`` in a file says of a version, see :func:`.chart_index.find`.

@@ -78,6 +78,13 @@ class Worker:
             "violations": list(map(_written, inspectors.HERE.chart_violations(question["values"], chart)))
         }
 
+    def _health(self, question: dict[str, Any]) -> dict[str, Any]:
+        from addon_operator.modules.health import health_rules
+
+        healthy, failed = question["rule"]
+        objects = question["objects"]
+        return {"judged": [health_rules.judged(healthy, failed, each, self._evaluator) for each in objects]}
+
     def _jq(self, question: dict[str, Any]) -> dict[str, Any]:
         from addon_operator.hook_contract import jq_programs
 

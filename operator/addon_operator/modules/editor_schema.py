@@ -43,6 +43,7 @@ _FORMATS: Final[Mapping[str, Mapping[str, object]]] = {
         "pattern": _whole(rf"(?!global{_END})[a-z0-9]+(-{_WORD})*"),
         "maxLength": names.RELEASE_MAX,
     },
+    "api-version": {"pattern": _whole(rf"({names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")},
     "served-api": {"pattern": _whole(f"v1|{names.SUBDOMAIN}/[a-z]([-a-z0-9]*[a-z0-9])?")},
     "version-range": {
         "pattern": _whole(rf"{_ALTERNATIVE}(\|\|{_ALTERNATIVE})*"),

@@ -17,7 +17,8 @@ from addon_operator.documents import yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import deckhouse_config, module_schema
-from addon_operator.values.schema import sensitive_keys
+from addon_operator.modules.health import health_config, health_rules
+from addon_operator.values.schema import cel_rules, sensitive_keys
 
 FILE: Final = "module.yaml"
 CHART_DIRECTORY: Final = "chart"
@@ -75,6 +76,8 @@ class Requirements:
     """Such as ``monitoring.coreos.com/v1``."""
     places: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """File, line and column of each of the modules."""
+    until_ready: frozenset[names.ModuleName] = frozenset()
+    """Those of the modules that need not be healthy: a run that succeeded will do."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class ModuleConfig:
     sensitive: tuple[str, ...] = ()
     """Paths of the section that are hidden everywhere; ``*`` is any key."""
     requires: Requirements = dataclasses.field(default_factory=Requirements)
+    health: health_config.HealthConfig = dataclasses.field(default_factory=health_config.HealthConfig)
     warnings: tuple[str, ...] = ()
     """What is right and has no effect, one sentence each."""
     notes: tuple[str, ...] = ()
@@ -112,7 +116,7 @@ _MOST_MISTAKES: Final = 20
 MAX_BYTES: Final = 256 * 1024
 """How large a ``module.yaml`` may be."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_NOT_YET: Final = ("health", "drift", "remediation")
+_NOT_YET: Final = ("drift", "remediation")
 _KEYS: Final = frozenset(cast("Mapping[str, object]", module_schema.SCHEMA["properties"]))
 
 
@@ -186,6 +190,7 @@ def _config(
         release_name=read.get("releaseName", ""),
         sensitive=tuple(read.get("sensitive", ())),
         requires=_requirements(document, read.get("requires", {}), place),
+        health=health_config.read(read.get("health", {})),
     )
 
 
@@ -205,12 +210,16 @@ def _reference(read: Mapping[str, Any]) -> ChartReference:
 
 
 def _requirements(document: yaml_reading.Document, read: Mapping[str, Any], place: "_Place") -> Requirements:
-    modules = tuple(map(names.ModuleName, read.get("modules", ())))
+    required = [{"name": each} if isinstance(each, str) else each for each in read.get("modules", ())]
+    modules = tuple(names.ModuleName(each["name"]) for each in required)
     paths = [place(("requires", "modules", index)) for index in range(len(modules))]
     return Requirements(
         kubernetes=read.get("kubernetes", ""),
         modules=modules,
         apis=tuple(read.get("apis", ())),
+        until_ready=frozenset(
+            names.ModuleName(each["name"]) for each in required if each.get("until") == "ready"
+        ),
         places=tuple(f"{document.where(path)}, {yaml_reading.format_path(path)}" for path in paths),
     )
 
@@ -223,8 +232,8 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
     """Yield what each key allows by itself and the keys together do not."""
     read: Mapping[str, Any] = found
     yield from _of_chart(read.get("chart", {}))
-    for index, name in enumerate(read.get("requires", {}).get("modules", ())):
-        if name == module:
+    for index, required in enumerate(read.get("requires", {}).get("modules", ())):
+        if module == (required if isinstance(required, str) else required["name"]):
             yield ("requires", "modules", index), "a module cannot require itself; remove it"
     if (count := len(read.get("sensitive", ()))) > module_schema.MOST_PATHS:
         yield (
@@ -234,8 +243,20 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
     for index, path in enumerate(read.get("sensitive", ())):
         if problem := _of_sensitive(path):
             yield ("sensitive", index), problem
+    yield from _of_health(read.get("health", {}))
     if read.get("createNamespace") and "namespace" not in read:
         yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
+
+
+def _of_health(health: Mapping[str, Any]) -> Iterator[_Problem]:
+    for key in ("rules", "ignore"):
+        if (count := len(health.get(key, ()))) > health_config.MOST_ENTRIES:
+            yield ("health", key), f"there are {count} entries, and {health_config.MOST_ENTRIES} may be"
+    evaluator = cel_rules.CelEvaluator()
+    for index, rule in enumerate(health.get("rules", ())[: health_config.MOST_ENTRIES]):
+        for key in ("healthy", "failed"):
+            if key in rule and (said := health_rules.problem(rule[key], evaluator)):
+                yield ("health", "rules", index, key), said
 
 
 def _of_sensitive(path: str) -> str:

@@ -94,19 +94,50 @@ _REQUIRES: Final = _object(
     "What must be there for the module to be enabled.",
     kubernetes=_text("A range of versions of the cluster.", format="version-range", examples=[">= 1.30"]),
     modules=_list(
-        "Modules that must be enabled, and Ready before this one runs.",
-        _text("The name of a module.", format="module-name"),
+        "Modules that must be enabled, and healthy before this one runs.",
+        {
+            "if": {"type": "string"},
+            "then": _text("The name of a module.", format="module-name"),
+            "else": {
+                **_object(
+                    "A module by name.",
+                    name=_text("The name of a module.", format="module-name"),
+                    until={
+                        "description": "healthy: it was healthy once since its last revision; the default. "
+                        "ready: its last run succeeded.",
+                        "enum": ["healthy", "ready"],
+                    },
+                ),
+                "required": ["name"],
+                "x-remedy": "write the name of a module, or name and until below each other",
+            },
+        },
     ),
     apis=_list(
         "APIs that the cluster must serve.", _text("Such as monitoring.coreos.com/v1.", format="served-api")
     ),
 )
 _HEALTH: Final = _object(
-    "How the readiness of the module's resources counts.",
-    wait=_flag("Whether a run ends only when the resources are ready."),
-    timeout=_text("How long a run waits for that, such as 5m.", format="period"),
+    "When the module's resources are healthy, and what its runs do with that.",
+    wait=_flag("Whether a run ends only when the resources are healthy."),
+    timeout=_text("How long a run waits for that; default: 5m.", format="period"),
+    deadline=_text("For how long a resource may be in progress; default: 10m.", format="period"),
+    test=_flag("Whether the chart's tests run after an install or upgrade that is healthy."),
+    rules=_list(
+        "When resources of kinds without conditions are healthy, and when they have failed.",
+        {
+            **_object(
+                "A rule for one kind, in CEL over self.",
+                apiVersion=_text("Such as example.com/v1.", format="api-version"),
+                kind=_text("The kind of the resources."),
+                healthy=_text("Such as self.status.phase == 'Running'."),
+                failed=_text("Such as self.status.phase == 'Broken'."),
+            ),
+            "required": ["apiVersion", "kind", "healthy"],
+        },
+    ),
     ignore=_list(
-        "Resources whose readiness does not count.",
+        "Resources whose health does not count.",
         _object("Resources by kind and name.", **_RESOURCE),
     ),
 )

@@ -1,9 +1,10 @@
 """What the cluster shows of a module: the status of its object, and the Events about it; no requests.
 
 The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
-succeeded, ``Reconciling`` that something is under way, ``Stalled`` that it failed and is tried again later.
-``ConfigValid`` says whether the values that the ConfigMap or the Secret has for the module are in force,
-``DefinitionsInForce`` whether its CustomResourceDefinitions are, or those of another module.
+succeeded, ``Healthy`` how its resources are, ``Reconciling`` that something is under way, ``Stalled`` that it
+failed and is tried again later. ``ConfigValid`` says whether the values that the ConfigMap or the Secret has
+for the module are in force, ``DefinitionsInForce`` whether its CustomResourceDefinitions are, or those of
+another module.
 Nothing here holds values.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
@@ -16,6 +17,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.modules import model
+from addon_operator.modules.health import resource_health
 
 API_VERSION: Final = "addon-operator.io/v1alpha1"
 KIND: Final = "Module"
@@ -24,7 +26,15 @@ PLURAL: Final = "modules"
 _DESCRIPTION_MAX: Final = 300
 _ERROR_MAX: Final = 1024
 _MESSAGE_MAX: Final = 2048
-_TYPES: Final = ("Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid", "DefinitionsInForce")
+_TYPES: Final = (
+    "Enabled",
+    "Ready",
+    "Healthy",
+    "Reconciling",
+    "Stalled",
+    "ConfigValid",
+    "DefinitionsInForce",
+)
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 
@@ -144,6 +154,7 @@ def _conditions(module: state.ModuleState, stored: Stored, generation: int, now:
     said = (
         _enabled(module),
         _ready(module),
+        _healthy(module),
         _reconciling(module),
         _stalled(module),
         _config_valid(module),
@@ -198,7 +209,36 @@ def _ready(module: state.ModuleState) -> _Said:
     if error:
         # It is tried again: until that succeeds, it stays as unready as it was.
         return _Said("False", _RUN_FAILED, error)
+    if module.awaits_health:
+        return _Said("Unknown", "WaitsForHealth", _awaited(module))
     return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
+
+
+def _awaited(module: state.ModuleState) -> str:
+    own = module.module.name in module.awaits_health and module.health is not None
+    because = f": {module.health.message}" if own and module.health is not None else ""
+    begin = "The release is in place; the run" if module.status is _Status.RUNNING else "The module"
+    return f"{begin} waits until {module.awaited} healthy{because}."
+
+
+_HEALTH: Final[Mapping[resource_health.HealthState, tuple[ConditionStatus, str]]] = {
+    resource_health.HealthState.HEALTHY: ("True", "Healthy"),
+    resource_health.HealthState.PROGRESSING: ("Unknown", "Progressing"),
+    resource_health.HealthState.FAILED: ("False", "Failed"),
+}
+
+
+def _healthy(module: state.ModuleState) -> _Said:
+    if module.status in _OFF:
+        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.health is not None:
+        status, reason = _HEALTH[module.health.state]
+        return _Said(status, reason, module.health.message or "All its resources are healthy.")
+    if module.maintenance:
+        return _Said("Unknown", "Maintenance", "In maintenance, its resources are not watched.")
+    if not module.module.has_chart and module.status is _Status.READY:
+        return _Said("True", "NoResources", "The module has no release.")
+    return _Said("Unknown", "NotKnown", "Nothing is known of its resources yet.")
 
 
 def _left_alone(module: state.ModuleState) -> str:

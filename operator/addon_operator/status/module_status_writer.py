@@ -90,7 +90,7 @@ class ModuleStatusWriter:
         self._phases: dict[str, module_status.Moment | None] = {}
         self._stored: dict[str, _Stored] = {}
         self._dirty: dict[str, None] = {}
-        self._to_tell: dict[str, dict[tuple[str, str], None]] = {}
+        self._to_tell: dict[str, dict[tuple[str, str], events.EventType]] = {}
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
@@ -126,9 +126,11 @@ class ModuleStatusWriter:
         if module in self._states:
             self._wake(module)
 
-    def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
-        """Write an Event of warning about a module with the next look at it; returns at once."""
-        self._to_tell.setdefault(module, {})[reason, text] = None
+    def tell(
+        self, module: names.ModuleName, reason: str, text: str, type_: events.EventType = "Warning"
+    ) -> None:
+        """Write an Event about a module with the next look at it; returns at once."""
+        self._to_tell.setdefault(module, {})[reason, text] = type_
         if module in self._states:
             self._wake(module)
 
@@ -287,8 +289,8 @@ class ModuleStatusWriter:
         )
         for notice in made:
             self._recorder.record(about, notice.type, notice.reason, notice.message)
-        for reason, text in self._to_tell.pop(name, {}):
-            self._recorder.record(about, "Warning", reason, text)
+        for (reason, text), type_ in self._to_tell.pop(name, {}).items():
+            self._recorder.record(about, type_, reason, text)
 
     def _path(self, name: str) -> str:
         return f"{self._collection}/{name}"

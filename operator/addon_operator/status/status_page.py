@@ -74,6 +74,7 @@ def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.M
             row["name"] if row["release"] == row["name"] else f"{row['name']} (release {row['release']})",
             row["order"],
             row["state"],
+            _health(row),
             *([row["description"]] if is_described else []),
             *([", ".join(row["requires"])] if has_needs else []),
             row["reason"],
@@ -83,8 +84,12 @@ def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.M
         for row in modules
     )
     said = (*(("description",) if is_described else ()), *(("requires",) if has_needs else ()))
-    columns = ("module", "order", "state", *said, "reason", "last run", "last error")
+    columns = ("module", "order", "state", "health", *said, "reason", "last run", "last error")
     return _table("Modules", columns, rows)
+
+
+def _health(row: introspection.ModuleRow) -> str:
+    return ": ".join(filter(None, (row["health"], row["healthMessage"])))
 
 
 def _shared(shared: Shared) -> str:

@@ -122,6 +122,10 @@ class ModuleMetrics:
         )
         self.info = make.gauge("module_info", "The state of each module; always 1.", "module", "state")
         """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
+        self.health = make.gauge(
+            "module_health", "How the resources of each module are; always 1.", "module", "state"
+        )
+        """``module``, ``state``: ``Healthy``, ``Progressing`` or ``Failed``; there only when it is known"""
         self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", "module")
         """``module``; 1 or 0"""
         self.maintenance = make.gauge(

@@ -28,7 +28,9 @@ class Writer(module_status_writer.ModuleStatusWriter):
         self.told: list[tuple[str, str, str]] = []
 
     @override
-    def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
+    def tell(
+        self, module: names.ModuleName, reason: str, text: str, type_: kube_events.EventType = "Warning"
+    ) -> None:
         self.told.append((module, reason, text))
 
 

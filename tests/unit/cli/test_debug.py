@@ -61,7 +61,17 @@ def test_a_module_is_run_and_tried_again() -> None:
 
 def test_modules_are_a_table() -> None:
     lines = text("module", "list").splitlines()
-    assert lines[0].split() == ["MODULE", "ORDER", "STATE", "LAST", "RUN", "LAST", "ERROR", "REASON"]
+    assert lines[0].split() == [
+        "MODULE",
+        "ORDER",
+        "STATE",
+        "HEALTH",
+        "LAST",
+        "RUN",
+        "LAST",
+        "ERROR",
+        "REASON",
+    ]
     assert [line.split()[:3] for line in lines[1:]] == [
         ["kube-dns", "10", "Disabled"],
         ["web", "20", "Disabled"],
@@ -135,14 +145,15 @@ def test_a_module_is_described_with_its_whole_error(served: tuple[pathlib.Path, 
         found = document("module", "describe", "web")
     finally:
         module.last_run, module.last_error = None, ""
-    assert lines[:6] == [
-        "Name:        web", "State:       Disabled", "Reason:      not discovered yet", "Order:       20",
+    assert lines[:7] == [
+        "Name:        web", "State:       Disabled", "Health:      -",
+        "Reason:      not discovered yet", "Order:       20",
         "Release:     revision 7", "Namespace:   addons",
     ]  # fmt: skip
-    assert lines[6].startswith("Last run:    1970-01-01T00:00:01Z (")
-    assert lines[7] == f"Next try:    {found['nextTry']}"
-    assert lines[8:11] == ["Last error:", "  helm upgrade:", "  " + "a long message " * 50]
-    assert lines[11:17] == [
+    assert lines[7].startswith("Last run:    1970-01-01T00:00:01Z (")
+    assert lines[8] == f"Next try:    {found['nextTry']}"
+    assert lines[9:12] == ["Last error:", "  helm upgrade:", "  " + "a long message " * 50]
+    assert lines[12:18] == [
         "Hooks:", "  pods.sh", "    beforeHelm, order 10, queue main",
         "    kubernetes secrets (secret), queue main", "    kubernetes pods (Pod), queue main", "Waiting:",
     ]  # fmt: skip
@@ -158,7 +169,7 @@ def test_a_module_is_described_with_its_whole_error(served: tuple[pathlib.Path, 
 
 def test_a_module_that_never_ran_is_described() -> None:
     lines = text("module", "describe", "kube-dns").splitlines()
-    assert lines[4:] == [
+    assert lines[5:] == [
         "Release:     -", "Namespace:   addons", "Last run:    -", "Next try:    -", "Last error: -",
         "Hooks:", "  not known yet",
         "Waiting: -", "Shared objects: -", "Absent objects: -", "Restored lately: -",

@@ -12,6 +12,7 @@ from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
+from addon_operator.modules.health import module_health, resource_health
 from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 
@@ -75,6 +76,9 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
     bench.states.enabled = (WEB,)
     found = bench.states[WEB]
     found.reason, found.hooks, found.last_run = "the ConfigMap says so", (), 0.0
+    found.health = module_health.ModuleHealth(
+        resource_health.HealthState.PROGRESSING, "Deployment web: 1 of 3 pods updated"
+    )
     bench.states.mark(WEB, state.ModuleStatus.FAILED, "helm failed")
     dns, web = await bench.views.modules()
     assert web == {
@@ -84,6 +88,8 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "order": 20,
         "enabled": True,
         "state": "Failed",
+        "health": "Progressing",
+        "healthMessage": "Deployment web: 1 of 3 pods updated",
         "reason": "the ConfigMap says so",
         "requires": [],
         "hooks": 0,

@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import override
 
 from addon_operator.engine import events
-from addon_operator.engine.drift import restoring, watched_resources
+from addon_operator.engine.drift import health_causes, module_healths, restoring, watched_resources
 from addon_operator.helm import places, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors
@@ -17,6 +17,9 @@ from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery, presence
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import manifests
+from addon_operator.modules.health import health_config, resource_health
+from tests.fakes import clocks, unused
+from tests.unit.engine import fakes
 
 ALL = frozenset({"get", "list", "watch"})
 CONFIG_MAP = api_resources.Resource("v1", "ConfigMap", "configmaps", True, ALL)
@@ -56,6 +59,11 @@ class Subscription(informers.Subscription):
         return sorted(key for key in found if scope is None or key.namespace in scope)
 
     @override
+    def entry(self, key: object_changes.ObjectKey) -> bytes | None:
+        found = self.cluster.objects.get(self.selection.kind, set())
+        return self.cluster.entries.get(key, b"{}") if key in found else None
+
+    @override
     def snapshot(self) -> list[bytes]:
         return [b"{}" for _ in self.keys()]
 
@@ -83,6 +91,8 @@ class Cluster(informers.Informers):
     def __init__(self) -> None:
         self.places = places.ReleaseLocations("addons")
         self.objects: dict[str, set[object_changes.ObjectKey]] = {}
+        self.entries: dict[object_changes.ObjectKey, bytes] = {}
+        """What is kept of some of them."""
         self.kinds: list[api_resources.Resource] = list(KINDS)
         self.subscriptions: list[Subscription] = []
         self.may_list = True
@@ -115,7 +125,6 @@ class Cluster(informers.Informers):
         projection: projections.Projection,
         listener: object_changes.ObjectListener,
     ) -> informers.Subscription:
-        assert isinstance(projection, projections.Presence)
         self.subscriptions.append(Subscription(selection, listener, self))
         return self.subscriptions[-1]
 
@@ -272,6 +281,20 @@ def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
         Probe(cluster),
         cluster.tell,
         places.ReleaseLocations("addons"),
+    )
+
+
+def _no_rules(*_: object) -> list[resource_health.ResourceHealth]:
+    raise AssertionError
+
+
+def healths_of(resources: watched_resources.WatchedResources) -> module_healths.ModuleHealths:
+    """How modules are that nobody looks at."""
+    causes = unused.unused(health_causes.HealthCauses)
+    config = health_config.HealthConfig()
+    nowhere = Cluster()
+    return module_healths.ModuleHealths(
+        nowhere, resources, causes, _no_rules, lambda _: config, nowhere.tell, fakes.Inbox(), clocks.Clock()
     )
 
 

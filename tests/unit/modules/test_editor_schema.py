@@ -89,11 +89,12 @@ def documents(node: Node) -> st.SearchStrategy[Node]:
 def merged(node: Node, more: Node) -> Node:
     """Return the schema with what a branch of its condition adds."""
     made = copy.deepcopy(node) | {key: value for key, value in more.items() if key != "properties"}
+    properties = made.setdefault("properties", {})
     for key, value in more.get("properties", {}).items():
         if value is False:
-            made["properties"].pop(key)
+            properties.pop(key)
         else:
-            made["properties"][key] |= value
+            properties[key] = {**properties.get(key, {}), **value}
     return made
 
 
@@ -245,8 +246,9 @@ def test_a_wrong_value_of_each_key_is_shown_with_file_line_and_key(path: tuple[s
     with pytest.raises(module_config.ModuleConfigError) as caught:
         module_config.parse(MODULE, "\n".join(lines), "010-itself/module.yaml")
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
-    found = re.match(
-        rf"010-itself/module\.yaml, line {len(lines)}, column \d+, {re.escape(key)}: ", str(caught.value)
+    found = re.search(
+        rf"(?:^|; )010-itself/module\.yaml, line {len(lines)}, column \d+, {re.escape(key)}: ",
+        str(caught.value),
     )
     assert found, str(caught.value)
 

@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import module_config, module_schema
+from addon_operator.modules.health import health_config
 
 SPEC = """
 description: Ingress controller for public traffic
@@ -26,6 +27,14 @@ requires:
   kubernetes: ">= 1.30"
   modules: [cert-manager]
   apis: [monitoring.coreos.com/v1]
+health:
+  wait: true
+  timeout: 3m
+  deadline: 1h
+  test: true
+  rules:
+  - {apiVersion: example.com/v1, kind: Shop, healthy: self.status.open, failed: self.status.burnt}
+  ignore: [{kind: Job, name: "migrate-*"}]
 """ % ("0" * 64)
 
 
@@ -56,7 +65,25 @@ def test_every_key_is_read() -> None:
         requires=module_config.Requirements(
             ">= 1.30", (ModuleName("cert-manager"),), ("monitoring.coreos.com/v1",)
         ),
+        health=health_config.HealthConfig(
+            wait=True,
+            timeout=180.0,
+            deadline=3600.0,
+            test=True,
+            rules=(
+                health_config.HealthRule("example.com/v1", "Shop", "self.status.open", "self.status.burnt"),
+            ),
+            ignore=(health_config.ResourcePattern("Job", "migrate-*"),),
+        ),
     )
+
+
+def test_a_required_module_is_waited_for_until_it_is_healthy_or_only_ready() -> None:
+    found = parse("requires: {modules: [db, {name: dns, until: ready}, {name: log}]}").requires
+    assert found.modules == ("db", "dns", "log")
+    assert found.until_ready == {"dns"}
+    assert "a module cannot require itself" in mistakes("requires: {modules: [{name: web, until: ready}]}")
+    assert "the key 'name' is missing" in mistakes("requires: {modules: [{until: ready}]}")
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}"], ids=["empty", "comment", "mapping"])
@@ -222,9 +249,9 @@ def test_all_of_global_can_be_asked_for() -> None:
 
 
 def test_what_has_no_effect_yet_is_a_warning() -> None:
-    found = parse("description: x\nhealth: {wait: true, timeout: 5m}\nremediation: {rollback: true}")
+    found = parse("description: x\ndrift: {mode: warn}\nremediation: {rollback: true}")
     assert found.warnings == (
-        "010-web/module.yaml, line 2, column 1: health has no effect yet",
+        "010-web/module.yaml, line 2, column 1: drift has no effect yet",
         "010-web/module.yaml, line 3, column 1: remediation has no effect yet",
     )
 

@@ -10,6 +10,8 @@ from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, names
 from addon_operator.modules import model, module_config
+from addon_operator.modules.health import module_health
+from addon_operator.modules.health.resource_health import HealthState
 from addon_operator.status import module_status
 from addon_operator.status.module_status import ModulePhase, Moment
 
@@ -56,9 +58,58 @@ def test_each_state_has_its_conditions(
     of: state.ModuleState, enabled: str, ready: str, reconciling: str, stalled: str
 ) -> None:
     found = conditions(of)
-    assert list(found) == ["Enabled", "Ready", "Reconciling", "Stalled", "ConfigValid", "DefinitionsInForce"]
+    assert list(found) == [
+        "Enabled",
+        "Ready",
+        "Healthy",
+        "Reconciling",
+        "Stalled",
+        "ConfigValid",
+        "DefinitionsInForce",
+    ]
     assert (found["Enabled"], found["Ready"]) == (enabled, ready)
     assert (found["Reconciling"].split()[0], found["Stalled"].split()[0]) == (reconciling, stalled)
+
+
+WITH_CHART = module()
+WITH_CHART.module = dataclasses.replace(WITH_CHART.module, has_chart=True)
+
+
+@pytest.mark.parametrize(
+    ("health", "condition"),
+    {
+        "healthy": (module_health.ModuleHealth(HealthState.HEALTHY), "True Healthy"),
+        "a rollout": (module_health.ModuleHealth(HealthState.PROGRESSING, "x"), "Unknown Progressing"),
+        "failed": (module_health.ModuleHealth(HealthState.FAILED, "x"), "False Failed"),
+        "not known yet": (None, "Unknown NotKnown"),
+    }.values(),
+)
+def test_how_the_resources_are_is_a_condition(
+    health: module_health.ModuleHealth | None, condition: str
+) -> None:
+    assert conditions(dataclasses.replace(WITH_CHART, health=health))["Healthy"] == condition
+
+
+def test_a_module_without_a_release_is_healthy_and_one_in_maintenance_is_not_watched() -> None:
+    assert conditions(module())["Healthy"] == "True NoResources"
+    assert conditions(dataclasses.replace(WITH_CHART, maintenance="x"))["Healthy"] == "Unknown Maintenance"
+    assert conditions(module(Status.DISABLED))["Healthy"] == "Unknown Disabled"
+
+
+def test_a_run_that_waits_for_health_says_for_whose() -> None:
+    own = dataclasses.replace(
+        module(Status.RUNNING),
+        awaits_health=(module().module.name,),
+        health=module_health.ModuleHealth(HealthState.PROGRESSING, "Deployment web: 0 of 1 pods ready"),
+    )
+    ready = document(own)["conditions"][1]
+    assert (ready["status"], ready["reason"]) == ("Unknown", "WaitsForHealth")
+    assert ready["message"] == (
+        "The release is in place; the run waits until it is healthy: Deployment web: 0 of 1 pods ready."
+    )
+    others = tuple(map(names.ModuleName, ("db", "dns")))
+    waiting = dataclasses.replace(module(Status.PENDING), awaits_health=others)
+    assert document(waiting)["conditions"][1]["message"] == "The module waits until db and dns are healthy."
 
 
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:

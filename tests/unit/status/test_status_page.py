@@ -72,8 +72,8 @@ async def test_modules_stand_with_state_reason_and_error() -> None:
     world = inspected.make()
     world.states.mark(inspected.WEB, state.ModuleStatus.FAILED, "helm failed")
     rows = Cells(await shown(world)).rows
-    assert rows[0] == ["module", "order", "state", "reason", "last run", "last error"]
-    assert rows[2] == ["web", "20", "Failed", "not discovered yet", "", "helm failed"]
+    assert rows[0] == ["module", "order", "state", "health", "reason", "last run", "last error"]
+    assert rows[2] == ["web", "20", "Failed", "", "not discovered yet", "", "helm failed"]
 
 
 async def test_queues_stand_with_the_age_and_tries_of_their_head() -> None:
@@ -117,6 +117,8 @@ ROW: Final[introspection.ModuleRow] = {
     "order": 1,
     "enabled": True,
     "state": "Ready",
+    "health": "Healthy",
+    "healthMessage": "",
     "reason": "<script>alert('&')</script>",
     "requires": [],
     "hooks": None,
@@ -132,7 +134,7 @@ ROW: Final[introspection.ModuleRow] = {
 def test_what_looks_like_html_is_text() -> None:
     cells = Cells(made(modules=[ROW], state="<b>"))
     assert cells.rows[1][0] == "web (release edge/front)"
-    assert cells.rows[1][3] == "<script>alert('&')</script>"
+    assert cells.rows[1][4] == "<script>alert('&')</script>"
     assert not {"script", "b"} & set(cells.tags)
 
 

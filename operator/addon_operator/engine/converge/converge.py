@@ -146,11 +146,11 @@ class Converger:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether nothing but retries of failing modules and what waits for these is left to be done."""
+        """Whether only retries of failing modules, waits for health, and what waits for these are left."""
         if self._progress is None:
             return False
         queued = [task for task in self._queue.tasks if task.converge == self._progress.number]
-        stuck = {task.owner for task in queued if task.owner and task.attempts > 0}
+        stuck = {task.owner for task in queued if task.owner and (task.attempts > 0 or task.postponed)}
         for task in queued:
             if not stuck.isdisjoint(task.after):
                 stuck.add(task.owner)

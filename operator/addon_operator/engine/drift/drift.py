@@ -71,6 +71,11 @@ class Drift(watched_resources.ResourceListener):
         self._wake = asyncio.Event()
         resources.subscribe(self)
 
+    def followed(self, module: names.ModuleName) -> None:
+        """Look for what is absent already of resources that are followed from now on."""
+        if any(self._resources.missing_of(module)):
+            self.missing((module,))
+
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """Take note that resources of these modules are not there."""
         for module in modules:

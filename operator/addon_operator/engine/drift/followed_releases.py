@@ -52,6 +52,10 @@ class FollowedReleases:
         self._wanted[module] = revision
         self._wake.set()
 
+    def is_followed(self, module: names.ModuleName, revision: int) -> bool:
+        """Say whether the resources of this revision are followed."""
+        return self._followed.get(module) == revision
+
     def leave(self, module: names.ModuleName) -> None:
         """Follow nothing of the module's release any more."""
         self._wanted.pop(module, None)

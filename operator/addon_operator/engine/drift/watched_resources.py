@@ -59,7 +59,11 @@ class _ModuleResources:
 
 
 class ResourceListener(abc.ABC):
-    """Whoever restores what is missing: :class:`.Drift`."""
+    """Whoever looks after the resources: :class:`.Drift` and :class:`.ModuleHealths`."""
+
+    @abc.abstractmethod
+    def followed(self, module: names.ModuleName) -> None:
+        """Take note that other resources of the module are followed than before, or none any more."""
 
     @abc.abstractmethod
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
@@ -116,11 +120,24 @@ class WatchedResources(kind_watch.KindWatchListener):
         self._replace(module, None)
 
     def missing_of(self, module: names.ModuleName) -> Iterator[Watched]:
-        """Yield the module's resources that are known not to be there."""
-        for watched in self._followed.get(module, _ModuleResources()).watched:
-            watch = self._open.get(self._scope(watched))
-            if watch is not None and watch.is_missing(watched.key):
-                yield watched
+        """Return the module's resources that are known not to be there."""
+        followed = self._followed.get(module, _ModuleResources())
+        return filter(self.is_missing, followed.watched)
+
+    def watched_of(self, module: names.ModuleName) -> tuple[Watched, ...] | None:
+        """Return the module's resources that are followed; ``None`` if none of it is."""
+        followed = self._followed.get(module)
+        return None if followed is None else followed.watched
+
+    def is_missing(self, watched: Watched) -> bool:
+        """Say whether a resource is known not to be there."""
+        watch = self._open.get(self.scope_of(watched))
+        return watch is not None and watch.is_missing(watched.key)
+
+    def modules_of(self, watched: Watched) -> frozenset[names.ModuleName]:
+        """Return the modules that have a resource."""
+        watch = self._open.get(self.scope_of(watched))
+        return frozenset() if watch is None else watch.wanting(watched.key)
 
     async def settle(self, module: names.ModuleName, patience: float) -> tuple[Watched, ...]:
         """Wait so many seconds for the first lists; gives the module's resources that are still unknown."""
@@ -130,7 +147,7 @@ class WatchedResources(kind_watch.KindWatchListener):
                 for watch in pending:
                     await watch.has_answered.wait()
         followed = self._followed.get(module, _ModuleResources())
-        return tuple(each for each in followed.watched if not self._open[self._scope(each)].is_synced)
+        return tuple(each for each in followed.watched if not self._open[self.scope_of(each)].is_synced)
 
     def is_settled(self, module: names.ModuleName) -> bool:
         """Say whether it is known of all resources of the module that are followed whether they are there."""
@@ -138,7 +155,7 @@ class WatchedResources(kind_watch.KindWatchListener):
 
     def _watches_of(self, module: names.ModuleName) -> set[kind_watch.KindWatch]:
         followed = self._followed.get(module, _ModuleResources())
-        return {self._open[self._scope(each)] for each in followed.watched}
+        return {self._open[self.scope_of(each)] for each in followed.watched}
 
     def has_definition(self, name: str) -> bool:
         """Say whether a release has the CustomResourceDefinition of that name."""
@@ -168,7 +185,7 @@ class WatchedResources(kind_watch.KindWatchListener):
         return next((text for watch in self._open.values() if (text := watch.health.trouble)), None)
 
     def _row(self, watched: Watched) -> Row:
-        watch = self._open[self._scope(watched)]
+        watch = self._open[self.scope_of(watched)]
         state = ResourceState.ABSENT if watch.is_missing(watched.key) else ResourceState.PRESENT
         if not watch.is_synced:
             state = ResourceState.NOT_WATCHED if watch.reason else ResourceState.UNKNOWN
@@ -221,8 +238,8 @@ class WatchedResources(kind_watch.KindWatchListener):
             self._open[scope].drop(module, keys)
         self._close_idle()
         self._tell_shared(module, staying)
-        if any(self.missing_of(module)):
-            self.missing((module,))
+        for listener in self._listeners:
+            listener.followed(module)
 
     def of_others(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
@@ -301,7 +318,7 @@ class WatchedResources(kind_watch.KindWatchListener):
     def _tell_shared(self, module: names.ModuleName, watched: Iterable[Watched]) -> None:
         shared: dict[tuple[names.ModuleName, ...], list[str]] = {}
         for each in watched:
-            for other in self._open[self._scope(each)].wanting(each.key) - {module}:
+            for other in self._open[self.scope_of(each)].wanting(each.key) - {module}:
                 shared.setdefault(tuple(sorted((module, other))), []).append(str(each))
         for pair in [pair for pair in self._shared if module in pair and pair not in shared]:
             del self._shared[pair]
@@ -314,10 +331,11 @@ class WatchedResources(kind_watch.KindWatchListener):
     def _by_scope(self, watched: Iterable[Watched]) -> dict[kind_watch.KindScope, list[kind_watch.ObjectKey]]:
         keys: dict[kind_watch.KindScope, list[kind_watch.ObjectKey]] = {}
         for each in watched:
-            keys.setdefault(self._scope(each), []).append(each.key)
+            keys.setdefault(self.scope_of(each), []).append(each.key)
         return keys
 
-    def _scope(self, watched: Watched) -> kind_watch.KindScope:
+    def scope_of(self, watched: Watched) -> kind_watch.KindScope:
+        """Return what the watch covers that follows the resource."""
         everywhere = not watched.resource.namespaced or self._may_follow.get(watched.resource, True)
         return kind_watch.KindScope(watched.resource, None if everywhere else watched.key.namespace)
 

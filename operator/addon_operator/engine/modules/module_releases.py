@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, tasks
-from addon_operator.engine.drift import drift, followed_releases
+from addon_operator.engine.drift import drift, followed_releases, module_healths
 from addon_operator.helm import release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
@@ -86,6 +86,7 @@ class ModuleReleases:
         values: store.ValuesStore,
         restoring: drift.Drift,
         followed: followed_releases.FollowedReleases,
+        healths: module_healths.ModuleHealths,
         tell: events.Listener,
         *,
         ignored: frozenset[str] = frozenset(),
@@ -95,6 +96,8 @@ class ModuleReleases:
         self._values = values
         self._drift = restoring
         self._followed = followed
+        self.healths = healths
+        """How the modules' resources are."""
         self._tell = tell
         self._ignored = ignored
         self._unreadable: frozenset[str] = frozenset()
@@ -177,6 +180,8 @@ class ModuleReleases:
         self._tell(events.ReleaseEnsured(name, activation, outcome))
         if absent:
             self._drift.restored_by_helm(name, absent)
+        if not self._followed.is_followed(name, outcome.revision):
+            self.healths.expect(name)
         self._followed.follow(name, outcome.revision)
 
     def stop(self, module: names.ModuleName) -> None:

@@ -8,6 +8,7 @@ A run:
 4. Run the ``beforeHelm`` hooks.
 5. Install or upgrade the release. If the values or Helm lack something, step 4 is repeated by the next try.
 6. Run the ``afterHelm`` hooks. If these changed the values, go on at 4, up to :data:`MAX_RERUNS` times.
+7. With ``health.wait``, end only when the module is healthy; a run begins when those that it requires are.
 
 A try that fails is repeated by the queue; hooks that succeeded in it do not run again. Between two steps a
 newer intent ends the run. A delete runs ``beforeDeleteHelm`` hooks, uninstalls, runs ``afterDeleteHelm``
@@ -23,7 +24,7 @@ from typing import Final
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import module_crds
-from addon_operator.engine.modules import module_hooks, module_releases
+from addon_operator.engine.modules import health_gate, module_hooks, module_releases
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, requirements
@@ -52,6 +53,7 @@ class ModuleRunner:
         """The hooks of the modules."""
         self.releases = releases
         """The releases of the modules."""
+        self._gate = health_gate.HealthGate(states, releases)
         self._bindings = bound
         self._definitions = definitions
         self._tell = tell
@@ -99,9 +101,24 @@ class ModuleRunner:
 
         Only ``beforeHelm`` hooks run again when the check before Helm, or Helm itself, failed.
 
-        Raises the error of the step that failed, or :class:`tasks.SupersededError` between two steps.
+        Raises the error of the step that failed, :class:`tasks.SupersededError` between two steps, and
+        :class:`tasks.PostponedError` while it waits for health.
         """
         name = names.ModuleName(task.owner)
+        if task.waits_since is None or task.wanted_again:
+            await self._run_steps(task, name)
+        try:
+            self._gate.check_own(task)
+        except errors.ModuleError as error:
+            task.waits_since = None
+            self.states.mark(name, state.ModuleStatus.FAILED, error)
+            self._tell(events.ModuleFailed(name))
+            raise
+        self.states.mark(name, state.ModuleStatus.READY, "")
+
+    async def _run_steps(self, task: tasks.Task, name: names.ModuleName) -> None:
+        task.waits_since = None
+        self._gate.check_required(task)
         try:
             await self.define(name)
         except Exception:
@@ -124,7 +141,6 @@ class ModuleRunner:
         finally:
             self.states[name].last_run = time.time()
             self._tell(events.ModuleRan(name, task.activation, time.monotonic() - began))
-        self.states.mark(name, state.ModuleStatus.READY, "")
 
     async def delete(self, task: tasks.Task) -> None:
         """Try a module's removal once: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""

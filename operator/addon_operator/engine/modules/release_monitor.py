@@ -1,11 +1,11 @@
-"""The releases of modules, watched: what they hold, what is absent, and what was restored."""
+"""The releases of modules, watched: what they hold, how that is, what is absent, and what was restored."""
 
 import dataclasses
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from addon_operator.engine.definitions import crd_guard
-from addon_operator.engine.drift import drift, followed_releases, watched_resources
+from addon_operator.engine.drift import drift, followed_releases, module_healths, watched_resources
 from addon_operator.engine.modules import module_releases
 
 
@@ -18,6 +18,7 @@ class ReleaseMonitor:
     followed: followed_releases.FollowedReleases
     releases: module_releases.ModuleReleases
     guard: crd_guard.CrdGuard
+    healths: module_healths.ModuleHealths
 
     @property
     def parts(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
@@ -25,5 +26,6 @@ class ReleaseMonitor:
         return {
             "followed": self.followed.work,
             "drift": self.drift.work,
+            "health": self.healths.work,
             "definitions": self.guard.work,
         }

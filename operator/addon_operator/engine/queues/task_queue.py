@@ -155,6 +155,13 @@ class TaskQueue:
                 task.not_before = min(task.not_before, now)
         self._changed()
 
+    def resume(self, is_wanted: Callable[[Task], bool]) -> None:
+        """Try what was put off again now."""
+        for task in self.pending:
+            if task.postponed and is_wanted(task):
+                task.not_before = min(task.not_before, self._clock.monotonic())
+                self._wake.set()
+
     async def work(self) -> None:
         """Run tasks as they become ready, until cancelled; then the running ones are cancelled, too."""
         try:

@@ -20,6 +20,8 @@ class Resource:
     verbs: frozenset[str] = frozenset()
     singular: str = ""
     short_names: tuple[str, ...] = ()
+    has_status: bool = False
+    """Whether it has a status subresource."""
 
     def path(self, *, namespace: str | None = None, name: str | None = None) -> str:
         """Return the path of all its objects, of those in a namespace, or of one."""
@@ -78,6 +80,9 @@ def _from_version(name: str, entries: Iterable[Mapping[str, Any]]) -> GroupVersi
                     verbs=frozenset(entry.get("verbs") or ()),
                     singular=entry.get("singularResource") or "",
                     short_names=tuple(entry.get("shortNames") or ()),
+                    has_status=any(
+                        sub.get("subresource") == "status" for sub in entry.get("subresources") or ()
+                    ),
                 )
             )
         kinds |= {_response_kind(sub) for sub in entry.get("subresources") or []}

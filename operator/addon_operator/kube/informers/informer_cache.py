@@ -87,6 +87,11 @@ class InformerCache:
         """Return the objects, sorted."""
         return [ObjectKey(*key) for key in self._order]
 
+    def entry(self, key: ObjectKey) -> bytes | None:
+        """Return the kept entry of an object; ``None`` if it is not there."""
+        kept = self._kept.get(key)
+        return None if kept is None else kept[0]
+
     def rows(self) -> Iterator[tuple[Key, bytes]]:
         """Return the keys and kept entries, sorted by key."""
         kept = self._kept

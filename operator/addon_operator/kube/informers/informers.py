@@ -124,6 +124,12 @@ class Subscription(informer_cache.CacheListener):
         """Return the same as an immutable sequence that unpacks entries when read; safe in a thread."""
         return json_documents.LazyEntries([entry for _, entry in self._rows()])
 
+    def entry(self, key: object_changes.ObjectKey) -> bytes | None:
+        """Return the entry of one object; ``None`` if it is not there, as far as is known."""
+        found = (cache.entry(key) for cache in self._shown())
+        kept = next((each for each in found if each is not None), None)
+        return None if kept is None else json_documents.unpack(kept)
+
     @property
     def size(self) -> int:
         """Bytes of all entries as JSON."""

@@ -19,6 +19,11 @@ class Told(watched_resources.ResourceListener):
     def __init__(self) -> None:
         self.missing_modules: list[ModuleName] = []
         self.returned_names: list[str] = []
+        self.followed_modules: list[ModuleName] = []
+
+    @override
+    def followed(self, module: ModuleName) -> None:
+        self.followed_modules.append(module)
 
     @override
     def missing(self, modules: Iterable[ModuleName]) -> None:
@@ -84,12 +89,15 @@ async def test_what_is_absent_already_when_the_first_list_comes_is_reported(benc
     assert bench.states(WEB) == {"a": "present", "b": "absent"}
 
 
-async def test_what_a_later_manifest_misses_is_reported_at_once(bench: Bench) -> None:
+async def test_what_is_followed_from_now_on_or_no_longer_is_told(bench: Bench) -> None:
     bench.cluster.put("a")
     await bench.resources.follow(WEB, watching.wanted("a"))
     bench.cluster.sync()
     await bench.resources.follow(DB, watching.wanted("a", "z"))
-    assert bench.told.missing_modules == [DB]
+    bench.resources.unfollow(WEB)
+    assert bench.told.followed_modules == [WEB, DB, WEB]
+    assert bench.missing(DB) == ["ConfigMap addons/z"]
+    assert bench.resources.watched_of(WEB) is None
 
 
 async def test_deletions_and_returns_are_reported_for_objects_that_some_module_has(bench: Bench) -> None:

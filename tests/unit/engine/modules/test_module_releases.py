@@ -111,7 +111,7 @@ def releases_of(
     )
     followed = followed_releases.FollowedReleases(manager, resources, drifted, lambda _: None, clock)
     return module_releases.ModuleReleases(
-        manager, values, drifted, followed, reported.append, ignored=ignored
+        manager, values, drifted, followed, watching.healths_of(resources), reported.append, ignored=ignored
     )
 
 

@@ -124,7 +124,7 @@ class Bench:
         )
         self.values = Values([store.ModuleValues(WEB), store.ModuleValues(watching.DB)])
         self.releases = module_releases.ModuleReleases(
-            self.helm, self.values, self.drift, self.followed, self._tell
+            self.helm, self.values, self.drift, self.followed, watching.healths_of(self.resources), self._tell
         )
 
     async def see(self, revision: int) -> None:

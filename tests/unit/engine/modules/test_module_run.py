@@ -23,7 +23,7 @@ from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store
 from addon_operator.values.patches import patches
 from tests.fakes import programs
-from tests.unit.engine import bound_fakes, fakes
+from tests.unit.engine import bound_fakes, fakes, watching
 from tests.unit.engine.definitions import crd_bench
 
 WEB = ModuleName("web")
@@ -151,6 +151,7 @@ class Bench:
         self.hooks = module_hooks.ModuleHooks(
             self.states, self.values, executor, self.bindings, self.observer.tell
         )
+        self.releases.healths = watching.healths_of(watching.resources_of(watching.Cluster()))
         self.runner = module_run.ModuleRunner(
             self.states,
             self.hooks,

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from addon_operator.modules import resource_health
+from addon_operator.modules.health import resource_health
 
 DEADLINE_SECONDS: Final = 600.0
 """How long a resource may be in progress if ``health.deadline`` says nothing."""
@@ -32,6 +32,8 @@ class ModuleHealth:
     """The first three resources that are not healthy, failed ones first, and why; empty if all are."""
     next_deadline: float | None = None
     """When the first resource in progress will have been so for too long, if none changes before."""
+    named: tuple[str, ...] = ()
+    """The resources that the message names."""
 
 
 def module_health(
@@ -50,21 +52,33 @@ def module_health(
         return ModuleHealth(resource_health.HealthState.HEALTHY)
     troubled.sort(key=lambda one: (_WORST_FIRST.index(one.health.state), one.resource))
     waiting = (
-        one.since + deadline
+        _fails_at(one, deadline)
         for one in troubled
         if one.health.state is resource_health.HealthState.PROGRESSING
     )
-    return ModuleHealth(troubled[0].health.state, _told(troubled), min(waiting, default=None))
+    named = tuple(one.resource for one in troubled[:_NAMED])
+    return ModuleHealth(troubled[0].health.state, _told(troubled), min(waiting, default=None), named)
 
 
 def _after_deadline(observed: ObservedHealth, now: float, deadline: float) -> ObservedHealth:
-    is_late = now - observed.since >= deadline
-    if observed.health.state is not resource_health.HealthState.PROGRESSING or not is_late:
+    if observed.health.state is not resource_health.HealthState.PROGRESSING:
         return observed
-    health = resource_health.ResourceHealth(
-        resource_health.HealthState.FAILED, f"{observed.health.message}, for more than {_duration(deadline)}"
+    if _fails_at(observed, deadline) > now:
+        return observed
+    is_late = now - observed.since >= deadline
+    told = (
+        f"{observed.health.message}, for more than {_duration(deadline)}"
+        if is_late
+        else observed.health.message
     )
-    return dataclasses.replace(observed, health=health)
+    return dataclasses.replace(
+        observed, health=resource_health.ResourceHealth(resource_health.HealthState.FAILED, told)
+    )
+
+
+def _fails_at(observed: ObservedHealth, deadline: float) -> float:
+    late = observed.since + deadline
+    return late if observed.health.fails_at is None else min(late, observed.health.fails_at)
 
 
 def _duration(seconds: float) -> str:

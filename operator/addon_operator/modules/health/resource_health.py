@@ -39,6 +39,8 @@ class ResourceHealth:
     state: HealthState
     message: str = ""
     """Why it is not healthy, for people."""
+    fails_at: float | None = None
+    """When what is in progress will have failed unless it changes before, in seconds since the epoch."""
 
 
 HEALTHY: Final = ResourceHealth(HealthState.HEALTHY)
@@ -49,17 +51,29 @@ def health_of(resource: KubernetesObject, now: float, *, has_status: bool = Fals
 
     ``has_status``: its kind has a status subresource.
     """
-    if _text(resource, "metadata", "deletionTimestamp"):
-        finalizers = resource["metadata"].get("finalizers")
-        named = [one for one in finalizers if isinstance(one, str)] if isinstance(finalizers, list) else []
-        return _progressing("is being deleted" + (f", waits for {', '.join(named[:3])}" if named else ""))
-    if (behind := _generation(resource)) is not None:
-        return behind
+    if (passing := in_passing(resource)) is not None:
+        return passing
     if (decided := _standard_conditions(resource)) is not None:
         return decided
     if (rule := _RULES.get((_group(resource), _text(resource, "kind")))) is not None:
         return rule(resource, now)
     return _ready_condition(resource, has_status=has_status)
+
+
+def in_passing(resource: KubernetesObject) -> ResourceHealth | None:
+    """Return how a resource is that is on its way out, or whose last change nobody has seen yet."""
+    if _text(resource, "metadata", "deletionTimestamp"):
+        finalizers = resource["metadata"].get("finalizers")
+        named = [one for one in finalizers if isinstance(one, str)] if isinstance(finalizers, list) else []
+        return _progressing("is being deleted" + (f", waits for {', '.join(named[:3])}" if named else ""))
+    return _generation(resource)
+
+
+def moved_at(resource: KubernetesObject) -> float:
+    """Return when the status of a resource last moved as it says itself, in seconds since the epoch."""
+    times = [_text(resource, "metadata", "creationTimestamp")]
+    times += [_text(condition, "lastTransitionTime") for condition in _conditions(resource)]
+    return max(map(_moment, times))
 
 
 def _generation(resource: KubernetesObject) -> ResourceHealth | None:
@@ -92,6 +106,7 @@ def _ready_condition(resource: KubernetesObject, *, has_status: bool) -> Resourc
 
 def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
     deadline = _number(resource, "spec", "progressDeadlineSeconds")
+    refused = ""
     # Without a deadline the controller sets no such condition.
     is_rolled_out = deadline is None or deadline == _NO_DEADLINE
     is_available = False
@@ -104,11 +119,13 @@ def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
             is_rolled_out = is_rolled_out or (is_new and condition.get("status") == "True")
         elif condition.get("type") == "Available":
             is_available = condition.get("status") == "True"
+        elif condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+            refused = _said(condition)
     wanted, there = _wanted(resource), _count(resource, "replicas")
     updated = _count(resource, "updatedReplicas")
     return (
-        _too_few(there, wanted, "created")
-        or _too_few(updated, wanted, "updated")
+        _too_few(there, wanted, "created", refused)
+        or _too_few(updated, wanted, "updated", refused)
         or _too_many(there, wanted)
         or _too_few(_count(resource, "availableReplicas"), updated, "available")
         or _too_few(_count(resource, "readyReplicas"), wanted, "ready")
@@ -193,8 +210,8 @@ def _pending_pod(pod: KubernetesObject, scheduled: Mapping[str, Any], now: float
     if scheduled.get("status") != "False" or scheduled.get("reason") != "Unschedulable":
         return _progressing("is pending")
     told = "no node takes it" + (f": {_said(scheduled)}" if _said(scheduled) else "")
-    is_new = now - _moment(_text(pod, "metadata", "creationTimestamp")) < SCHEDULE_SECONDS
-    return _progressing(told) if is_new else _failed(told)
+    fails_at = _moment(_text(pod, "metadata", "creationTimestamp")) + SCHEDULE_SECONDS
+    return _failed(told) if fails_at <= now else ResourceHealth(HealthState.PROGRESSING, told, fails_at)
 
 
 def _crash_loops(pod: KubernetesObject) -> Iterator[str]:
@@ -265,6 +282,8 @@ _RULES: Final[Mapping[tuple[str, str], _Rule]] = {
 }
 WITH_RULES: Final = frozenset(_RULES)
 """Kinds, each with its group before it, that have rules of their own."""
+ALWAYS_HEALTHY: Final = frozenset({("", "ConfigMap"), ("", "Secret"), ("batch", "CronJob")})
+"""Kinds whose objects have nothing that could be otherwise."""
 
 
 def _progressing(message: str) -> ResourceHealth:
@@ -275,8 +294,9 @@ def _failed(message: str) -> ResourceHealth:
     return ResourceHealth(HealthState.FAILED, message)
 
 
-def _too_few(count: int, wanted: int, done: str) -> ResourceHealth | None:
-    return _progressing(f"{count} of {wanted} pods {done}") if count < wanted else None
+def _too_few(count: int, wanted: int, done: str, why: str = "") -> ResourceHealth | None:
+    told = f"{count} of {wanted} pods {done}" + (f": {why}" if why else "")
+    return _progressing(told) if count < wanted else None
 
 
 def _too_many(there: int, wanted: int) -> ResourceHealth | None:

@@ -1,7 +1,7 @@
 """How a module is, by how its resources are."""
 
-from addon_operator.modules import module_health
-from addon_operator.modules.resource_health import HEALTHY, HealthState, ResourceHealth
+from addon_operator.modules.health import module_health
+from addon_operator.modules.health.resource_health import HEALTHY, HealthState, ResourceHealth
 
 UPDATING = ResourceHealth(HealthState.PROGRESSING, "1 of 3 pods updated")
 BROKEN = ResourceHealth(HealthState.FAILED, "failed")
@@ -21,7 +21,9 @@ def test_a_module_is_healthy_when_all_its_resources_are() -> None:
 
 def test_a_rollout_is_no_failure_and_says_when_it_will_be_one() -> None:
     assert summed(one("Job a", HEALTHY), one("Deployment web", UPDATING, since=0.5)) == (
-        module_health.ModuleHealth(HealthState.PROGRESSING, "Deployment web: 1 of 3 pods updated", 600.5)
+        module_health.ModuleHealth(
+            HealthState.PROGRESSING, "Deployment web: 1 of 3 pods updated", 600.5, ("Deployment web",)
+        )
     )
 
 
@@ -36,7 +38,9 @@ def test_one_resource_that_failed_makes_the_module_failed_and_is_named_first() -
 def test_what_is_in_progress_for_too_long_has_failed() -> None:
     found = summed(one("Deployment web", UPDATING), now=600.0)
     assert found == module_health.ModuleHealth(
-        HealthState.FAILED, "Deployment web: 1 of 3 pods updated, for more than 10 min"
+        HealthState.FAILED,
+        "Deployment web: 1 of 3 pods updated, for more than 10 min",
+        named=("Deployment web",),
     )
     assert summed(one("Deployment web", UPDATING), now=599.9).state is HealthState.PROGRESSING
     late = module_health.module_health([one("Deployment web", UPDATING)], 90.0, 90.0)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from addon_operator.modules import resource_health
-from addon_operator.modules.resource_health import HealthState, health_of
+from addon_operator.modules.health import resource_health
+from addon_operator.modules.health.resource_health import HealthState, health_of
 from tests.unit import costs
 
 NOW = 1_700_000_000.0
@@ -309,7 +309,26 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_resource_is_as_kstatus_says(case: str) -> None:
     looked_at, state, message = CASES[case]
-    assert health_of(looked_at, NOW) == resource_health.ResourceHealth(state, message)
+    found = health_of(looked_at, NOW)
+    assert (found.state, found.message) == (state, message)
+
+
+def test_a_pod_says_when_it_will_have_waited_for_a_node_for_too_long() -> None:
+    found = health_of(CASES["a pod without a node, just now"][0], NOW)
+    assert found.fails_at == NOW + 5.0
+
+
+def test_why_pods_cannot_be_created_stands_with_how_many_are_missing() -> None:
+    refused = deployment("a", None, **pods(1, replicas=0))
+    refused["status"]["conditions"].append(condition("ReplicaFailure", message="exceeded quota: none"))
+    assert health_of(refused, NOW).message == "0 of 1 pods created: exceeded quota: none"
+
+
+def test_the_last_move_of_a_status_is_the_newest_time_that_it_names() -> None:
+    moved = condition("Available") | {"lastTransitionTime": JUST_NOW}
+    found = resource("apps/Deployment", {}, {"conditions": [moved]}, creationTimestamp=LONG_AGO)
+    assert resource_health.moved_at(found) == NOW - 10.0
+    assert resource_health.moved_at({}) == 0.0
 
 
 def test_what_should_have_a_status_and_has_none_is_in_progress() -> None:

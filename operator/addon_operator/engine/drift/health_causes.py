@@ -1,0 +1,68 @@
+"""Reads why something is not healthy: from its pods, and from the Events that warn about it."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.engine.drift import watched_resources
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client, connection
+from addon_operator.modules.health import pod_causes
+
+_AT_ONCE: Final = 4
+"""So many causes are read at the same time: a cluster in trouble has other things to do."""
+_MOST_PODS: Final = 20
+_MOST_EVENTS: Final = 100
+_WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"})
+
+
+class HealthCauses:
+    """Asks the API server; only about what is not healthy, and never for long."""
+
+    def __init__(self, kube: client.KubeClient) -> None:
+        self._kube = kube
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def cause(self, watched: watched_resources.Watched) -> str:
+        """Return why the resource is not healthy; empty if the cluster says nothing, or does not answer."""
+        async with self._turns:
+            try:
+                return await self._of_pods(watched) or await self._of_events(watched)
+            except api_errors.KubernetesError:
+                return ""
+
+    async def _of_pods(self, watched: watched_resources.Watched) -> str:
+        resource, key = watched.resource, watched.key
+        if resource.kind == "Pod":
+            return pod_causes.cause_of_pods([await self._get(watched)]).partition(": ")[2]
+        if resource.kind not in _WITH_PODS:
+            return ""
+        selector = _selector(await self._get(watched))
+        if not selector:
+            return ""
+        pods = await self._list("pods", key.namespace, {"labelSelector": selector, "limit": str(_MOST_PODS)})
+        return pod_causes.cause_of_pods(pods)
+
+    async def _of_events(self, watched: watched_resources.Watched) -> str:
+        about = f"involvedObject.kind={watched.resource.kind},involvedObject.name={watched.key.name}"
+        query = {"fieldSelector": f"{about},type=Warning", "limit": str(_MOST_EVENTS)}
+        return pod_causes.newest_warning(
+            await self._list("events", watched.key.namespace or "default", query)
+        )
+
+    async def _get(self, watched: watched_resources.Watched) -> client.Object:
+        namespace = watched.key.namespace or None
+        return await self._kube.get(watched.resource.path(namespace=namespace, name=watched.key.name))
+
+    async def _list(self, plural: str, namespace: str, query: Mapping[str, str]) -> list[client.Object]:
+        path = paths.of("v1", plural, namespace=namespace)
+        found = await self._kube.document(connection.Request("GET", path, dict(query)))
+        items: Any = found.get("items")
+        return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
+
+
+def _selector(found: client.Object) -> str:
+    labels: Any = ((found.get("spec") or {}).get("selector") or {}).get("matchLabels")
+    if not isinstance(labels, dict):
+        return ""
+    return ",".join(f"{key}={value}" for key, value in labels.items())

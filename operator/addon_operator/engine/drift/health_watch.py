@@ -1,0 +1,204 @@
+"""One watch of the health of a kind's objects, shared by all modules whose releases have such objects.
+
+Helm labels all that it makes: the API server selects by that label, and objects of others never come here.
+Of each object nothing is kept but the verdict about it.
+"""
+
+import abc
+import asyncio
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import orjson
+
+from addon_operator.documents import json_documents
+from addon_operator.engine.drift import kind_watch
+from addon_operator.kernel import json_types, names
+from addon_operator.kube.discovery import api_resources
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from addon_operator.modules.health import health_config, resource_health
+
+_LABEL: Final = "app.kubernetes.io/managed-by=Helm"
+_INLINE_BYTES: Final = 1 << 15
+"""Below this much JSON a thread costs more than it spares the event loop."""
+_HEALTHY: Final = projections.Reduced(b"[]", b"")
+
+
+Judge = Callable[
+    [health_config.HealthRule, Sequence[json_types.KubernetesObject]], list[resource_health.ResourceHealth]
+]
+"""Says how objects are by a rule; called in a thread."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """How an object was when it changed last."""
+
+    health: resource_health.ResourceHealth
+    moved: float
+    """When its status last moved as it says itself, in seconds since the epoch."""
+
+
+FINE: Final = Verdict(resource_health.HEALTHY, 0.0)
+"""Of what is healthy."""
+UNSEEN: Final = Verdict(
+    resource_health.ResourceHealth(
+        resource_health.HealthState.PROGRESSING,
+        "has not been reported yet; that needs the label app.kubernetes.io/managed-by: Helm",
+    ),
+    0.0,
+)
+"""Of what no watch has reported yet."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdicts(projections.Projection):
+    """Keeps the verdict about each object; a change is another verdict."""
+
+    has_status: bool
+    """Whether the kind has a status subresource."""
+    rule: health_config.HealthRule | None = None
+    """What says how its objects are, instead of the rules for all."""
+    judge: Judge | None = dataclasses.field(default=None, compare=False, repr=False)
+
+    async def reduce(self, objects: Sequence[bytes]) -> Sequence[projections.Reduced]:
+        """See :class:`.Projection`."""
+        if self.rule is None and sum(map(len, objects)) < _INLINE_BYTES:
+            return self._all_reduced(objects)
+        return await asyncio.to_thread(self._all_reduced, objects)
+
+    def _all_reduced(self, objects: Sequence[bytes]) -> list[projections.Reduced]:
+        resources = [orjson.loads(data) for data in objects]
+        healths = self._healths(resources)
+        return [self._reduced(*pair) for pair in zip(resources, healths, strict=True)]
+
+    def _healths(
+        self, resources: Sequence[json_types.KubernetesObject]
+    ) -> list[resource_health.ResourceHealth]:
+        if self.rule is None or self.judge is None:
+            now = time.time()
+            return [resource_health.health_of(each, now, has_status=self.has_status) for each in resources]
+        judged = self.judge(self.rule, resources)
+        return [
+            resource_health.in_passing(each) or health for each, health in zip(resources, judged, strict=True)
+        ]
+
+    def _reduced(
+        self, resource: json_types.KubernetesObject, health: resource_health.ResourceHealth
+    ) -> projections.Reduced:
+        if health == resource_health.HEALTHY:
+            return _HEALTHY
+        entry = written(Verdict(health, resource_health.moved_at(resource)))
+        digest = orjson.dumps([health.state, health.message, health.fails_at])
+        return projections.Reduced(json_documents.pack(entry), digest)
+
+
+def written(verdict: Verdict) -> bytes:
+    """Return the verdict as it is kept."""
+    health = verdict.health
+    if health == resource_health.HEALTHY:
+        return _HEALTHY.entry
+    return orjson.dumps([[health.state, health.message, health.fails_at], verdict.moved])
+
+
+def _read(entry: bytes) -> Verdict:
+    parts = orjson.loads(entry)
+    if not parts:
+        return FINE
+    (state, message, fails_at), moved = parts
+    return Verdict(
+        resource_health.ResourceHealth(resource_health.HealthState(state), message, fails_at), moved
+    )
+
+
+def is_watched(resource: api_resources.Resource) -> bool:
+    """Say whether objects of the kind can be anything but healthy, so that it is worth a watch.
+
+    These are kinds with rules of their own, and kinds with a status or of somebody's own API group.
+    """
+    group = resource.api_version.rpartition("/")[0]
+    if (group, resource.kind) in resource_health.WITH_RULES:
+        return (group, resource.kind) not in resource_health.ALWAYS_HEALTHY
+    return resource.has_status or ("." in group and not group.endswith(".k8s.io"))
+
+
+class HealthListener(abc.ABC):
+    """Whoever sums up the health of modules."""
+
+    @abc.abstractmethod
+    def verdicts_changed(self, modules: Iterable[names.ModuleName]) -> None:
+        """Take note of other verdicts about objects of these modules."""
+
+
+class HealthWatch(object_changes.ObjectListener):
+    """The verdicts about the objects of one scope that modules want."""
+
+    def __init__(self, scope: kind_watch.KindScope, verdicts: Verdicts, listener: HealthListener) -> None:
+        self.scope = scope
+        self._verdicts = verdicts
+        self._listener = listener
+        self._subscription: informers.Subscription | None = None
+        self._wanted: dict[kind_watch.ObjectKey, set[names.ModuleName]] = {}
+        self.is_known = False
+        """Whether all objects are known, or it is known that they cannot be followed."""
+        self.reason: str | None = None
+        """Why objects cannot be followed just now."""
+        self._is_synced = False
+
+    def open(self, watches: informers.Informers) -> None:
+        """Begin to follow the objects."""
+        scope = self.scope
+        selection = object_selections.ObjectSelection(
+            scope.resource.kind,
+            scope.resource.api_version,
+            label_selector=_LABEL,
+            namespaces=None if scope.namespace is None else (scope.namespace,),
+        )
+        self._subscription = watches.subscribe(selection, self._verdicts, self)
+
+    def close(self) -> None:
+        """Let go of the objects."""
+        if self._subscription is not None:
+            self._subscription.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no module wants an object any more."""
+        return not self._wanted
+
+    def want(self, module: names.ModuleName, keys: Iterable[kind_watch.ObjectKey]) -> None:
+        """Follow these objects for the module, and none else."""
+        for wanting in self._wanted.values():
+            wanting.discard(module)
+        for key in keys:
+            self._wanted.setdefault(key, set()).add(module)
+        self._wanted = {key: wanting for key, wanting in self._wanted.items() if wanting}
+
+    def verdict(self, key: kind_watch.ObjectKey) -> Verdict | None:
+        """Return the verdict about an object; ``None`` if none of that name has come."""
+        entry = None if self._subscription is None else self._subscription.entry(key)
+        return None if entry is None else _read(entry)
+
+    def synced(self) -> None:
+        """Take the first complete list."""
+        self._is_synced = self.is_known = True
+        self._listener.verdicts_changed(self._modules())
+
+    def changed(self, changes: Sequence[object_changes.Change]) -> None:
+        """Take other verdicts."""
+        concerned = frozenset[names.ModuleName]().union(
+            *(self._wanted.get(change.key, frozenset()) for change in changes)
+        )
+        if concerned:
+            self._listener.verdicts_changed(concerned)
+
+    def trouble(self, reason: str | None) -> None:
+        """Take note that objects cannot be followed just now, or can be again."""
+        self.reason = None if self._is_synced else reason
+        self.is_known = self.is_known or reason is not None
+        self._listener.verdicts_changed(self._modules())
+
+    def _modules(self) -> frozenset[names.ModuleName]:
+        return frozenset[names.ModuleName]().union(*self._wanted.values())

@@ -1,0 +1,1 @@
+"""Health, pure: how resources and modules are, and what a module says of that."""

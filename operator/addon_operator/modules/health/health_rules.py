@@ -1,0 +1,58 @@
+"""``health.rules``: how resources are by what a module says of their kind, in CEL.
+
+Evaluated by a worker process: a rule over many items may take long.
+"""
+
+from typing import Final
+
+from addon_operator.kernel.json_types import KubernetesObject
+from addon_operator.modules.health import resource_health
+from addon_operator.values.schema import cel_rules, schema_rules
+
+MOST_CHARS: Final = 1000
+"""How long a rule may be."""
+_SHOWN: Final = 100
+
+
+def problem(expression: str, evaluator: cel_rules.CelEvaluator) -> str:
+    """Say what is wrong with a rule before it meets any resource; empty if nothing is."""
+    if len(expression) > MOST_CHARS:
+        return f"a rule may have {MOST_CHARS} characters; make it shorter"
+    try:
+        evaluator.check(expression)
+    except schema_rules.RuleError as error:
+        return f"this is not a rule in CEL: {error}"
+    return ""
+
+
+def judged(
+    healthy: str, failed: str, resource: KubernetesObject, evaluator: cel_rules.CelEvaluator
+) -> tuple[resource_health.HealthState, str]:
+    """Return how a resource is, and why it is not healthy.
+
+    What a rule cannot say of it yet, as it has no status, is in progress.
+    """
+    state = resource_health.HealthState
+    variables = {"self": dict(resource)}
+    try:
+        if failed and _is_true(failed, variables, evaluator):
+            return state.FAILED, f"meets {_shown(failed)}"
+        if _is_true(healthy, variables, evaluator):
+            return state.HEALTHY, ""
+    except schema_rules.RuleError as error:
+        return state.PROGRESSING, f"its rule says nothing of it: {error}"
+    return state.PROGRESSING, f"does not meet {_shown(healthy)}"
+
+
+def _is_true(
+    expression: str, variables: dict[str, dict[str, object]], evaluator: cel_rules.CelEvaluator
+) -> bool:
+    try:
+        return evaluator.evaluate(expression, variables)  # type: ignore[arg-type]  # objects are JSON
+    except schema_rules.MissingKeyError:
+        return False
+
+
+def _shown(expression: str) -> str:
+    flat = " ".join(expression.split())
+    return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"

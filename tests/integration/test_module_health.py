@@ -1,0 +1,209 @@
+"""How the resources of modules are is known all the time, and said in a person's words."""
+
+import pathlib
+from typing import Final
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import module_objects, operator_site
+
+pytestmark = pytest.mark.integration
+
+DEPLOYMENT: Final = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      nodeSelector: {{ .Values.web.nodes | default dict | toJson }}
+      containers: [{name: web, image: example.com/web:1}]
+"""
+NOWHERE: Final = "nodes: {on: the-moon}\n"
+
+
+@pytest.fixture
+def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> module_objects.Modules:
+    return module_objects.Modules(site, devcluster)
+
+
+def with_deployment(site: operator_site.Site, directory: str, name: str = "web") -> pathlib.Path:
+    module = site.module(directory, {"a": "b"}, values=f"{name}Enabled: true\n")
+    (module / "templates" / "web.yaml").write_text(DEPLOYMENT.replace(".web.", f".{name}."))
+    return module
+
+
+def message(modules: module_objects.Modules, name: str = "web") -> str:
+    found = (modules.get(name) or {}).get("status", {}).get("conditions", ())
+    return next((each["message"] for each in found if each["type"] == "Healthy"), "")
+
+
+def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    with_deployment(site, "010-web")
+    operator = site.start().wait_ready()
+    modules.wait(operator, "web", Ready="True", Healthy="True")
+    assert operator.metrics().total("module_health", module="web", state="Healthy") == 1
+    modules.kubectl("wait", "--for=condition=Healthy", "--timeout=5s", "module/web")
+
+    site.config(web=NOWHERE)
+    modules.wait(operator, "web", Ready="True", Healthy="Unknown")
+    operator.wait_until(lambda: "0/1 nodes are available" in message(modules), "the cause is told")
+    assert message(modules).startswith("Deployment web: ")
+    assert "; pod web-" in message(modules)
+    listed = site.command("module", "list").stdout
+    assert "Progressing" in listed
+    assert "0/1 nodes are available" in listed
+
+    site.config(web=None)
+    modules.wait(operator, "web", Ready="True", Healthy="True")
+    assert message(modules) == "All its resources are healthy."
+    operator.stop()
+
+
+def test_a_quota_that_lets_no_pod_in_is_told(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    modules.kubectl("create", "quota", "none", "--hard=pods=0")
+    with_deployment(site, "010-web")
+    operator = site.start().wait_ready()
+    operator.wait_until(lambda: "exceeded quota: none" in message(modules), "the quota is told")
+    assert modules.conditions("web")["Healthy"] == "Unknown"
+    operator.stop()
+
+
+def test_a_module_waits_until_the_one_it_requires_is_healthy(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    with_deployment(site, "010-web")
+    site.config(web=NOWHERE)
+    needy = site.module("020-db", {"a": "b"}, values="dbEnabled: true\n")
+    (needy / "module.yaml").write_text("requires: {modules: [web]}\n")
+    content = site.module("030-log", {"a": "b"}, values="logEnabled: true\n")
+    assert content.exists()
+    ready = site.module("040-now", {"a": "b"}, values="nowEnabled: true\n")
+    (ready / "module.yaml").write_text("requires: {modules: [{name: web, until: ready}]}\n")
+    operator = site.start()
+    modules.wait(operator, "log", Ready="True")
+    modules.wait(operator, "now", Ready="True")
+    status = modules.wait(operator, "db", Ready="Unknown")
+    assert "waits until web is healthy" in str(status)
+    assert site.data("db") is None
+
+    site.config(web=None)
+    modules.wait(operator, "db", Ready="True")
+    operator.wait_ready()
+
+    # What becomes unhealthy later stops nobody.
+    site.config(web=NOWHERE)
+    modules.wait(operator, "web", Ready="True", Healthy="Unknown")
+    assert modules.conditions("db")["Ready"] == "True"
+    operator.stop()
+
+
+def test_a_run_that_waits_for_health_holds_up_no_hook_and_ends_with_an_edit(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    module = with_deployment(site, "010-web")
+    (module / "module.yaml").write_text("health: {wait: true, timeout: 2m}\n")
+    site.hook(module, "tick.sh", {"schedule": [{"crontab": "* * * * * *", "name": "tick"}]})
+    site.config(web=NOWHERE)
+    operator = site.start(MODULES_PARALLELISM="1")
+    status = modules.wait(operator, "web", Ready="Unknown", Healthy="Unknown")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "the release is in place")
+    operator.wait_until(lambda: "WaitsForHealth" in str(modules.get("web")), "the run waits")
+    operator.wait_until(lambda: any(label.startswith("tick.sh") for label in site.labels()), "hooks run")
+    assert status["state"] == "Running"
+
+    site.config(web=None)
+    modules.wait(operator, "web", Ready="True", Healthy="True")
+    operator.stop()
+
+
+def test_a_run_that_is_not_healthy_in_time_has_failed(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    module = with_deployment(site, "010-web")
+    (module / "module.yaml").write_text("health: {wait: true, timeout: 2s}\n")
+    site.config(web=NOWHERE)
+    operator = site.start()
+    status = modules.wait(operator, "web", Ready="False")
+    assert "not healthy within 2s: Deployment web: " in status["lastError"]
+    site.config(web=None)
+    modules.wait(operator, "web", Ready="True", Healthy="True")
+    operator.stop()
+
+
+def test_what_is_ignored_does_not_count_and_what_takes_too_long_has_failed(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    site.config(web=NOWHERE, db=NOWHERE)
+    ignoring = with_deployment(site, "010-web")
+    (ignoring / "module.yaml").write_text("health: {ignore: [{kind: Deployment, name: w*}]}\n")
+    late = with_deployment(site, "020-db", "db")
+    template = late / "templates" / "web.yaml"
+    template.write_text(template.read_text().replace("name: web}\nspec", "name: late}\nspec"))
+    (late / "module.yaml").write_text("health: {deadline: 2s}\n")
+    operator = site.start().wait_ready()
+    modules.wait(operator, "web", Healthy="True")
+    modules.wait(operator, "db", Healthy="False")
+    assert "for more than 2 s" in message(modules, "db")
+    operator.stop()
+
+
+SHOPS: Final = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.%(group)s}
+spec:
+  group: %(group)s
+  scope: Namespaced
+  names: {kind: Shop, plural: shops, singular: shop, listKind: ShopList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+
+
+def test_custom_resources_are_as_their_conditions_or_the_modules_rules_say(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    group = f"{site.namespace}.example.com"
+    shop = f"apiVersion: {group}/v1\nkind: Shop\nmetadata: {{name: NAME}}\n"
+    for order, name in ((10, "web"), (20, "db")):
+        module = modules.add(order, name, data={"a": "b"})
+        (module / "templates" / "shop.yaml").write_text(shop.replace("NAME", name))
+        (module / "crds").mkdir()
+        (module / "crds" / "shops.yaml").write_text(SHOPS % {"group": group})
+    rule = f"{{apiVersion: {group}/v1, kind: Shop, healthy: 'self.status.phase == \"Open\"'"
+    (site.modules / "020-db" / "module.yaml").write_text(
+        f"health: {{rules: [{rule}, failed: 'self.status.phase == \"Burnt\"'}}]}}\n"
+    )
+    operator = site.start().wait_ready()
+
+    def tell(name: str, status: str) -> None:
+        modules.kubectl("patch", f"shops.{group}", name, "--subresource=status", "--type=merge", "-p", status)
+
+    operator.wait_until(lambda: "has no status yet" in message(modules), "it is looked at")
+    tell("web", '{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}')
+    modules.wait(operator, "web", Healthy="True")
+    tell("web", '{"status": {"conditions": [{"type": "Stalled", "status": "True", "message": "no money"}]}}')
+    modules.wait(operator, "web", Healthy="False")
+    assert message(modules) == "Shop web: no money"
+
+    operator.wait_until(lambda: "does not meet self.status.phase" in message(modules, "db"), "so is db")
+    tell("db", '{"status": {"phase": "Open"}}')
+    modules.wait(operator, "db", Healthy="True")
+    tell("db", '{"status": {"phase": "Burnt"}}')
+    modules.wait(operator, "db", Healthy="False")
+    operator.stop()
+    modules.kubectl("delete", "crd", f"shops.{group}", "--wait=false")

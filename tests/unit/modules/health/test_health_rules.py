@@ -1,0 +1,39 @@
+"""How resources are by rules in CEL."""
+
+import pytest
+
+from addon_operator.modules.health import health_rules
+from addon_operator.modules.health.resource_health import HealthState
+from addon_operator.values.schema import cel_rules
+
+EVALUATOR = cel_rules.CelEvaluator()
+HEALTHY, FAILED = "self.status.phase == 'Open'", "self.status.phase == 'Burnt'"
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [
+        ("Open", (HealthState.HEALTHY, "")),
+        ("Burnt", (HealthState.FAILED, f"meets {FAILED}")),
+        ("Building", (HealthState.PROGRESSING, f"does not meet {HEALTHY}")),
+    ],
+)
+def test_a_resource_is_as_its_rule_says(phase: str, expected: tuple[HealthState, str]) -> None:
+    assert health_rules.judged(HEALTHY, FAILED, {"status": {"phase": phase}}, EVALUATOR) == expected
+
+
+def test_without_a_status_it_is_in_progress() -> None:
+    state, told = health_rules.judged(HEALTHY, FAILED, {"kind": "Shop"}, EVALUATOR)
+    assert (state, told) == (HealthState.PROGRESSING, f"does not meet {HEALTHY}")
+
+
+def test_a_rule_that_says_nothing_of_a_resource_says_so() -> None:
+    state, told = health_rules.judged("self.status.phase < 3", "", {"status": {"phase": "x"}}, EVALUATOR)
+    assert state is HealthState.PROGRESSING
+    assert told.startswith("its rule says nothing of it: ")
+
+
+def test_what_is_no_rule_is_known_before_it_meets_anything() -> None:
+    assert health_rules.problem("self.status.phase == 'Open'", EVALUATOR) == ""
+    assert health_rules.problem("self.status.", EVALUATOR).startswith("this is not a rule in CEL: ")
+    assert "1000 characters" in health_rules.problem("a" * 1001, EVALUATOR)

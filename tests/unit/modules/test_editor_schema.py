@@ -106,7 +106,14 @@ def places(document: Node) -> Iterator[tuple[Node, Node]]:
             yield from places(value)
 
 
-SOME = documents(SCHEMA).filter(bool)
+def with_right_rules(document: Node) -> Node:
+    """Put rules in CEL into it, which no schema can tell from other texts."""
+    for rule in document.get("health", {}).get("rules", ()):
+        rule.update({key: "self.status.open" for key in ("healthy", "failed") if key in rule})
+    return document
+
+
+SOME = documents(SCHEMA).filter(bool).map(with_right_rules)
 """Made once: to make it takes time."""
 
 
@@ -145,7 +152,7 @@ def agreeing(examples: int) -> hypothesis.settings:
 
 
 @agreeing(30)
-@hypothesis.given(documents(SCHEMA))
+@hypothesis.given(documents(SCHEMA).map(with_right_rules))
 def test_the_reader_takes_what_the_schema_describes(document: Node) -> None:
     hypothesis.assume(VALIDATOR.is_valid(document) and not is_beyond_schemas(document))
     assert is_taken(document)

@@ -1,0 +1,300 @@
+"""Where a live object differs from the manifest that it was made from, field by field.
+
+Only what the manifest says counts. What the API server fills in or writes otherwise is no difference, nor is
+what others are meant to write: status, scale, certificates of webhooks, rules of aggregated ClusterRoles.
+"""
+
+import base64
+import binascii
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from addon_operator.documents import json_documents, json_pointers
+from addon_operator.kernel import clock, quantities
+from addon_operator.kernel.json_types import KubernetesObject
+from addon_operator.modules.drift import field_owners
+
+MOST_DIFFERENCES: Final = 50
+"""How many fields of one object are told."""
+_OURS: Final = re.compile(r"helm\d*|addon-operator|before-first-apply")
+_NOT_OURS: Final = frozenset({"apiVersion", "kind", "metadata", "status", "stringData"})
+_METADATA: Final = ("labels", "annotations")
+_OTHERS_FIELDS: Final = frozenset({"caBundle", "kubectl.kubernetes.io/restartedAt"})
+"""Others write them: injectors of certificates, and ``kubectl rollout restart``."""
+_OTHERS_ANNOTATIONS: Final = ("kubectl.kubernetes.io/", "meta.helm.sh/", "helm.sh/")
+_TEXTS: Final = frozenset({"labels", "annotations", "data", "binaryData"})
+"""Mappings whose values are texts and mean nothing but themselves."""
+
+Path = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that is otherwise than in the manifest."""
+
+    path: Path
+    """In the manifest."""
+    live_path: Path
+    """In the live object; ``-`` stands for an item that its list lacks."""
+    expected: Any = dataclasses.field(repr=False)
+    live: Any = dataclasses.field(repr=False)
+    """``None`` if it is missing."""
+    manager: str = ""
+    """Who wrote it, as far as that is known."""
+
+    @property
+    def pointer(self) -> str:
+        """The path as a JSON pointer."""
+        return json_pointers.render(self.path)
+
+
+def differences(
+    expected: KubernetesObject, live: KubernetesObject, *, settled: str = "", whoever: bool = False
+) -> list[Difference]:
+    """Return the fields of a live object that somebody else changed.
+
+    ``settled``: what was written up to that time (RFC 3339) belongs to the installation. ``whoever``: return
+    what Helm and others may have written, too.
+    """
+    looked = _Looked(settled, whoever=whoever, has_owners=bool(field_owners.owned(live).held))
+    found: list[Difference] = []
+    for difference in looked.object(expected, live):
+        found.append(difference)
+        if len(found) == MOST_DIFFERENCES:
+            break
+    return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Looked:
+    settled: str
+    whoever: bool
+    has_owners: bool
+
+    def object(self, expected: KubernetesObject, live: KubernetesObject) -> Iterator[Difference]:
+        owned = field_owners.owned(live)
+        wanted = _prepared(expected)
+        metadata, live_metadata = _mapping(expected.get("metadata")), _mapping(live.get("metadata"))
+        for key in _METADATA:
+            place = owned.field("metadata").field(key)
+            for name, value in _mapping(metadata.get(key)).items():
+                if key == "annotations" and str(name).startswith(_OTHERS_ANNOTATIONS):
+                    continue
+                there = _mapping(live_metadata.get(key))
+                path = ("metadata", key, str(name))
+                yield from self._value(value, there.get(name), place.field(str(name)), path, path)
+        for key, value in wanted.items():
+            yield from self._value(value, live.get(key), owned.field(key), (key,), (key,))
+
+    def _value(
+        self,
+        expected: Any,  # noqa: ANN401 - JSON
+        live: Any,  # noqa: ANN401 - JSON
+        place: field_owners.OwnedPlace,
+        path: Path,
+        live_path: Path,
+    ) -> Iterator[Difference]:
+        if expected is None or path[-1] in _OTHERS_FIELDS or (live is None and _is_empty(expected)):
+            return
+        if isinstance(expected, dict) and isinstance(live, dict):
+            for key, value in expected.items():
+                name = str(key)
+                yield from self._value(
+                    value, live.get(key), place.field(name), (*path, name), (*live_path, name)
+                )
+        elif isinstance(expected, list) and isinstance(live, list):
+            yield from self._list(expected, live, place, path, live_path)
+        elif not _is_same(expected, live, path):
+            yield from self._unless_excused(Difference(path, live_path, expected, live), place)
+
+    def _list(
+        self,
+        expected: Sequence[Any],
+        live: Sequence[Any],
+        place: field_owners.OwnedPlace,
+        path: Path,
+        live_path: Path,
+    ) -> Iterator[Difference]:
+        keys = place.item_keys or (None if self.has_owners else _guessed_keys(expected, live))
+        if keys is not None:
+            yield from self._by_keys(expected, live, keys, place, path, live_path)
+        elif place.is_set:
+            there = {json_documents.encode(item) for item in live}
+            for number, item in enumerate(expected):
+                if json_documents.encode(item) not in there:
+                    added = Difference((*path, str(number)), (*live_path, "-"), item, None)
+                    yield from self._unless_excused(added, place)
+        elif not _is_subset(list(expected), list(live), path):
+            yield from self._unless_excused(Difference(path, live_path, expected, live), place)
+
+    def _by_keys(
+        self,
+        expected: Sequence[Any],
+        live: Sequence[Any],
+        keys: Sequence[str],
+        place: field_owners.OwnedPlace,
+        path: Path,
+        live_path: Path,
+    ) -> Iterator[Difference]:
+        index, places = _Index(live, keys), place.items()
+        for number, item in enumerate(expected):
+            here = (*path, str(number))
+            found = index.find(item)
+            if found is None:
+                added = Difference(here, (*live_path, "-"), item, None)
+                yield from self._unless_excused(added, place)
+                continue
+            there = live[found]
+            below = places.item({key: there.get(key) for key in keys if key in there})
+            yield from self._value(item, there, below, here, (*live_path, str(found)))
+
+    def _unless_excused(self, difference: Difference, place: field_owners.OwnedPlace) -> Iterator[Difference]:
+        owners = place.owners if difference.live is not None else ()
+        for owner in owners:
+            is_others = owner.operation == "Apply" or owner.subresource or owner.time <= self.settled
+            if not self.whoever and (is_ours(owner.manager) or is_others):
+                return
+        yield dataclasses.replace(difference, manager=owners[0].manager if owners else "")
+
+
+def is_ours(manager: str) -> bool:
+    """Say whether a manager is Helm or the operator, so that what it wrote is what the manifest led to."""
+    return _OURS.fullmatch(manager) is not None
+
+
+class _Index:
+    """Finds items of a list by their keys, each in one step."""
+
+    def __init__(self, items: Sequence[Any], keys: Sequence[str]) -> None:
+        self._keys = keys
+        self._whole: dict[tuple[Any, ...], int] = {}
+        self._items = items
+        for number, item in enumerate(items):
+            if isinstance(item, dict):
+                self._whole.setdefault(self._key(item), number)
+        self._some: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = {}
+
+    def find(self, item: Any) -> int | None:  # noqa: ANN401 - JSON
+        if not isinstance(item, dict):
+            return None
+        if (found := self._whole.get(self._key(item))) is not None:
+            return found
+        # The API server filled in a default, such as the protocol of a port.
+        said = tuple(key for key in self._keys if key in item)
+        if not said or len(said) == len(self._keys):
+            return None
+        if said not in self._some:
+            self._some[said] = {}
+            for number, each in enumerate(self._items):
+                if isinstance(each, dict):
+                    self._some[said].setdefault(_values(each, said), number)
+        return self._some[said].get(_values(item, said))
+
+    def _key(self, item: Mapping[str, Any]) -> tuple[Any, ...]:
+        return _values(item, self._keys)
+
+
+def _values(item: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(str(item.get(key)) for key in keys)
+
+
+def _prepared(expected: KubernetesObject) -> dict[str, Any]:
+    """Return what the manifest says of the object, in the shape in which the API server keeps it."""
+    wanted = {key: value for key, value in expected.items() if key not in _NOT_OURS}
+    kind = expected.get("kind")
+    if kind == "Secret" and isinstance(texts := expected.get("stringData"), dict):
+        encoded = {key: base64.b64encode(str(text).encode()).decode() for key, text in texts.items()}
+        wanted["data"] = {**_mapping(wanted.get("data")), **encoded}
+    if kind == "ClusterRole" and wanted.get("aggregationRule"):
+        wanted.pop("rules", None)
+    if kind == "ServiceAccount":
+        wanted.pop("secrets", None)
+    return wanted
+
+
+def _guessed_keys(expected: Sequence[Any], live: Sequence[Any]) -> tuple[str, ...] | None:
+    """Without owners nobody says what tells items apart: their names, if all have one of their own."""
+    for items in (expected, live):
+        named = [item.get("name") for item in items if isinstance(item, dict)]
+        if not named or None in named or len(set(map(str, named))) < len(items):
+            return None
+    return ("name",)
+
+
+def _is_subset(expected: Any, live: Any, path: Path) -> bool:  # noqa: ANN401 - JSON
+    """Say whether the live value is the expected one, with defaults filled in."""
+    if expected is None or (live is None and _is_empty(expected)):
+        return True
+    if isinstance(expected, dict) and isinstance(live, dict):
+        return all(
+            key in _OTHERS_FIELDS or _is_subset(value, live.get(key), (*path, str(key)))
+            for key, value in expected.items()
+        )
+    if isinstance(expected, list) and isinstance(live, list):
+        return len(expected) == len(live) and all(
+            _is_subset(*pair, path) for pair in zip(expected, live, strict=True)
+        )
+    return _is_same(expected, live, path)
+
+
+def _is_empty(value: Any) -> bool:  # noqa: ANN401 - JSON
+    """Say whether the API server leaves the value out."""
+    if isinstance(value, dict):
+        return all(map(_is_empty, value.values()))
+    if isinstance(value, list):
+        return not value
+    return not value
+
+
+def _is_same(expected: Any, live: Any, path: Path) -> bool:  # noqa: ANN401 - JSON
+    if expected == live and isinstance(expected, bool) == isinstance(live, bool):
+        return True
+    if live is None or isinstance(expected, dict | list | bool) or isinstance(live, dict | list | bool):
+        return False
+    first, second = _text(expected), _text(live)
+    if first == second:
+        return True
+    parent = path[-2] if len(path) > 1 else ""
+    if parent in _TEXTS:
+        return parent in ("data", "binaryData") and _decoded(first) == _decoded(second) is not None
+    return _is_quantity(first, second) or _is_duration(first, second)
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_quantity(first: str, second: str) -> bool:
+    amounts: list[Fraction | None] = [_amount(first), _amount(second)]
+    return amounts[0] is not None and amounts[0] == amounts[1]
+
+
+def _amount(text: str) -> Fraction | None:
+    return quantities.parse(text) if len(text) <= _LONGEST else None
+
+
+_LONGEST: Final = 40
+"""Characters of a quantity or a duration."""
+
+
+def _is_duration(first: str, second: str) -> bool:
+    if max(len(first), len(second)) > _LONGEST:
+        return False
+    try:
+        return clock.parse_duration(first) == clock.parse_duration(second)
+    except clock.DurationError:
+        return False
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

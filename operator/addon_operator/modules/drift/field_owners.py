@@ -1,0 +1,119 @@
+"""Who wrote which field of an object, as its ``metadata.managedFields`` tell.
+
+Source: "Field management" and "FieldsV1" of the Kubernetes documentation on server-side apply: ``f:`` is a
+field, ``k:`` an item of a list by its keys, ``v:`` one of a set; an empty mapping stands for all below it.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.kernel.json_types import KubernetesObject
+
+MOST_ENTRIES: Final = 100
+"""How many managers are looked at; the API server itself joins those beyond ten."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Owner:
+    """One entry of ``managedFields``."""
+
+    manager: str
+    operation: str
+    """``Apply`` or ``Update``."""
+    subresource: str
+    time: str
+    """RFC 3339."""
+
+
+_Held = tuple[Owner, Mapping[str, Any] | None]
+"""An owner, and what it owns from a place on; ``None``: all of it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OwnedPlace:
+    """A place in an object, and who owns what from there on."""
+
+    held: tuple[_Held, ...]
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """Who owns the place itself, or anything below it; the latest first."""
+        return tuple(sorted({owner for owner, _ in self.held}, key=lambda one: one.time, reverse=True))
+
+    def field(self, name: str) -> "OwnedPlace":
+        """Go to a field of a mapping."""
+        return self._below(f"f:{name}")
+
+    def items(self) -> "OwnedItems":
+        """Return the places of a list's items."""
+        everywhere = tuple(each for each in self.held if each[1] is None)
+        by_keys: dict[str, list[_Held]] = {}
+        for owner, fields in self.held:
+            for step, below in (fields or {}).items():
+                if step.startswith("k:") and isinstance(below, dict) and (keys := _keys_of(step)):
+                    by_keys.setdefault(_canonical(keys), []).append((owner, below or None))
+        return OwnedItems(by_keys, everywhere)
+
+    def _below(self, step: str) -> "OwnedPlace":
+        held = ((owner, None if fields is None else fields.get(step, 0)) for owner, fields in self.held)
+        return OwnedPlace(
+            tuple((owner, below or None) for owner, below in held if below is None or isinstance(below, dict))
+        )
+
+    @property
+    def item_keys(self) -> tuple[str, ...] | None:
+        """The keys by which the items of a list are told apart; ``None`` if they are not."""
+        steps = (step for _, fields in self.held for step in fields or () if step.startswith("k:"))
+        keys = next((found for step in steps if (found := _keys_of(step))), None)
+        return None if keys is None else tuple(keys)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the items of a list stand for themselves, in any order."""
+        return any(step.startswith("v:") for _, fields in self.held for step in fields or ())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OwnedItems:
+    """The items of a list."""
+
+    _by_keys: Mapping[str, Sequence[_Held]]
+    _everywhere: tuple[_Held, ...]
+
+    def item(self, keys: Mapping[str, Any]) -> OwnedPlace:
+        """Go to an item, by the values of its keys."""
+        return OwnedPlace((*self._by_keys.get(_canonical(keys), ()), *self._everywhere))
+
+
+def owned(resource: KubernetesObject) -> OwnedPlace:
+    """Return who owns what of an object."""
+    metadata = resource.get("metadata")
+    entries: Any = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    return OwnedPlace(
+        tuple(
+            (_owner(entry), fields)
+            for entry in (entries[:MOST_ENTRIES] if isinstance(entries, list) else ())
+            if isinstance(entry, dict) and isinstance(fields := entry.get("fieldsV1"), dict)
+        )
+    )
+
+
+def _owner(entry: Mapping[str, Any]) -> Owner:
+    texts: Sequence[str] = [
+        str(entry.get(key) or "") for key in ("manager", "operation", "subresource", "time")
+    ]
+    return Owner(*texts)
+
+
+def _keys_of(step: str) -> dict[str, Any] | None:
+    try:
+        keys = json.loads(step[2:])
+    except ValueError:
+        return None
+    return keys if isinstance(keys, dict) else None
+
+
+def _canonical(keys: Mapping[str, Any]) -> str:
+    return json.dumps(keys, sort_keys=True)

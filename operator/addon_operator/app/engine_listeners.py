@@ -62,7 +62,7 @@ def config_events(
 
 
 def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Listener:
-    """Let the modules' states know of retries, maintenance, health, and definitions that are not in force."""
+    """Let the modules' states know of retries, maintenance, health, drift, and definitions not in force."""
 
     def tell(event: events.Event) -> None:
         match event:
@@ -72,6 +72,8 @@ def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Liste
                 states.maintain(event.module, event.mode)
             case events.HealthChanged():
                 states.note_health(event.module, event.health)
+            case events.DriftChanged():
+                states.note_drift(event.module, event.report)
             case events.DefinitionsLeftOut():
                 states.leave_out_definitions(event.module, event.text)
 

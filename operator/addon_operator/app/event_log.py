@@ -5,10 +5,10 @@ from typing import Final
 
 import structlog
 
+from addon_operator.app import resource_notices
 from addon_operator.engine import events, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors, names
-from addon_operator.modules.health import resource_health
 
 Logger = structlog.typing.FilteringBoundLogger
 
@@ -177,6 +177,10 @@ class EventLog:
                 self._log.warning(f"{named} waits: {reason}", **fields)
 
     def _of_drift(self, event: events.Event) -> None:
+        if isinstance(event, events.ModuleEvent) and (notice := resource_notices.of(event)) is not None:
+            log = self._log.info if notice.type == "Normal" else self._log.warning
+            log(notice.text, module=event.module)
+            return
         match event:
             case events.AbsentFound():
                 self._log.info(
@@ -191,13 +195,6 @@ class EventLog:
                 self._log.warning(
                     f"{shown(event.resources)} disappears again and again; it is restored in "
                     f"{event.seconds:.0f} s. Find out who removes it, or remove it from the chart",
-                    module=event.module,
-                )
-            case events.HealthStands(health=health):
-                is_healthy = health.state is resource_health.HealthState.HEALTHY
-                log = self._log.info if is_healthy else self._log.warning
-                log(
-                    f"health: {health.state}{f', {health.message}' if health.message else ''}",
                     module=event.module,
                 )
             case events.KindNotWatched(modules=modules):

@@ -118,6 +118,16 @@ class EventMetrics:
                 self._meters.releases.resources_healed_total.labels(module=event.module).inc(
                     len(event.resources)
                 )
+            case events.DriftChanged(module=name, report=report):
+                drifted = self._meters.releases.drifted_resources
+                if report is None:
+                    drifted.remove_by_labels({"module": name})
+                else:
+                    drifted.labels(module=name).set(report.resources)
+            case events.ResourcesCorrected():
+                self._meters.releases.resources_corrected_total.labels(module=event.module).inc(
+                    len(event.resources)
+                )
             case events.HealthChanged(module=name, health=health):
                 modules.health.remove_by_labels({"module": name})
                 if health is not None:

@@ -17,7 +17,6 @@ from addon_operator.engine.converge import (
     module_discovery,
 )
 from addon_operator.engine.definitions import module_charts, module_crds
-from addon_operator.engine.drift import health_causes, module_healths, watched_resources
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_hooks, module_run, release_monitor
 from addon_operator.engine.queues import queue_set
@@ -26,6 +25,7 @@ from addon_operator.engine.sources import config_sync, kopf_sources, refused_con
 from addon_operator.kube import cluster
 from addon_operator.loading import module_files, module_loader, module_scan
 from addon_operator.modules import plan
+from addon_operator.modules.drift import drift_config
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
 
@@ -137,10 +137,14 @@ class Graph(health.Beginning):
             self._tools.releases,
             definitions,
             self._values,
-            self._healths,
+            self._states,
             self._tell,
             self._inbox,
-            ignored=ignored,
+            parts.Watching(
+                ignored,
+                self._tools.healths.judge_health,
+                drift_config.DriftMode(self._settings.drift_mode),
+            ),
         )
         hooks_of_modules = module_hooks.ModuleHooks(
             self._states, self._values, self._executor, self._bindings, self._tell
@@ -166,18 +170,6 @@ class Graph(health.Beginning):
             self._cluster,
             self._answers(hooks, monitor),
             self._beside(running, monitor, runner),
-        )
-
-    def _healths(self, resources: watched_resources.WatchedResources) -> module_healths.ModuleHealths:
-        return module_healths.ModuleHealths(
-            self._cluster.watches,
-            resources,
-            health_causes.HealthCauses(self._cluster.kube),
-            self._tools.healths.judge_health,
-            lambda module: self._states[module].module.config.health,
-            self._tell,
-            self._inbox,
-            self._clock,
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:

@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.app import engine_listeners, event_log, kept_work, tools
+from addon_operator.app import engine_listeners, event_log, kept_work, resource_notices, tools
 from addon_operator.engine import events, state
 from addon_operator.kernel import fencing
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.loading import module_files
-from addon_operator.modules.health import resource_health
 from addon_operator.status import module_status_writer
 from addon_operator.telemetry import metrics
 
@@ -45,18 +44,14 @@ class ModuleObjects:
                 self._writer.module_gone(event.module)
             case events.ReleaseEnsured():
                 self._writer.release_ensured(event.module, event.outcome)
-            case events.HealthStands(module=module, health=health):
-                is_healthy = health.state is resource_health.HealthState.HEALTHY
-                self._writer.tell(
-                    module,
-                    "Healthy" if is_healthy else "Unhealthy",
-                    health.message or "All resources of the module are healthy again.",
-                    type_="Normal" if is_healthy else "Warning",
-                )
             case events.ResourcesShared(modules=modules):
                 text = f"Modules {' and '.join(modules)} both have {event_log.shown(event.resources)}."
                 for module in modules:
                     self._writer.tell(module, "SharedObject", text)
+            case events.ModuleEvent():
+                if (notice := resource_notices.of(event)) is not None:
+                    text = f"{notice.text[0].upper()}{notice.text[1:]}."
+                    self._writer.tell(event.module, notice.reason, text, notice.type)
 
     async def begin(self) -> None:
         """Have the definition applied, if it may be, and write from now on.

@@ -1,13 +1,17 @@
 """Parts of the operator that consist of several objects, put together."""
 
-from collections.abc import Callable
+import dataclasses
 
-from addon_operator.engine import events, intents
+from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
 from addon_operator.engine.definitions import crd_guard, module_crds
 from addon_operator.engine.drift import (
+    content_drift,
     drift,
     followed_releases,
+    health_causes,
+    health_watch,
+    live_contents,
     module_healths,
     restoring,
     watched_resources,
@@ -28,6 +32,8 @@ from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, projections
+from addon_operator.modules import model
+from addon_operator.modules.drift import drift_config
 from addon_operator.values import store
 
 
@@ -45,21 +51,33 @@ def bindings(
     return hook_bindings.HookBindings(runs, watches, jq, schedules.Schedules(clock), tell)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watching:
+    """What settings and tools say of the watch over releases."""
+
+    ignored: frozenset[str]
+    """Releases that are never removed."""
+    judge: health_watch.Judge
+    """Evaluates the rules of ``health.rules``."""
+    drift_mode: drift_config.DriftMode
+
+    def drift_of(self, module: model.Module) -> drift_config.DriftConfig:
+        """Return what is done about drift of a module."""
+        config = module.config.drift
+        return config if config.mode else dataclasses.replace(config, mode=self.drift_mode)
+
+
 def monitor(
     cluster: cluster_module.Cluster,
     manager: releases.ReleaseManager,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
-    healths_of: Callable[[watched_resources.WatchedResources], module_healths.ModuleHealths],
+    states: state.ModuleStates,
     tell: events.Listener,
     inbox: intents.Inbox,
-    *,
-    ignored: frozenset[str],
+    watching: Watching,
 ) -> release_monitor.ReleaseMonitor:
-    """Make it, and the releases that it looks after; those in ``ignored`` are never removed.
-
-    ``healths_of`` makes what sums up how the resources are.
-    """
+    """Make it, and the releases that it looks after."""
     clock = clocks.SystemClock()
     resources = watched_resources.WatchedResources(
         cluster.watches, cluster.kinds, cluster.probe, tell, manager.places
@@ -70,13 +88,31 @@ def monitor(
         is_brought=lambda crd: bool(definitions.owners(crd)) or resources.has_definition(crd),
     )
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
-    followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
-    healths = healths_of(resources)
+    content = content_drift.ContentDrift(
+        resources,
+        restored,
+        manager,
+        live_contents.LiveContents(cluster.kube, resources),
+        lambda module: watching.drift_of(states[module].module),
+        tell,
+        clock,
+    )
+    followed = followed_releases.FollowedReleases(manager, resources, restored, content, tell, clock)
+    healths = module_healths.ModuleHealths(
+        cluster.watches,
+        resources,
+        health_causes.HealthCauses(cluster.kube),
+        watching.judge,
+        lambda module: states[module].module.config.health,
+        tell,
+        inbox,
+        clock,
+    )
     of_modules = module_releases.ModuleReleases(
-        manager, values, restored, followed, healths, tell, ignored=ignored
+        manager, values, restored, followed, healths, tell, ignored=watching.ignored
     )
     guard = crd_guard.CrdGuard(definitions, cluster.watches, followed, values, tell, clock)
-    return release_monitor.ReleaseMonitor(restored, resources, followed, of_modules, guard, healths)
+    return release_monitor.ReleaseMonitor(restored, resources, followed, of_modules, guard, healths, content)
 
 
 def release_manager(

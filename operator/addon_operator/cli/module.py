@@ -202,7 +202,8 @@ def _row(module: debug.Document) -> tuple[str, ...]:
 
 
 def _unhealthy(module: debug.Document) -> list[str]:
-    return [told] if (told := module.get("healthMessage")) else []
+    drift = module.get("drift")
+    return [*filter(None, [module.get("healthMessage")]), *([f"drifted: {drift}"] if drift else [])]
 
 
 def _waits(module: debug.Document) -> list[str]:
@@ -270,6 +271,27 @@ def _has_run(row: debug.Document) -> str:
 @click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
 @printing.output_option("text")
 @debug.socket_option
+def diff(name: str, output: str, socket: str | None) -> None:
+    """Show what others changed of MODULE's resources: field, who wrote it, and both values."""
+    debug.show(debug.client(socket).get(debug.module_path(name, "diff.json")), output, _differences)
+
+
+def _differences(rows: debug.Document) -> str:
+    return "".join(line for row in rows["differences"] for line in _difference(row)) or "no differences\n"
+
+
+def _difference(row: debug.Document) -> Iterator[str]:
+    by = f" (by {row['manager']})" if row["manager"] else ""
+    yield f"{row['resource']}: {row['path']}{by}\n"
+    for sign, text in (("-", row["expected"]), ("+", row["live"])):
+        lines = ["(missing)"] if text is None else text.splitlines() or [""]
+        yield from (f"  {sign} {line}\n" for line in lines)
+
+
+@module.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@printing.output_option("text")
+@debug.socket_option
 def describe(name: str, output: str, socket: str | None) -> None:
     """Describe MODULE: state, reason, the whole last error, release, hooks, shared and absent objects."""
     path = debug.module_path(name, "describe.json")
@@ -290,6 +312,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         *((("Description", module["description"]),) if module["description"] else ()),
         ("State", module["state"]),
         ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
+        *((("Drift", module["drift"]),) if module["drift"] else ()),
         ("Reason", module["reason"]),
         ("Order", module["order"]),
         *((("Requires", required),) if (required := _requirements(module)) else ()),

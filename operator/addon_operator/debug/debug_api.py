@@ -14,11 +14,12 @@ from addon_operator.debug import debug_masking, debug_render, runtime_config
 from addon_operator.engine import intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
-from addon_operator.engine.modules import release_monitor
+from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.helm.charts import chart
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.modules import model
+from addon_operator.modules.drift import drift_report
 from addon_operator.values import section, store
 
 Monitor = release_monitor.ReleaseMonitor
@@ -192,6 +193,16 @@ class EngineApi:
             "absentObjects": _absent(self._monitor, name),
             "restoredObjects": dict(self._monitor.drift.recent(name)),
         }
+
+    async def diff(self, module: str) -> object:
+        """Return what others changed of the module's resources; what is sensitive is masked."""
+        name = self._module(module).name
+        rows = drift_report.rows(self._monitor.content.found(name))
+        redact = await asyncio.to_thread(
+            lambda: module_releases.redactor_of(self._values.snapshot(name), self._states[name].module)
+        )
+        shown = ("expected", "live")
+        return {"differences": [row | {key: row[key] and redact(row[key]) for key in shown} for row in rows]}
 
     async def run(self, module: str, *, waits: bool) -> object:
         """Have a module run now, although nothing changed; return its row, with ``waits`` after that run.

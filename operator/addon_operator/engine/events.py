@@ -15,6 +15,7 @@ from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import names
 from addon_operator.modules import model
+from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.process.children import children
 from addon_operator.values import sources, store
@@ -390,6 +391,26 @@ class HealthStands(ModuleEvent, frozen=True):
     """A module has been healthy, or not, for a while, and was otherwise before."""
 
     health: module_health.ModuleHealth
+
+
+class DriftChanged(ModuleEvent, frozen=True):
+    """Other resources or fields of a module are otherwise than its chart says; ``None``: it is not known."""
+
+    report: drift_report.DriftReport | None
+
+
+class ResourcesCorrected(ModuleEvent, frozen=True):
+    """What somebody changed of resources is as the chart says again."""
+
+    resources: Sequence[str]
+
+
+class CorrectionsGivenUp(ModuleEvent, frozen=True):
+    """Somebody changes a resource again and again; it is left alone for a while."""
+
+    resource: str
+    manager: str
+    """Who does that, as far as that is known."""
 
 
 class MaintenanceChanged(ModuleEvent, frozen=True):

@@ -42,6 +42,8 @@ class ModuleRow(TypedDict):
     """How its resources are: a value of :class:`.HealthState`; empty if that is not known."""
     healthMessage: str
     """Which resources are not healthy, and why."""
+    drift: str
+    """Which resources somebody changed; empty if none."""
     reason: str
     """Why it is enabled or disabled, and for which modules it waits."""
     requires: list[str]
@@ -248,6 +250,7 @@ class Introspection:
             "state": str(module.status),
             "health": "" if module.health is None else str(module.health.state),
             "healthMessage": "" if module.health is None else module.health.message,
+            "drift": "" if module.drift is None else module.drift.message,
             "reason": module.reason,
             "requires": list(requirements.summary(module.module)),
             "hooks": None if module.hooks is None else len(module.hooks),

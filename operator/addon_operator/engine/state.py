@@ -11,6 +11,7 @@ import msgspec
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, requirements
+from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
@@ -100,6 +101,8 @@ class ModuleState:
     """Modules that have to be healthy before its run goes on; itself with ``health.wait``."""
     health: module_health.ModuleHealth | None = None
     """How its resources are; ``None`` if that is not known."""
+    drift: drift_report.DriftReport | None = None
+    """Which resources somebody changed; ``None`` if that is not known."""
     left_out_definitions: str = ""
     """Which of its CustomResourceDefinitions are not in force, because other modules have them, too."""
     go_hooks: tuple[str, ...] = ()
@@ -312,6 +315,14 @@ class ModuleStates:
         state = self._states.get(name)
         if state is not None and state.health != health:
             state.health = health
+            if state.discovered:
+                self._tell(ModuleChanged(state))
+
+    def note_drift(self, name: names.ModuleName, report: drift_report.DriftReport | None) -> None:
+        """Note what somebody changed of the resources of a module; ``None`` if that is not known."""
+        state = self._states.get(name)
+        if state is not None and state.drift != report:
+            state.drift = report
             if state.discovered:
                 self._tell(ModuleChanged(state))
 

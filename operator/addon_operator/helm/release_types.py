@@ -155,6 +155,8 @@ class Deployed:
     """Whether Helm made the objects by server-side apply."""
     is_busy: bool = False
     """Whether a later revision is being made, or the release is being uninstalled."""
+    settled: float = 0.0
+    """When the last of its hooks ended, in seconds since the epoch; 0 if none ran."""
     unchangeable: frozenset[messages.ObjectName] = frozenset()
     """Objects that the last revision failed to change, since the API server lets nobody change them so."""
 

@@ -17,6 +17,7 @@ from addon_operator.documents import yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import deckhouse_config, module_schema
+from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config, health_rules
 from addon_operator.values.schema import cel_rules, sensitive_keys
 
@@ -94,6 +95,7 @@ class ModuleConfig:
     """Paths of the section that are hidden everywhere; ``*`` is any key."""
     requires: Requirements = dataclasses.field(default_factory=Requirements)
     health: health_config.HealthConfig = dataclasses.field(default_factory=health_config.HealthConfig)
+    drift: drift_config.DriftConfig = dataclasses.field(default_factory=drift_config.DriftConfig)
     warnings: tuple[str, ...] = ()
     """What is right and has no effect, one sentence each."""
     notes: tuple[str, ...] = ()
@@ -116,7 +118,7 @@ _MOST_MISTAKES: Final = 20
 MAX_BYTES: Final = 256 * 1024
 """How large a ``module.yaml`` may be."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_NOT_YET: Final = ("drift", "remediation")
+_NOT_YET: Final = ("remediation",)
 _KEYS: Final = frozenset(cast("Mapping[str, object]", module_schema.SCHEMA["properties"]))
 
 
@@ -191,6 +193,7 @@ def _config(
         sensitive=tuple(read.get("sensitive", ())),
         requires=_requirements(document, read.get("requires", {}), place),
         health=health_config.read(read.get("health", {})),
+        drift=drift_config.read(read.get("drift", {})),
     )
 
 
@@ -243,15 +246,15 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
     for index, path in enumerate(read.get("sensitive", ())):
         if problem := _of_sensitive(path):
             yield ("sensitive", index), problem
+    for place in (("health", "rules"), ("health", "ignore"), ("drift", "ignore")):
+        if (count := len(read.get(place[0], {}).get(place[1], ()))) > health_config.MOST_ENTRIES:
+            yield place, f"there are {count} entries, and {health_config.MOST_ENTRIES} may be"
     yield from _of_health(read.get("health", {}))
     if read.get("createNamespace") and "namespace" not in read:
         yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
 
 
 def _of_health(health: Mapping[str, Any]) -> Iterator[_Problem]:
-    for key in ("rules", "ignore"):
-        if (count := len(health.get(key, ()))) > health_config.MOST_ENTRIES:
-            yield ("health", key), f"there are {count} entries, and {health_config.MOST_ENTRIES} may be"
     evaluator = cel_rules.CelEvaluator()
     for index, rule in enumerate(health.get("rules", ())[: health_config.MOST_ENTRIES]):
         for key in ("healthy", "failed"):

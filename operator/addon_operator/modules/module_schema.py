@@ -144,7 +144,7 @@ _HEALTH: Final = _object(
 _DRIFT: Final = _object(
     "What happens when somebody changes the content of the module's resources.",
     mode={
-        "description": "Whether that is ignored, reported or corrected.",
+        "description": "Whether that is ignored, reported or corrected; default: the setting DRIFT_MODE.",
         "enum": ["ignore", "warn", "correct"],
     },
     ignore=_list(

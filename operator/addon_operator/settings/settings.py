@@ -262,6 +262,11 @@ class Settings:
         "Which existing objects a release may take over: all, those with a label of Helm or an "
         "addon-operator, or none.",
     )
+    drift_mode: str = _HELM.setting(
+        t.choice("ignore", "warn", "correct"),
+        "warn",
+        "What happens when somebody changes resources of releases; module.yaml may say it of a module.",
+    )
     chart_cache_dir: pathlib.Path | None = _HELM.setting(
         t.OPTIONAL_PATH, "", "Directory for charts from repositories; by default charts in TMP_DIR."
     )

@@ -1,10 +1,10 @@
 """What the cluster shows of a module: the status of its object, and the Events about it; no requests.
 
 The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
-succeeded, ``Healthy`` how its resources are, ``Reconciling`` that something is under way, ``Stalled`` that it
-failed and is tried again later. ``ConfigValid`` says whether the values that the ConfigMap or the Secret has
-for the module are in force, ``DefinitionsInForce`` whether its CustomResourceDefinitions are, or those of
-another module.
+succeeded, ``Healthy`` how its resources are, ``Drifted`` whether somebody changed them, ``Reconciling`` that
+something is under way, ``Stalled`` that it failed and is tried again later. ``ConfigValid`` says whether the
+values that the ConfigMap or the Secret has for the module are in force, ``DefinitionsInForce`` whether its
+CustomResourceDefinitions are, or those of another module.
 Nothing here holds values.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
@@ -30,6 +30,7 @@ _TYPES: Final = (
     "Enabled",
     "Ready",
     "Healthy",
+    "Drifted",
     "Reconciling",
     "Stalled",
     "ConfigValid",
@@ -155,6 +156,7 @@ def _conditions(module: state.ModuleState, stored: Stored, generation: int, now:
         _enabled(module),
         _ready(module),
         _healthy(module),
+        _drifted(module),
         _reconciling(module),
         _stalled(module),
         _config_valid(module),
@@ -239,6 +241,14 @@ def _healthy(module: state.ModuleState) -> _Said:
     if not module.module.has_chart and module.status is _Status.READY:
         return _Said("True", "NoResources", "The module has no release.")
     return _Said("Unknown", "NotKnown", "Nothing is known of its resources yet.")
+
+
+def _drifted(module: state.ModuleState) -> _Said:
+    if module.drift is None or module.status in _OFF:
+        return _Said("Unknown", "NotKnown", "Its resources are not compared with its chart.")
+    if module.drift.resources:
+        return _Said("True", "ChangedByOthers", module.drift.message)
+    return _Said("False", "AsInstalled", "Nobody has changed its resources.")
 
 
 def _left_alone(module: state.ModuleState) -> str:

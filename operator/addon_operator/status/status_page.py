@@ -89,7 +89,8 @@ def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.M
 
 
 def _health(row: introspection.ModuleRow) -> str:
-    return ": ".join(filter(None, (row["health"], row["healthMessage"])))
+    health = ": ".join(filter(None, (row["health"], row["healthMessage"])))
+    return "; ".join(filter(None, (health, row["drift"] and f"drifted: {row['drift']}")))
 
 
 def _shared(shared: Shared) -> str:

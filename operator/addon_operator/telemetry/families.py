@@ -155,6 +155,13 @@ class ReleaseMetrics:
         self.resources_healed_total = make.counter(
             "resources_healed_total", "Missing resources of releases that were restored.", "module"
         )
+        self.resources_corrected_total = make.counter(
+            "resources_corrected_total", "Changed resources of releases that were put back.", "module"
+        )
+        self.drifted_resources = make.gauge(
+            "module_drifted_resources", "Resources that somebody changed and that are not put back.", "module"
+        )
+        """``module``; there only when it is known"""
 
 
 class ConvergeMetrics:

@@ -82,6 +82,7 @@ class Metrics:
             self.modules.run_errors_total,
             self.modules.delete_errors_total,
             self.releases.resources_healed_total,
+            self.releases.resources_corrected_total,
         ):
             counter.labels(module=module)
         for by in ("inputs", "manifest"):

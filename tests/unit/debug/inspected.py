@@ -14,7 +14,13 @@ from addon_operator.debug import debug_api, debug_render, runtime_config
 from addon_operator.engine import intents, introspection, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import crd_guard
-from addon_operator.engine.drift import drift, followed_releases, module_healths, watched_resources
+from addon_operator.engine.drift import (
+    content_drift,
+    drift,
+    followed_releases,
+    module_healths,
+    watched_resources,
+)
 from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
@@ -144,6 +150,7 @@ def monitor() -> release_monitor.ReleaseMonitor:
         Releases(),
         unused.unused(crd_guard.CrdGuard),
         unused.unused(module_healths.ModuleHealths),
+        unused.unused(content_drift.ContentDrift),
     )
 
 

@@ -90,6 +90,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "state": "Failed",
         "health": "Progressing",
         "healthMessage": "Deployment web: 1 of 3 pods updated",
+        "drift": "",
         "reason": "the ConfigMap says so",
         "requires": [],
         "hooks": 0,

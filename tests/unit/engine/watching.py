@@ -8,7 +8,15 @@ from typing import Any
 from typing_extensions import override
 
 from addon_operator.engine import events
-from addon_operator.engine.drift import health_causes, module_healths, restoring, watched_resources
+from addon_operator.engine.drift import (
+    content_drift,
+    drift,
+    health_causes,
+    live_contents,
+    module_healths,
+    restoring,
+    watched_resources,
+)
 from addon_operator.helm import places, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors
@@ -17,6 +25,7 @@ from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery, presence
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import manifests
+from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config, resource_health
 from tests.fakes import clocks, unused
 from tests.unit.engine import fakes
@@ -281,6 +290,18 @@ def resources_of(cluster: Cluster) -> watched_resources.WatchedResources:
         Probe(cluster),
         cluster.tell,
         places.ReleaseLocations("addons"),
+    )
+
+
+def content_of(
+    resources: watched_resources.WatchedResources, absences: drift.Drift
+) -> content_drift.ContentDrift:
+    """What nobody changes."""
+    cluster = Cluster()
+    contents = live_contents.LiveContents(Client(cluster), resources)
+    config = drift_config.DriftConfig(drift_config.DriftMode.IGNORE)
+    return content_drift.ContentDrift(
+        resources, absences, Records(cluster), contents, lambda _: config, cluster.tell, clocks.Clock()
     )
 
 

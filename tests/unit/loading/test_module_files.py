@@ -381,9 +381,9 @@ def test_a_module_yaml_that_leads_nowhere_is_a_mistake(tmp_path: pathlib.Path) -
 
 
 def test_what_module_yaml_says_without_effect_is_a_warning(tmp_path: pathlib.Path) -> None:
-    (module(tmp_path, "a") / "module.yaml").write_text("drift: {mode: warn}")
+    (module(tmp_path, "a") / "module.yaml").write_text("remediation: {rollback: true}")
     assert module_files.load([tmp_path], 1).warnings == (
-        f"{tmp_path / 'a' / 'module.yaml'}, line 1, column 1: drift has no effect yet",
+        f"{tmp_path / 'a' / 'module.yaml'}, line 1, column 1: remediation has no effect yet",
     )
 
 

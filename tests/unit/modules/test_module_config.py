@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import module_config, module_schema
+from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config
 
 SPEC = """
@@ -35,6 +36,9 @@ health:
   rules:
   - {apiVersion: example.com/v1, kind: Shop, healthy: self.status.open, failed: self.status.burnt}
   ignore: [{kind: Job, name: "migrate-*"}]
+drift:
+  mode: correct
+  ignore: [{kind: Deployment, name: "*", paths: [/spec/replicas]}]
 """ % ("0" * 64)
 
 
@@ -74,6 +78,14 @@ def test_every_key_is_read() -> None:
                 health_config.HealthRule("example.com/v1", "Shop", "self.status.open", "self.status.burnt"),
             ),
             ignore=(health_config.ResourcePattern("Job", "migrate-*"),),
+        ),
+        drift=drift_config.DriftConfig(
+            drift_config.DriftMode.CORRECT,
+            (
+                drift_config.IgnoredFields(
+                    health_config.ResourcePattern("Deployment"), (("spec", "replicas"),)
+                ),
+            ),
         ),
     )
 
@@ -249,11 +261,8 @@ def test_all_of_global_can_be_asked_for() -> None:
 
 
 def test_what_has_no_effect_yet_is_a_warning() -> None:
-    found = parse("description: x\ndrift: {mode: warn}\nremediation: {rollback: true}")
-    assert found.warnings == (
-        "010-web/module.yaml, line 2, column 1: drift has no effect yet",
-        "010-web/module.yaml, line 3, column 1: remediation has no effect yet",
-    )
+    found = parse("description: x\nremediation: {rollback: true}")
+    assert found.warnings == ("010-web/module.yaml, line 2, column 1: remediation has no effect yet",)
 
 
 def test_the_schema_is_one_that_editors_can_use() -> None:

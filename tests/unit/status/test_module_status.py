@@ -10,6 +10,7 @@ from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, names
 from addon_operator.modules import model, module_config
+from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.modules.health.resource_health import HealthState
 from addon_operator.status import module_status
@@ -62,6 +63,7 @@ def test_each_state_has_its_conditions(
         "Enabled",
         "Ready",
         "Healthy",
+        "Drifted",
         "Reconciling",
         "Stalled",
         "ConfigValid",
@@ -94,6 +96,14 @@ def test_a_module_without_a_release_is_healthy_and_one_in_maintenance_is_not_wat
     assert conditions(module())["Healthy"] == "True NoResources"
     assert conditions(dataclasses.replace(WITH_CHART, maintenance="x"))["Healthy"] == "Unknown Maintenance"
     assert conditions(module(Status.DISABLED))["Healthy"] == "Unknown Disabled"
+
+
+def test_what_somebody_changed_is_a_condition() -> None:
+    assert conditions(WITH_CHART)["Drifted"] == "Unknown NotKnown"
+    as_installed = dataclasses.replace(WITH_CHART, drift=drift_report.DriftReport())
+    assert conditions(as_installed)["Drifted"] == "False AsInstalled"
+    told = drift_report.DriftReport(1, "ConfigMap web: /data/a (by alice)")
+    assert conditions(dataclasses.replace(WITH_CHART, drift=told))["Drifted"] == "True ChangedByOthers"
 
 
 def test_a_run_that_waits_for_health_says_for_whose() -> None:

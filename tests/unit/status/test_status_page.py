@@ -119,6 +119,7 @@ ROW: Final[introspection.ModuleRow] = {
     "state": "Ready",
     "health": "Healthy",
     "healthMessage": "",
+    "drift": "",
     "reason": "<script>alert('&')</script>",
     "requires": [],
     "hooks": None,

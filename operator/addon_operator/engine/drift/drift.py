@@ -81,9 +81,10 @@ class Drift(watched_resources.ResourceListener):
         for module in modules:
             self._look_in(module, SETTLE)
 
-    def returned(self, resource: watched_resources.Watched) -> None:
-        """Take note that a resource is there (again): its next end is another matter."""
-        self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
+    def touched(self, resource: watched_resources.Watched) -> None:
+        """Take note that a resource is there: its next end is another matter."""
+        if self._on_purpose:
+            self._on_purpose = {pair for pair in self._on_purpose if pair[1] != resource}
         self._unreported.pop(resource, None)
         for until in self._for_helm.values():
             until.pop(resource, None)
@@ -111,6 +112,10 @@ class Drift(watched_resources.ResourceListener):
                 waiting[each] = self._clock.monotonic()
             if any(self._candidates(module)):
                 self._look_in(module, LAG)
+
+    def is_at_work(self, module: names.ModuleName) -> bool:
+        """Say whether Helm is at work on the module's release."""
+        return self._at_work[module] > 0
 
     async def restore(
         self, module: names.ModuleName, unknown: Sequence[watched_resources.Watched] = ()

@@ -6,8 +6,8 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
-from addon_operator.engine.drift import drift, watched_resources
-from addon_operator.helm import helm_errors
+from addon_operator.engine.drift import content_drift, drift, watched_resources
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -29,12 +29,14 @@ class FollowedReleases:
         manager: releases.ReleaseManager,
         resources: watched_resources.WatchedResources,
         restoring: drift.Drift,
+        content: content_drift.ContentDrift,
         tell: events.Listener,
         clock: clocks.Clock,
     ) -> None:
         self._manager = manager
         self._resources = resources
         self._drift = restoring
+        self._content = content
         self._tell = tell
         self._clock = clock
         self._wanted: dict[names.ModuleName, int] = {}
@@ -97,7 +99,7 @@ class FollowedReleases:
         # After a start not everything is followed yet.
         await self.follow_new()
         try:
-            resources = await self._read(module)
+            resources = await _resources(await self._manager.deployed(module))
             gone = await self._resources.of_gone_kinds(resources)
         except errors.AddonOperatorError as error:
             text = f"what the removal of release {module} has to leave out is not known: {error}"
@@ -135,10 +137,12 @@ class FollowedReleases:
 
     async def _follow(self, module: names.ModuleName) -> None:
         revision = self._wanted.get(module)
-        resources = await self._read(module)
+        deployed = await self._manager.deployed(module)
+        resources = await _resources(deployed)
         if module not in self._wanted:
             return
         complete = await self._resources.follow(module, resources)
+        self._content.begin(module, deployed)
         if module not in self._wanted:
             self._resources.unfollow(module)
         elif complete and revision is not None:
@@ -147,13 +151,13 @@ class FollowedReleases:
         else:
             self._not_before[module] = self._clock.monotonic() + UNKNOWN_KIND_RETRY
 
-    async def _read(self, module: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
-        deployed = await self._manager.deployed(module)
-        return await asyncio.to_thread(manifests.resources, deployed.manifest if deployed else "")
-
     def _pending(self) -> list[names.ModuleName]:
         return [name for name, number in self._wanted.items() if self._followed.get(name) != number]
 
     async def _sleep(self) -> None:
         soonest = min((self._not_before.get(name, 0.0) for name in self._pending()), default=None)
         await waiting.wait_until(self._wake, soonest, self._clock)
+
+
+async def _resources(deployed: release_types.Deployed | None) -> tuple[manifests.ManifestResource, ...]:
+    return await asyncio.to_thread(manifests.resources, deployed.manifest if deployed else "")

@@ -45,8 +45,8 @@ class KindWatchListener(abc.ABC):
         """Take note that an object is missing of these modules."""
 
     @abc.abstractmethod
-    def returned(self, scope: KindScope, key: ObjectKey) -> None:
-        """Take note of a new object that some module wants."""
+    def touched(self, scope: KindScope, key: ObjectKey) -> None:
+        """Take note of an object that some module wants: it is new, or has another content."""
 
     @abc.abstractmethod
     def in_trouble(self, watch: "KindWatch") -> None:
@@ -75,7 +75,7 @@ class KindWatch(object_changes.ObjectListener):
 
     def open(self, watches: informers.Informers) -> None:
         """Begin to follow the objects."""
-        self._subscription = watches.subscribe(self.scope.selection, projections.Presence(), self)
+        self._subscription = watches.subscribe(self.scope.selection, projections.Content(), self)
 
     def close(self) -> None:
         """Let go of the objects."""
@@ -123,16 +123,16 @@ class KindWatch(object_changes.ObjectListener):
         self._tell_missing(self._wanted)
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
-        """Report objects that came or went."""
+        """Report objects that came, changed or went."""
         gone: list[ObjectKey] = []
         for change in changes:
             if change.type is object_changes.ChangeType.DELETED:
                 self._present.discard(change.key)
                 gone.append(change.key)
-            elif change.key not in self._present:
-                self._present.add(change.key)
-                if change.key in self._wanted:
-                    self._listener.returned(self.scope, change.key)
+                continue
+            self._present.add(change.key)
+            if change.key in self._wanted:
+                self._listener.touched(self.scope, change.key)
         self._tell_missing(gone)
 
     def trouble(self, reason: str | None) -> None:

@@ -141,7 +141,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
         """See :class:`.ResourceListener`."""
         self.verdicts_changed(modules)
 
-    def returned(self, resource: watched_resources.Watched) -> None:
+    def touched(self, resource: watched_resources.Watched) -> None:
         """See :class:`.ResourceListener`."""
         self.verdicts_changed(self._resources.modules_of(resource))
 
@@ -212,12 +212,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             cause = observed.causes.setdefault(watched, _Cause(self._clock.monotonic() + GATHER))
             message = "; ".join(filter(None, (verdict.health.message, cause.text)))
             health = dataclasses.replace(verdict.health, message=message)
-            yield module_health.ObservedHealth(self._title(module, watched), health, since)
-
-    def _title(self, module: names.ModuleName, watched: watched_resources.Watched) -> str:
-        """Name a resource for a person who knows where the release is."""
-        is_at_home = watched.key.namespace == self._resources.namespace_of(module)
-        return f"{watched.resource.kind} {watched.key.name}" if is_at_home else str(watched)
+            yield module_health.ObservedHealth(self._resources.title(module, watched), health, since)
 
     def _verdict(self, module: names.ModuleName, watched: watched_resources.Watched) -> health_watch.Verdict:
         if self._resources.is_missing(watched):
@@ -268,7 +263,9 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
         named = () if observed.shown is None else observed.shown.named
         now = self._clock.monotonic()
         for watched in [
-            each for each in resources if each in observed.causes and self._title(module, each) in named
+            each
+            for each in resources
+            if each in observed.causes and self._resources.title(module, each) in named
         ]:
             cause = observed.causes[watched]
             if cause.due <= now:

@@ -6,7 +6,7 @@ What Helm failed to change because nobody may change it is Helm's: it makes it a
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.engine.drift import watched_resources
@@ -105,9 +105,8 @@ class Restorer:
         absent: Sequence[watched_resources.Watched],
         deployed: release_types.Deployed,
     ) -> Restored:
-        wanted = {(each.resource.api_version, each.resource.kind, *each.key): each for each in absent}
         place = self._manager.places.of(module)
-        in_manifest = await asyncio.to_thread(_find, deployed.manifest, wanted, place.namespace)
+        in_manifest = await asyncio.to_thread(find, deployed.manifest, absent, place.namespace)
         turns = asyncio.Semaphore(AT_ONCE)
         done: list[watched_resources.Watched] = []
         failed: dict[watched_resources.Watched, api_errors.KubernetesError] = {}
@@ -174,12 +173,13 @@ def _may_pass(error: api_errors.KubernetesError) -> bool:
 _ManifestObject: TypeAlias = tuple[watched_resources.Watched, manifests.Object]
 
 
-def _find(
+def find(
     manifest: str,
-    wanted: Mapping[tuple[str, str, str, str], watched_resources.Watched],
+    resources: Iterable[watched_resources.Watched],
     namespace: str,
 ) -> list[_ManifestObject]:
-    """Return what is wanted of a manifest; ``namespace`` is that of objects that name none."""
+    """Return what is wanted of a manifest, in its order; ``namespace`` is that of objects that name none."""
+    wanted = {(each.resource.api_version, each.resource.kind, *each.key): each for each in resources}
 
     def watched_of(resource: manifests.ManifestResource) -> watched_resources.Watched | None:
         place = wanted.get(

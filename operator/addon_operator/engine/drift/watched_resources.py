@@ -70,8 +70,8 @@ class ResourceListener(abc.ABC):
         """Take note that resources of these modules are not there."""
 
     @abc.abstractmethod
-    def returned(self, resource: Watched) -> None:
-        """Take note that a resource is there (again)."""
+    def touched(self, resource: Watched) -> None:
+        """Take note that a resource is there (again), or that its content changed."""
 
 
 class WatchedResources(kind_watch.KindWatchListener):
@@ -133,6 +133,11 @@ class WatchedResources(kind_watch.KindWatchListener):
         """Say whether a resource is known not to be there."""
         watch = self._open.get(self.scope_of(watched))
         return watch is not None and watch.is_missing(watched.key)
+
+    def title(self, module: names.ModuleName, watched: Watched) -> str:
+        """Name a resource for a person who knows where the module's release is."""
+        is_at_home = watched.key.namespace == self.namespace_of(module)
+        return f"{watched.resource.kind} {watched.key.name}" if is_at_home else str(watched)
 
     def modules_of(self, watched: Watched) -> frozenset[names.ModuleName]:
         """Return the modules that have a resource."""
@@ -357,10 +362,11 @@ class WatchedResources(kind_watch.KindWatchListener):
         for listener in self._listeners:
             listener.missing(modules)
 
-    def returned(self, scope: kind_watch.KindScope, key: kind_watch.ObjectKey) -> None:
-        """Pass on that an object is there (again)."""
+    def touched(self, scope: kind_watch.KindScope, key: kind_watch.ObjectKey) -> None:
+        """Pass on that an object is there (again), or that its content changed."""
+        watched = Watched(scope.resource, key)
         for listener in self._listeners:
-            listener.returned(Watched(scope.resource, key))
+            listener.touched(watched)
 
     def in_trouble(self, watch: kind_watch.KindWatch) -> None:
         """Report once what is not watched, unless it was before."""

@@ -5,7 +5,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from addon_operator.engine.definitions import crd_guard
-from addon_operator.engine.drift import drift, followed_releases, module_healths, watched_resources
+from addon_operator.engine.drift import (
+    content_drift,
+    drift,
+    followed_releases,
+    module_healths,
+    watched_resources,
+)
 from addon_operator.engine.modules import module_releases
 
 
@@ -19,6 +25,7 @@ class ReleaseMonitor:
     releases: module_releases.ModuleReleases
     guard: crd_guard.CrdGuard
     healths: module_healths.ModuleHealths
+    content: content_drift.ContentDrift
 
     @property
     def parts(self) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
@@ -27,5 +34,6 @@ class ReleaseMonitor:
             "followed": self.followed.work,
             "drift": self.drift.work,
             "health": self.healths.work,
+            "content": self.content.work,
             "definitions": self.guard.work,
         }

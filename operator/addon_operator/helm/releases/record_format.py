@@ -3,7 +3,9 @@
 import base64
 import binascii
 import dataclasses
+import datetime as dt
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 _SERVER_SIDE: Final = "ssa"
+_FRACTION: Final = re.compile(r"(\.\d{6})\d+")
 _MAX_CONTENT: Final = 64 * 1024 * 1024
 """How many bytes a record may unpack to: those that a manifest may have."""
 
@@ -26,6 +29,8 @@ class Content:
     """Whether the objects were made by server-side apply."""
     description: str
     """How the revision ended: for a failed one, Helm's error."""
+    hooks_ended: float = 0.0
+    """When the last of the hooks ended, in seconds since the epoch; 0 if none ran."""
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
     """What the chart was given."""
 
@@ -50,8 +55,18 @@ def decode(stored: str, *, is_secret: bool) -> Content:
         tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
         is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
         description=str((decoded.get("info") or {}).get("description") or ""),
+        hooks_ended=max(map(_ended, decoded.get("hooks") or ()), default=0.0),
         values=decoded.get("config") or {},
     )
+
+
+def _ended(hook: Mapping[str, Any]) -> float:
+    """Return when a hook ended; Go writes nanoseconds, and the year 1 for never."""
+    text = str((hook.get("last_run") or {}).get("completed_at") or "")
+    try:
+        return max(0.0, dt.datetime.fromisoformat(_FRACTION.sub(r"\1", text)).timestamp())
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 def _decoded(stored: str, *, is_secret: bool) -> Mapping[str, Any]:

@@ -221,6 +221,7 @@ class ReleaseRecords:
             content.manifest,
             content.is_server_side,
             is_busy=last.revision.is_busy,
+            settled=content.hooks_ended,
             unchangeable=await self._unchangeable(last),
         )
 

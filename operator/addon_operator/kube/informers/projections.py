@@ -135,6 +135,31 @@ class Presence:
         return [_PRESENT] * len(objects)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Content:
+    """Keeps nothing but that the object is there; a change is one of its content, as the metadata tell.
+
+    Of a kind with a generation, that counts, and who manages which field; what was written to status and
+    scale does not. Of others every write is a change.
+    """
+
+    async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
+        """See :class:`Projection`."""
+        if sum(map(len, objects)) < _INLINE_BYTES:
+            return [_written(data) for data in objects]
+        return await asyncio.to_thread(lambda: [_written(data) for data in objects])
+
+
+def _written(data: bytes) -> Reduced:
+    metadata = orjson.loads(data).get("metadata") or {}
+    if not (generation := metadata.get("generation")):
+        return Reduced(b"{}", str(metadata.get("resourceVersion")).encode())
+    entries = metadata.get("managedFields") or ()
+    managers = [entry for entry in entries if isinstance(entry, dict) and not entry.get("subresource")]
+    content = [generation, metadata.get("labels"), metadata.get("annotations"), managers]
+    return Reduced(b"{}", _digest(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)))
+
+
 _PRESENT: Final = Reduced(b"{}", b"")
 
 

@@ -4,7 +4,7 @@ The values are those of the release record; what people are shown is masked else
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from addon_operator.documents import json_pointers
@@ -13,9 +13,11 @@ from addon_operator.modules.drift import field_drift
 
 
 def json_patch(live: KubernetesObject, found: Sequence[field_drift.Difference]) -> list[dict[str, Any]]:
-    """Return the operations; they apply to the very version of the object that was looked at."""
-    version = live["metadata"]["resourceVersion"]
-    operations: list[dict[str, Any]] = [{"op": "test", "path": "/metadata/resourceVersion", "value": version}]
+    """Return the operations; they apply only as long as what they change is as it was found.
+
+    The version of the object is no measure: its status may be written every second.
+    """
+    operations = [{"op": "test", "path": path, "value": value} for path, value in _tested(live, found)]
     made: set[field_drift.Path] = set()
     for difference in found:
         parent = difference.live_path[:-1]
@@ -27,6 +29,19 @@ def json_patch(live: KubernetesObject, found: Sequence[field_drift.Difference]) 
         path = json_pointers.render(difference.live_path)
         operations.append({"op": operation, "path": path, "value": difference.expected})
     return operations
+
+
+def _tested(live: KubernetesObject, found: Sequence[field_drift.Difference]) -> Iterator[tuple[str, Any]]:
+    """Yield the values that are replaced, and the names of the items that they stand in."""
+    named: set[field_drift.Path] = set()
+    for difference in found:
+        if difference.live is not None:
+            yield json_pointers.render(difference.live_path), difference.live
+        for end, step in enumerate(difference.live_path):
+            place = (*difference.live_path[: end + 1], "name")
+            if step.isdigit() and place not in named and (name := json_pointers.find(live, place)):
+                named.add(place)
+                yield json_pointers.render(place), name
 
 
 def kept_to(

@@ -48,19 +48,28 @@ class OwnedPlace:
 
     def items(self) -> "OwnedItems":
         """Return the places of a list's items."""
-        everywhere = tuple(each for each in self.held if each[1] is None)
         by_keys: dict[str, list[_Held]] = {}
-        for owner, fields in self.held:
-            for step, below in (fields or {}).items():
+        for owner, fields in self._divided:
+            for step, below in fields.items():
                 if step.startswith("k:") and isinstance(below, dict) and (keys := _keys_of(step)):
                     by_keys.setdefault(_canonical(keys), []).append((owner, below or None))
-        return OwnedItems(by_keys, everywhere)
+        return OwnedItems(by_keys, () if self._divided else self.held)
+
+    @property
+    def _divided(self) -> list[tuple[Owner, Mapping[str, Any]]]:
+        """Those who own parts of the place.
+
+        As soon as there is one, an empty mapping is no more than the place itself: a mapping whose keys are
+        others'. Else it is a value that is owned as a whole.
+        """
+        return [(owner, fields) for owner, fields in self.held if fields is not None]
 
     def _below(self, step: str) -> "OwnedPlace":
-        held = ((owner, None if fields is None else fields.get(step, 0)) for owner, fields in self.held)
-        return OwnedPlace(
-            tuple((owner, below or None) for owner, below in held if below is None or isinstance(below, dict))
-        )
+        divided = self._divided
+        if not divided:
+            return self
+        found = ((owner, fields.get(step)) for owner, fields in divided)
+        return OwnedPlace(tuple((owner, below or None) for owner, below in found if isinstance(below, dict)))
 
     @property
     def item_keys(self) -> tuple[str, ...] | None:

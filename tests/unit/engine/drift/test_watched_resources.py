@@ -30,7 +30,7 @@ class Told(watched_resources.ResourceListener):
         self.missing_modules += sorted(modules)
 
     @override
-    def returned(self, resource: watched_resources.Watched) -> None:
+    def touched(self, resource: watched_resources.Watched) -> None:
         self.returned_names.append(str(resource))
 
 

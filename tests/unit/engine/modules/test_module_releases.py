@@ -109,7 +109,9 @@ def releases_of(
         fakes.Inbox(),
         clock,
     )
-    followed = followed_releases.FollowedReleases(manager, resources, drifted, lambda _: None, clock)
+    followed = followed_releases.FollowedReleases(
+        manager, resources, drifted, watching.content_of(resources, drifted), lambda _: None, clock
+    )
     return module_releases.ModuleReleases(
         manager, values, drifted, followed, watching.healths_of(resources), reported.append, ignored=ignored
     )

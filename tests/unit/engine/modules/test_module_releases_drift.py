@@ -120,7 +120,12 @@ class Bench:
             self.clock,
         )
         self.followed = followed_releases.FollowedReleases(
-            self.helm, self.resources, self.drift, self._tell, self.clock
+            self.helm,
+            self.resources,
+            self.drift,
+            watching.content_of(self.resources, self.drift),
+            self._tell,
+            self.clock,
         )
         self.values = Values([store.ModuleValues(WEB), store.ModuleValues(watching.DB)])
         self.releases = module_releases.ModuleReleases(

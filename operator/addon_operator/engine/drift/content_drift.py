@@ -1,0 +1,341 @@
+"""Drift of content: what somebody changed of resources is told, or put back, as ``drift.mode`` says.
+
+The watches of metadata say which objects were written. These are read and compared with the record of the
+release; what the API server would not keep otherwise does not count. Modules in maintenance are not followed.
+"""
+
+import asyncio
+import collections
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from addon_operator.aio import waiting
+from addon_operator.engine import events
+from addon_operator.engine.drift import drift, live_contents, restoring, watched_resources
+from addon_operator.helm import release_types
+from addon_operator.helm.releases import releases
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors, names
+from addon_operator.kube import api_errors
+from addon_operator.modules import manifests
+from addon_operator.modules.drift import corrections, drift_config, drift_report, field_drift
+
+GATHER: Final = 0.2
+"""Seconds in which further changes of a module join the first."""
+RETRY: Final = 1.0
+"""Seconds until what could not be read, or what Helm is at work on, is looked at again."""
+MOST_CORRECTIONS: Final = 5
+"""So often a resource is corrected in :data:`CORRECTION_SECONDS`."""
+CORRECTION_SECONDS: Final = 600.0
+_MODULES_AT_ONCE: Final = 100
+"""So many modules share the lists of kinds after a start; all their objects are in memory then."""
+_SETTLES: Final = 2.0
+"""Seconds that clocks of hooks' pods and of the API server may differ."""
+_EXEMPT: Final = ("addon-operator.io/drift", "ignore")
+
+_Found = dict[watched_resources.Watched, list[field_drift.Difference]]
+
+
+@dataclasses.dataclass(slots=True)
+class _Followed:
+    """One module."""
+
+    pending: set[watched_resources.Watched] = dataclasses.field(default_factory=set)
+    """Yet to be looked at."""
+    found: _Found = dataclasses.field(default_factory=dict)
+    deployed: release_types.Deployed | None = None
+    """What the release consists of, if that has just been read."""
+    told: drift_report.DriftReport | None = None
+    not_kept: set[tuple[watched_resources.Watched, field_drift.Path]] = dataclasses.field(default_factory=set)
+    """What the API server or an admission webhook writes otherwise each time."""
+
+
+class ContentDrift(watched_resources.ResourceListener):
+    """Finds what somebody changed, tells it, and puts it back."""
+
+    def __init__(
+        self,
+        resources: watched_resources.WatchedResources,
+        absences: drift.Drift,
+        manager: releases.ReleaseManager,
+        contents: live_contents.LiveContents,
+        config_of: Callable[[names.ModuleName], drift_config.DriftConfig],
+        tell: events.Listener,
+        clock: clocks.Clock,
+    ) -> None:
+        """``config_of`` gives what a module says of drift, with its mode."""
+        self._resources = resources
+        self._absences = absences
+        self._manager = manager
+        self._contents = contents
+        self._config_of = config_of
+        self._tell = tell
+        self._clock = clock
+        self._modules: dict[names.ModuleName, _Followed] = {}
+        self._due: dict[names.ModuleName, float] = {}
+        self._corrected: dict[watched_resources.Watched, collections.deque[float]] = {}
+        self._given_up: set[watched_resources.Watched] = set()
+        self._wake = asyncio.Event()
+        resources.subscribe(self)
+
+    def begin(self, module: names.ModuleName, deployed: release_types.Deployed | None) -> None:
+        """Compare all resources of the module with this revision, which has just been read."""
+        if (followed := self._modules.get(module)) is not None:
+            followed.deployed = deployed
+
+    def followed(self, module: names.ModuleName) -> None:
+        """See :class:`.ResourceListener`: look at all that is followed now."""
+        resources = self._resources.watched_of(module)
+        if resources is None:
+            self._due.pop(module, None)
+            if (gone := self._modules.pop(module, None)) is not None and gone.told is not None:
+                self._tell(events.DriftChanged(module, None))
+            return
+        followed = self._modules.setdefault(module, _Followed())
+        followed.pending.update(resources)
+        followed.not_kept.clear()
+        for watched in followed.found.keys() - set(resources):
+            del followed.found[watched]
+        self._look_in(module, GATHER)
+
+    def missing(self, modules: Iterable[names.ModuleName]) -> None:
+        """See :class:`.ResourceListener`: what is absent comes back as it was."""
+        for module in modules:
+            if (followed := self._modules.get(module)) is not None:
+                followed.pending.update(followed.found)
+                self._look_in(module, GATHER)
+
+    def touched(self, resource: watched_resources.Watched) -> None:
+        """See :class:`.ResourceListener`."""
+        for module in self._resources.modules_of(resource):
+            if (followed := self._modules.get(module)) is not None:
+                followed.pending.add(resource)
+                self._look_in(module, GATHER)
+
+    def found(self, module: names.ModuleName) -> drift_report.Found:
+        """Return what is otherwise than the module's chart says."""
+        followed = self._modules.get(module)
+        return {} if followed is None else self._titled(module, followed.found)
+
+    async def work(self) -> None:
+        """Compare what was written, until cancelled."""
+        while True:
+            self._wake.clear()
+            await self.look()
+            await waiting.wait_until(self._wake, min(self._due.values(), default=None), self._clock)
+
+    async def look(self) -> None:
+        """Look at every module for which it is time."""
+        now = self._clock.monotonic()
+        due = [module for module, due in self._due.items() if due <= now]
+        for start in range(0, len(due), _MODULES_AT_ONCE):
+            part = due[start : start + _MODULES_AT_ONCE]
+            for module in part:
+                self._due.pop(module, None)
+            await self._look_at([each for each in part if self._may_look(each)])
+
+    def _may_look(self, module: names.ModuleName) -> bool:
+        followed = self._modules.get(module)
+        if followed is None:
+            return False
+        if self._config_of(module).mode is drift_config.DriftMode.IGNORE:
+            followed.pending.clear()
+            followed.found.clear()
+            followed.deployed = None
+            self._show(module, followed)
+            return False
+        if self._absences.is_at_work(module):
+            self._look_in(module, RETRY)
+            return False
+        return True
+
+    async def _look_at(self, modules: Sequence[names.ModuleName]) -> None:
+        pending = {module: self._modules[module].pending for module in modules}
+        for module in modules:
+            self._modules[module].pending = set()
+        try:
+            contents = await self._contents.read(set().union(*pending.values()))
+        except api_errors.KubernetesError:
+            self._put_back(pending)
+            return
+        for module, resources in pending.items():
+            try:
+                await self._compare(module, resources, contents)
+            except errors.AddonOperatorError:
+                # No answer, or a record that cannot be read: others tell about that.
+                self._put_back({module: resources})
+            except Exception as error:  # noqa: BLE001 - a defect at one must not hold up others
+                self._tell(events.PartFailed("content", error, RETRY))
+                self._put_back({module: resources})
+
+    def _put_back(self, pending: Mapping[names.ModuleName, set[watched_resources.Watched]]) -> None:
+        for module, resources in pending.items():
+            if (followed := self._modules.get(module)) is not None:
+                followed.pending |= resources
+                self._look_in(module, RETRY)
+
+    async def _compare(
+        self,
+        module: names.ModuleName,
+        resources: set[watched_resources.Watched],
+        contents: live_contents.Contents,
+    ) -> None:
+        followed = self._modules.get(module)
+        if followed is None:
+            return
+        deployed, followed.deployed = followed.deployed, None
+        if deployed is None:
+            deployed = await self._manager.deployed(module)
+        if deployed is None or deployed.is_busy or self._absences.is_at_work(module):
+            self._put_back({module: resources})
+            return
+        config, namespace = self._config_of(module), self._resources.namespace_of(module)
+        expected, found = await asyncio.to_thread(
+            _differences, config, deployed, namespace, resources, contents
+        )
+        if self._modules.get(module) is not followed:
+            return
+        for watched in resources:
+            differences = [
+                each for each in found.get(watched, ()) if (watched, each.path) not in followed.not_kept
+            ]
+            if differences and watched in contents:
+                differences = await self._judged(
+                    module, watched, expected[watched], contents[watched], differences, deployed
+                )
+            if differences:
+                followed.found[watched] = differences
+            else:
+                followed.found.pop(watched, None)
+                self._given_up.discard(watched)
+        self._show(module, followed)
+
+    async def _judged(
+        self,
+        module: names.ModuleName,
+        watched: watched_resources.Watched,
+        expected: manifests.Object,
+        live: manifests.Object,
+        differences: list[field_drift.Difference],
+        deployed: release_types.Deployed,
+    ) -> list[field_drift.Difference]:
+        """Put the differences back if that is wanted; return those that are left and count."""
+        is_corrected = self._may_correct(module, watched, differences)
+        operations = corrections.json_patch(live, differences)
+        try:
+            if is_corrected and deployed.is_server_side:
+                after = await self._contents.apply(
+                    watched, self._owned(module, corrections.kept_to(expected, live, differences))
+                )
+            else:
+                after = await self._contents.patch(watched, operations, dry_run=not is_corrected)
+        except api_errors.Unreachable:
+            raise
+        except api_errors.Invalid:
+            # Somebody has changed it meanwhile.
+            self._put_back({module: {watched}})
+            return differences
+        except api_errors.KubernetesError as error:
+            if is_corrected:
+                self._tell(events.Warned(f"module {module}: {watched} cannot be corrected: {error}"))
+            return differences
+        still = {each.path for each in field_drift.differences(expected, after, whoever=True)}
+        kept = [each for each in differences if each.path not in still]
+        self._note_not_kept(module, watched, [each for each in differences if each.path in still])
+        if is_corrected and kept:
+            self._corrected.setdefault(watched, collections.deque()).append(self._clock.monotonic())
+            self._tell(events.ResourcesCorrected(module, (self._resources.title(module, watched),)))
+        return [] if is_corrected else kept
+
+    def _owned(self, module: names.ModuleName, body: manifests.Object) -> manifests.Object:
+        place = self._manager.places.of(module)
+        return manifests.owned(body, place.name, place.namespace)
+
+    def _note_not_kept(
+        self,
+        module: names.ModuleName,
+        watched: watched_resources.Watched,
+        differences: Sequence[field_drift.Difference],
+    ) -> None:
+        """Tell once what the API server does not keep as the chart has it."""
+        if not differences:
+            return
+        self._modules[module].not_kept.update((watched, each.path) for each in differences)
+        title, paths = (
+            self._resources.title(module, watched),
+            ", ".join(each.pointer for each in differences[:3]),
+        )
+        self._tell(
+            events.Noted(
+                f"{title}: an admission webhook or the API server changes {paths} at each write; that does "
+                "not count as drift",
+                module,
+            )
+        )
+
+    def _may_correct(
+        self,
+        module: names.ModuleName,
+        watched: watched_resources.Watched,
+        differences: Sequence[field_drift.Difference],
+    ) -> bool:
+        if self._config_of(module).mode is not drift_config.DriftMode.CORRECT:
+            return False
+        now, times = self._clock.monotonic(), self._corrected.get(watched, collections.deque[float]())
+        while times and times[0] <= now - CORRECTION_SECONDS:
+            times.popleft()
+        if len(times) < MOST_CORRECTIONS:
+            return True
+        self._modules[module].pending.add(watched)
+        self._look_in(module, times[0] + CORRECTION_SECONDS - now)
+        if watched not in self._given_up:
+            self._given_up.add(watched)
+            manager = next((each.manager for each in differences if each.manager), "")
+            self._tell(events.CorrectionsGivenUp(module, self._resources.title(module, watched), manager))
+        return False
+
+    def _show(self, module: names.ModuleName, followed: _Followed) -> None:
+        report = drift_report.report(self._titled(module, followed.found))
+        if report != followed.told:
+            followed.told = report
+            self._tell(events.DriftChanged(module, report))
+
+    def _titled(self, module: names.ModuleName, found: _Found) -> drift_report.Found:
+        return {self._resources.title(module, watched): differences for watched, differences in found.items()}
+
+    def _look_in(self, module: names.ModuleName, seconds: float) -> None:
+        due = self._clock.monotonic() + max(0.0, seconds)
+        self._due[module] = min(due, self._due.get(module, due))
+        self._wake.set()
+
+
+def _differences(
+    config: drift_config.DriftConfig,
+    deployed: release_types.Deployed,
+    namespace: str,
+    resources: Iterable[watched_resources.Watched],
+    contents: live_contents.Contents,
+) -> tuple[dict[watched_resources.Watched, manifests.Object], _Found]:
+    """Return what the manifest has of the resources, and where they differ; for a thread."""
+    expected = dict(restoring.find(deployed.manifest, resources, namespace))
+    settled = clocks.rfc3339(deployed.settled + _SETTLES) if deployed.settled else ""
+    found: _Found = {}
+    for watched, body in expected.items():
+        live = contents.get(watched)
+        if live is None or _is_exempt(body) or _is_exempt(live):
+            continue
+        differences = [
+            each
+            for each in field_drift.differences(body, live, settled=settled)
+            if config.counts(watched.resource.kind, watched.key.name, each.path)
+        ]
+        if differences:
+            found[watched] = differences
+    return expected, found
+
+
+def _is_exempt(body: manifests.Object) -> bool:
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    key, value = _EXEMPT
+    return isinstance(annotations, dict) and annotations.get(key) == value

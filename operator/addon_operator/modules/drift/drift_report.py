@@ -1,0 +1,66 @@
+"""What people are told of drift: resources, fields and who wrote them, and never a value of a Secret."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.documents import json_documents
+from addon_operator.modules.drift import field_drift
+
+MASK: Final = "***"
+_NAMED: Final = 3
+_OF_SECRETS: Final = "Secret "
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DriftReport:
+    """What is otherwise than its chart says, of one module."""
+
+    resources: int = 0
+    message: str = ""
+    """The first resources and fields, with their managers; empty without drift."""
+
+
+Found = Mapping[str, Sequence[field_drift.Difference]]
+"""Differences by resource, as people call it: ``Deployment web``."""
+
+
+def report(found: Found) -> DriftReport:
+    """Sum up what is otherwise."""
+    told = [_resource(title, differences) for title, differences in sorted(found.items())]
+    return DriftReport(len(told), "; ".join(_first(told)))
+
+
+def _resource(title: str, differences: Sequence[field_drift.Difference]) -> str:
+    fields = [
+        each.pointer + (f" (by {each.manager})" if each.manager else "") for each in differences[:_NAMED]
+    ]
+    if (more := len(differences) - _NAMED) > 0:
+        fields.append(f"{more} more")
+    return f"{title}: {', '.join(fields)}"
+
+
+def _first(told: Sequence[str]) -> list[str]:
+    more = len(told) - _NAMED
+    return [*told[:_NAMED], *([f"and {more} more"] if more > 0 else [])]
+
+
+def rows(found: Found) -> list[dict[str, Any]]:
+    """Return every difference with its values; those of Secrets are masked."""
+    return [
+        {
+            "resource": title,
+            "path": each.pointer,
+            "manager": each.manager,
+            "expected": _shown(title, each.expected),
+            "live": None if each.live is None else _shown(title, each.live),
+        }
+        for title, differences in sorted(found.items())
+        for each in differences
+    ]
+
+
+def _shown(title: str, value: Any) -> str:  # noqa: ANN401 - JSON
+    if title.startswith(_OF_SECRETS):
+        return MASK
+    return value if isinstance(value, str) else json_documents.encode(value).decode()

@@ -67,13 +67,15 @@ def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Liste
     def tell(event: events.Event) -> None:
         match event:
             case events.TaskFailed(task=task, delay=float(delay)) if task.kind in _OF_MODULES:
-                states.will_retry(names.ModuleName(task.owner), time.time() + delay)
+                states.will_retry(names.ModuleName(task.owner), time.time() + delay, task.attempts)
             case events.MaintenanceChanged():
                 states.maintain(event.module, event.mode)
             case events.HealthChanged():
                 states.note_health(event.module, event.health)
             case events.DriftChanged():
                 states.note_drift(event.module, event.report)
+            case events.CureAwaited():
+                states.await_cure(event.module, event.cure)
             case events.DefinitionsLeftOut():
                 states.leave_out_definitions(event.module, event.text)
 

@@ -17,6 +17,7 @@ from addon_operator.engine.converge import (
     module_discovery,
 )
 from addon_operator.engine.definitions import module_charts, module_crds
+from addon_operator.engine.drift import run_causes
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_hooks, module_run, release_monitor
 from addon_operator.engine.queues import queue_set
@@ -85,11 +86,14 @@ class Graph(health.Beginning):
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
         self._refused = refused_config.RefusedConfig(self._states, self._clock)
+        self._inbox = intents.Inbox()
         self._tell = engine_listeners.all_of(
-            engine_listeners.module_states(self._states, self._clock), self._refused, tell
+            engine_listeners.module_states(self._states, self._clock),
+            self._refused,
+            tell,
+            self._run_causes().listen,
         )
         self._runner = tools.hook_processes()
-        self._inbox = intents.Inbox()
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
         )
@@ -170,6 +174,18 @@ class Graph(health.Beginning):
             self._cluster,
             self._answers(hooks, monitor),
             self._beside(running, monitor, runner),
+        )
+
+    def _pass_on(self, event: events.Event) -> None:
+        self._tell(event)
+
+    def _run_causes(self) -> run_causes.RunCauses:
+        return run_causes.RunCauses(
+            self._cluster.watches,
+            lambda module: self._tools.releases.places.of(module).namespace,
+            self._inbox,
+            self._pass_on,
+            self._clock,
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:

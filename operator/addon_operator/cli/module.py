@@ -196,7 +196,7 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         module["state"],
         module.get("health") or "-",
         debug.ago(module["lastRun"]),
-        debug.one_line("; ".join(filter(None, [module["lastError"], *waiting]))),
+        debug.one_line("; ".join(filter(None, [*waiting, module["lastError"]]))),
         module["reason"],
     )
 
@@ -207,7 +207,7 @@ def _unhealthy(module: debug.Document) -> list[str]:
 
 
 def _waits(module: debug.Document) -> list[str]:
-    others = module.get("waitsFor")
+    others = [*module.get("waitsFor", ()), *module.get("cure", ())]
     return [f"waits for {', '.join(others)}"] if others else []
 
 

@@ -87,7 +87,10 @@ class Engine:
                     self._queue.resume(lambda task: self._awaits(task, module))
                 case intents.ApisChanged():
                     self.converger.request_by_hook(ACTIVATION_APIS)
-                case intents.ChartPulled(module=module) | intents.RetryWanted(module=module):
+                case intents.ChartPulled(module=module):
+                    self._hasten(module)
+                case intents.RetryWanted(module=module):
+                    self._insist(module)
                     self._hasten(module)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:
@@ -156,8 +159,15 @@ class Engine:
             self._hasten(module)
         if not self.converger.will_run(module):
             self._queue.add(module_run.ModuleRunTask(self._runner, module, activation))
+        if at_once:
+            self._insist(module)
         # One that waits for health has news now.
         self._queue.resume(lambda task: task.owner == module)
+
+    def _insist(self, module: names.ModuleName) -> None:
+        """Try what was taken back again: somebody wants that, or what it failed of is gone."""
+        for task in self._queue.tasks:
+            task.insists = task.insists or task.owner == module
 
     def _awaits(self, task: tasks.Task, module: names.ModuleName) -> bool:
         is_run = task.kind is tasks.TaskKind.MODULE_RUN

@@ -413,6 +413,12 @@ class CorrectionsGivenUp(ModuleEvent, frozen=True):
     """Who does that, as far as that is known."""
 
 
+class CureAwaited(ModuleEvent, frozen=True):
+    """The next try of a failed run begins as soon as one of these changes, as a person calls them."""
+
+    cure: Sequence[str]
+
+
 class MaintenanceChanged(ModuleEvent, frozen=True):
     """Helm and healing leave the module alone from now on; with an empty mode no longer."""
 

@@ -59,6 +59,8 @@ class ModuleRow(TypedDict):
     lastError: str
     nextTry: str | None
     """When a failed run or removal is tried again; RFC 3339, UTC."""
+    cure: list[str]
+    """What it is tried again for sooner."""
     waitingBindings: list[hook_bindings.WaitingBinding]
 
 
@@ -259,6 +261,7 @@ class Introspection:
             "wrongValues": module.not_in_force,
             "lastError": module.last_error,
             "nextTry": _rfc3339(module.next_try),
+            "cure": list(module.cure),
             "waitingBindings": list(self._bindings.waiting(module.module.name)),
         }
 

@@ -91,6 +91,12 @@ class ModuleState:
     last_error: str = ""
     last_error_without_values: str = ""
     """:attr:`last_error` for places where no values may be shown."""
+    failure: str = ""
+    """Why the last run failed, in one word; empty if there is no better one than that it failed."""
+    tries: int = 0
+    """How often in a row it failed."""
+    cure: tuple[str, ...] = ()
+    """What the next try waits for besides its time, as a person calls it."""
     wrong_values: str = ""
     """What is wrong with newer values of ConfigMap or Secret, which are not in force; without values."""
     wrong_files: str = ""
@@ -223,7 +229,10 @@ class ModuleStates:
             state.awaits_health = ()
             state.explain()
         self._find_waiting(state)
+        if status in (ModuleStatus.READY, ModuleStatus.DISABLED):
+            state.tries, state.cure = 0, ()
         if error is not None:
+            state.failure = str(getattr(error, "reason", ""))
             state.last_error = str(error)
             state.last_error_without_values = errors.without_values(error)
         self._tell(ModuleChanged(state))
@@ -255,11 +264,11 @@ class ModuleStates:
             state.waits_for = waits_for
             state.explain()
 
-    def will_retry(self, name: names.ModuleName, at: float) -> None:
-        """Note when what failed of the module is tried again, in seconds since the epoch."""
+    def will_retry(self, name: names.ModuleName, at: float, tries: int = 1) -> None:
+        """Note when what failed of the module so often is tried again, in seconds since the epoch."""
         state = self._states.get(name)
         if state is not None and state.last_error:
-            state.next_try = at
+            state.next_try, state.tries, state.cure = at, tries, ()
             self._tell(ModuleChanged(state))
 
     def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:
@@ -325,6 +334,13 @@ class ModuleStates:
             state.drift = report
             if state.discovered:
                 self._tell(ModuleChanged(state))
+
+    def await_cure(self, name: names.ModuleName, cure: Sequence[str]) -> None:
+        """Note what the next try of a module waits for besides its time."""
+        state = self._states.get(name)
+        if state is not None and state.cure != tuple(cure):
+            state.cure = tuple(cure)
+            self._tell(ModuleChanged(state))
 
     def leave_out_definitions(self, name: names.ModuleName, text: str) -> None:
         """Note which definitions of a module are not in force; with an empty text, all are."""

@@ -77,6 +77,8 @@ class Task(abc.ABC):
     allow_failure: bool = False
     fixed_delay: float | None = None
     """Seconds between tries instead of the growing backoff."""
+    longest_delay: float = 30.0
+    """Seconds to which the backoff grows."""
     holds_queue: bool = False
     """While this task waits for its next try nothing behind it runs."""
     is_distinct: bool = False
@@ -105,6 +107,8 @@ class Task(abc.ABC):
         """:attr:`last_error` for places where no values may be shown."""
         self.postponed = False
         """It waits for ``not_before`` although it has not failed; only tasks of the same hook wait for it."""
+        self.insists = False
+        """Whether somebody asked for it, or its cause is gone: what was taken back is tried again."""
         self.waits_since: float | None = None
         """When it began to wait for health, in monotonic seconds; all its other steps are done then."""
         self.stopping: Final = asyncio.Event()

@@ -25,5 +25,21 @@ class HelmTimeoutError(HelmError):
     """Helm did not end in time and was stopped."""
 
 
+class RolledBackError(HelmError):
+    """A revision failed and was taken back; the text says both."""
+
+    reason = "RolledBack"
+    """In one word, as conditions have it."""
+    is_old: bool = False
+    """Whether that was so before, and nothing was tried."""
+
+
+class RollbackRefusedError(HelmError):
+    """A revision failed and was not taken back; the text says why."""
+
+    reason = "RollbackRefused"
+    """In one word, as conditions have it."""
+
+
 class ReleaseRecordError(errors.AddonOperatorError):
     """What the cluster has stored of a release cannot be understood."""

@@ -94,6 +94,8 @@ class ReleaseRequest:
     """Where hooks wrote to in the values, to be saved with the revision; empty for nowhere."""
     enabled_modules: Sequence[json_types.JsonValue] | None = None
     """What the chart gets as ``global.enabledModules`` if it reads that; ``None`` if it never does."""
+    insists: bool = False
+    """Whether it is tried although the last try of the same was taken back."""
     skips_schemas: bool = False
     """Whether Helm leaves the schemas of the chart to the operator, because it would fetch what they name."""
 

@@ -108,6 +108,26 @@ async def upgrade(
     await helm.run(call, arguments, command.time_limit(options.timeout))
 
 
+async def rollback(
+    helm: command.Helm,
+    call: command.Call,
+    options: release_types.Options,
+    revision: int,
+    *,
+    is_server_side: bool,
+) -> None:
+    """Make a revision that is as that one was.
+
+    Raises :class:`.HelmError` when Helm fails.
+    """
+    arguments = ["rollback", helm.places.of(call.module).name, str(revision)]
+    arguments += ["--history-max", str(options.history_max), "--cleanup-on-fail"]
+    arguments += ["--timeout", clock.duration_text(options.timeout)]
+    if helm.binary.major >= 4 and is_server_side:
+        arguments += ["--server-side=true", "--force-conflicts"]
+    await helm.run(call, arguments, command.time_limit(options.timeout))
+
+
 async def uninstall(
     helm: command.Helm, call: command.Call, timeout: float, *, keep_history: bool = False
 ) -> None:

@@ -96,6 +96,8 @@ class ModuleConfig:
     requires: Requirements = dataclasses.field(default_factory=Requirements)
     health: health_config.HealthConfig = dataclasses.field(default_factory=health_config.HealthConfig)
     drift: drift_config.DriftConfig = dataclasses.field(default_factory=drift_config.DriftConfig)
+    rollback: bool = False
+    """Whether the release goes back to the last revision that worked when an upgrade fails."""
     warnings: tuple[str, ...] = ()
     """What is right and has no effect, one sentence each."""
     notes: tuple[str, ...] = ()
@@ -118,7 +120,6 @@ _MOST_MISTAKES: Final = 20
 MAX_BYTES: Final = 256 * 1024
 """How large a ``module.yaml`` may be."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_NOT_YET: Final = ("remediation",)
 _KEYS: Final = frozenset(cast("Mapping[str, object]", module_schema.SCHEMA["properties"]))
 
 
@@ -140,9 +141,8 @@ def parse(module: names.ModuleName, text: str, source: str) -> ModuleConfig:
         problems = list(_contradictions(module, found))
     if problems or not isinstance(found, dict):
         raise _refusal(document, problems)
-    warnings = [f"{document.where((key,))}: {key} has no effect yet" for key in _NOT_YET if key in found]
-    warnings += [_sentence(document, *doubt) for doubt in _doubts(module, found)]
-    return dataclasses.replace(_config(document, found), warnings=tuple(warnings))
+    doubts = tuple(_sentence(document, *doubt) for doubt in _doubts(module, found))
+    return dataclasses.replace(_config(document, found), warnings=doubts)
 
 
 def _of_deckhouse(
@@ -194,6 +194,7 @@ def _config(
         requires=_requirements(document, read.get("requires", {}), place),
         health=health_config.read(read.get("health", {})),
         drift=drift_config.read(read.get("drift", {})),
+        rollback=read.get("remediation", {}).get("rollback", False),
     )
 
 

@@ -185,7 +185,7 @@ SCHEMA: Final[json_types.JsonObject] = {
         drift=_DRIFT,
         remediation=_object(
             "What follows when an upgrade fails.",
-            rollback=_flag("Whether the release goes back to the last deployed revision."),
+            rollback=_flag("Whether the release goes back to the last revision that worked."),
         ),
     ),
 }

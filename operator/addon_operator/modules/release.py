@@ -25,10 +25,15 @@ REVISION_LABEL: Final = "addon-operator.io/revision"
 REMOVAL_LABEL: Final = "addon-operator.io/removal"
 """On a release whose record outlives its uninstallation until the hooks that follow it succeeded."""
 REMOVAL_BEGUN: Final = "begun"
+REJECTED_LABEL: Final = "addon-operator.io/rejected-inputs"
+"""On a release that was rolled back: the checksum of the inputs that are not tried again."""
+HEALTHY_LABEL: Final = "addon-operator.io/healthy"
+"""On a revision that was healthy: its number, as Helm copies labels to the next one."""
 GO_OPERATOR_LABEL: Final = "moduleChecksum"
 """What the Go operator puts on the releases that it makes."""
 
 DEPLOYED: Final = "deployed"
+SUPERSEDED: Final = "superseded"
 FAILED: Final = "failed"
 UNINSTALLED: Final = "uninstalled"
 UNINSTALLING: Final = "uninstalling"
@@ -107,6 +112,11 @@ class Revision:
     def half_removed(self) -> bool:
         """Whether it is uninstalled, and its record only says that hooks of the module have yet to run."""
         return not self.exists and self.labels.get(REMOVAL_LABEL) == REMOVAL_BEGUN
+
+    @property
+    def was_healthy(self) -> bool:
+        """Whether the module was healthy with this revision, as far as somebody waited for that."""
+        return self.labels.get(HEALTHY_LABEL) == str(self.number)
 
     @property
     def is_busy(self) -> bool:

@@ -2,7 +2,7 @@
 
 The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
 succeeded, ``Healthy`` how its resources are, ``Drifted`` whether somebody changed them, ``Reconciling`` that
-something is under way, ``Stalled`` that it failed and is tried again later. ``ConfigValid`` says whether the
+something is under way, ``Stalled`` that it failed several times. ``ConfigValid`` says whether the
 values that the ConfigMap or the Secret has for the module are in force, ``DefinitionsInForce`` whether its
 CustomResourceDefinitions are, or those of another module.
 Nothing here holds values.
@@ -181,6 +181,8 @@ def _since(before: Stored, status: ConditionStatus) -> str | None:
 
 _Status = state.ModuleStatus
 _OFF: Final = (_Status.DISABLED, _Status.DELETING)
+STALLED_TRIES: Final = 3
+"""After so many tries in a row that failed, a module is stalled."""
 _RUN_FAILED: Final = "RunFailed"
 _DELETE_FAILED: Final = "DeleteFailed"
 _UNDER_WAY: Final = {
@@ -210,7 +212,8 @@ def _ready(module: state.ModuleState) -> _Said:
         return _Said("False", _DELETE_FAILED if error else "Deleting", error or _UNDER_WAY[module.status])
     if error:
         # It is tried again: until that succeeds, it stays as unready as it was.
-        return _Said("False", _RUN_FAILED, error)
+        told = f"{error}; it {_cure(module)}" if module.cure else error
+        return _Said("False", module.failure or _RUN_FAILED, told)
     if module.awaits_health:
         return _Said("Unknown", "WaitsForHealth", _awaited(module))
     return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
@@ -289,13 +292,22 @@ def _reconciling(module: state.ModuleState) -> _Said:
         return _Said("True", str(module.status), _UNDER_WAY[module.status])
     if module.next_try is not None:
         at = clock.rfc3339(module.next_try)
-        return _Said("True", "ProgressingWithRetry", f"The last try failed; the next one starts at {at}.")
+        sooner = f", or sooner: it {_cure(module)}" if module.cure else ""
+        told = f"The last try failed; the next one starts at {at}{sooner}."
+        return _Said("True", "ProgressingWithRetry", told)
     return _Said("False", str(module.status), "Nothing is in progress.")
 
 
+def _cure(module: state.ModuleState) -> str:
+    return f"waits for {', '.join(module.cure)}"
+
+
 def _stalled(module: state.ModuleState) -> _Said:
-    if module.status is _Status.FAILED:
-        return _Said("True", _RUN_FAILED, module.last_error_without_values or "The last run failed.")
+    if module.status is _Status.FAILED and module.tries >= STALLED_TRIES:
+        said = module.last_error_without_values or "The last run failed."
+        waits = f", and {_cure(module)}" if module.cure else ""
+        told = f"It failed {module.tries} times in a row{waits}: {said}"
+        return _Said("True", module.failure or _RUN_FAILED, told)
     if _is_stuck_in_delete(module):
         return _Said("True", _DELETE_FAILED, module.last_error_without_values)
     return _Said("False", str(module.status), "The last run did not fail, or is being retried.")
@@ -359,6 +371,8 @@ def stored_moment(stored: Stored) -> Moment | None:
         return Moment(ModulePhase.READY)
     by_reason = {
         _RUN_FAILED: ModulePhase.FAILED,
+        "RolledBack": ModulePhase.FAILED,
+        "RollbackRefused": ModulePhase.FAILED,
         _DELETE_FAILED: ModulePhase.DELETE_FAILED,
         "Disabled": ModulePhase.DISABLED,
     }

@@ -380,11 +380,10 @@ def test_a_module_yaml_that_leads_nowhere_is_a_mistake(tmp_path: pathlib.Path) -
     assert found.problem.endswith("module.yaml cannot be read: No such file or directory")
 
 
-def test_what_module_yaml_says_without_effect_is_a_warning(tmp_path: pathlib.Path) -> None:
-    (module(tmp_path, "a") / "module.yaml").write_text("remediation: {rollback: true}")
-    assert module_files.load([tmp_path], 1).warnings == (
-        f"{tmp_path / 'a' / 'module.yaml'}, line 1, column 1: remediation has no effect yet",
-    )
+def test_what_module_yaml_says_and_probably_does_not_mean_is_a_warning(tmp_path: pathlib.Path) -> None:
+    (module(tmp_path, "a") / "module.yaml").write_text("sensitive: [a/b]")
+    (warning,) = module_files.load([tmp_path], 1).warnings
+    assert "'a/b' is one key with '/' in its name" in warning
 
 
 @pytest.mark.parametrize("below", ["templates", "chart/charts", "hooks"])

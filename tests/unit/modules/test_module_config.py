@@ -39,6 +39,7 @@ health:
 drift:
   mode: correct
   ignore: [{kind: Deployment, name: "*", paths: [/spec/replicas]}]
+remediation: {rollback: true}
 """ % ("0" * 64)
 
 
@@ -79,6 +80,7 @@ def test_every_key_is_read() -> None:
             ),
             ignore=(health_config.ResourcePattern("Job", "migrate-*"),),
         ),
+        rollback=True,
         drift=drift_config.DriftConfig(
             drift_config.DriftMode.CORRECT,
             (
@@ -258,11 +260,6 @@ def test_a_description_is_one_line() -> None:
 
 def test_all_of_global_can_be_asked_for() -> None:
     assert parse("chart: {global: all}").chart.global_keys is None
-
-
-def test_what_has_no_effect_yet_is_a_warning() -> None:
-    found = parse("description: x\nremediation: {rollback: true}")
-    assert found.warnings == ("010-web/module.yaml, line 2, column 1: remediation has no effect yet",)
 
 
 def test_the_schema_is_one_that_editors_can_use() -> None:

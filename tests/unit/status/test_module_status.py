@@ -46,7 +46,21 @@ CONDITIONS = {
     "Running": (module(Status.RUNNING), "True Enabled", "Unknown Running", "True", "False"),
     "Running again": (module(Status.RUNNING, ERROR), "True Enabled", "False RunFailed", "True", "False"),
     "Ready": (module(Status.READY), "True Enabled", "True RunSucceeded", "False", "False"),
-    "Failed": (module(Status.FAILED, ERROR), "True Enabled", "False RunFailed", "False", "True"),
+    "Failed": (module(Status.FAILED, ERROR), "True Enabled", "False RunFailed", "False", "False"),
+    "Stalled": (
+        dataclasses.replace(module(Status.FAILED, ERROR), tries=3),
+        "True Enabled",
+        "False RunFailed",
+        "False",
+        "True",
+    ),
+    "Rolled back": (
+        dataclasses.replace(module(Status.FAILED, ERROR), failure="RolledBack"),
+        "True Enabled",
+        "False RolledBack",
+        "False",
+        "False",
+    ),
     "Deleting": (module(Status.DELETING), "False Disabled", "False Deleting", "True", "False"),
     "Stuck": (module(Status.DELETING, ERROR), "False Disabled", "False DeleteFailed", "False", "True"),
 }
@@ -96,6 +110,16 @@ def test_a_module_without_a_release_is_healthy_and_one_in_maintenance_is_not_wat
     assert conditions(module())["Healthy"] == "True NoResources"
     assert conditions(dataclasses.replace(WITH_CHART, maintenance="x"))["Healthy"] == "Unknown Maintenance"
     assert conditions(module(Status.DISABLED))["Healthy"] == "Unknown Disabled"
+
+
+def test_what_the_next_try_waits_for_is_told() -> None:
+    failed = dataclasses.replace(
+        module(Status.FAILED, ERROR), tries=3, next_try=NOW, cure=("endpoints of Service a/b",)
+    )
+    told = {each["type"]: each["message"] for each in document(failed)["conditions"]}
+    assert told["Ready"].endswith("; it waits for endpoints of Service a/b")
+    assert told["Reconciling"].endswith("or sooner: it waits for endpoints of Service a/b.")
+    assert told["Stalled"].startswith("It failed 3 times in a row, and waits for endpoints of Service a/b: ")
 
 
 def test_what_somebody_changed_is_a_condition() -> None:

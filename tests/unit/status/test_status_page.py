@@ -125,6 +125,7 @@ ROW: Final[introspection.ModuleRow] = {
     "hooks": None,
     "lastRun": None,
     "nextTry": None,
+    "cure": [],
     "waitsFor": [],
     "wrongValues": "",
     "lastError": "",

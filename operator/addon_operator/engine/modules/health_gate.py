@@ -23,6 +23,7 @@ class HealthGate:
 
     def __init__(self, states: state.ModuleStates, releases: module_releases.ModuleReleases) -> None:
         self._states = states
+        self._releases = releases
         self._healths = releases.healths
 
     def check_required(self, task: tasks.Task) -> None:
@@ -41,7 +42,7 @@ class HealthGate:
             task.step_aside()
             raise tasks.PostponedError(LOOK_AGAIN)
 
-    def check_own(self, task: tasks.Task) -> None:
+    async def check_own(self, task: tasks.Task) -> None:
         """Raise :class:`.PostponedError` until a module with ``health.wait`` is healthy.
 
         Raises :class:`.ModuleError` if it has failed, or has waited too long.
@@ -49,7 +50,11 @@ class HealthGate:
         name = names.ModuleName(task.owner)
         module = self._states[name]
         config = module.module.config.health
-        if not config.wait or self._healths.has_been_healthy(name):
+        if not config.wait:
+            return
+        if self._healths.has_been_healthy(name):
+            if module.module.config.rollback:
+                await self._releases.mark_healthy(name)
             return
         health, now = self._healths.health_of(name), time.monotonic()
         if task.waits_since is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
-from addon_operator.helm import release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config
@@ -150,10 +150,13 @@ class ModuleReleases:
             if revision is not None and not self._values.maintenance(module):
                 self._followed.begin(module, revision)
 
-    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+    async def ensure(
+        self, module: model.Module, activation: str, *, fresh: bool, insists: bool = False
+    ) -> None:
         """Install or upgrade the module's release if that is needed or resources of it are absent.
 
         ``fresh``: look at the release in the cluster first, instead of trusting the last discovery.
+        ``insists``: do so although the same was taken back the last time.
         Raises :class:`.InvalidValuesError` for values that the schemas do not allow, and what
         :meth:`.ReleaseManager.ensure` raises.
         """
@@ -171,11 +174,15 @@ class ModuleReleases:
                 asked,
                 absent=absent,
                 fresh=fresh or bool(absent),
+                insists=insists,
                 before_change=functools.partial(self._restore_before_change, name),
                 give_up=functools.partial(self._followed.give_up, name),
             )
             await asyncio.to_thread(check)
-            outcome = await self._interruptible(request)
+            try:
+                outcome = await self._interruptible(request)
+            except helm_errors.HelmError as error:
+                raise await self._rolled_back(module, request, error) from error.__cause__
         self._known[name] = outcome.revision
         self._tell(events.ReleaseEnsured(name, activation, outcome))
         if absent:
@@ -183,6 +190,45 @@ class ModuleReleases:
         if not self._followed.is_followed(name, outcome.revision):
             self.healths.expect(name)
         self._followed.follow(name, outcome.revision)
+
+    async def _rolled_back(
+        self, module: model.Module, request: release_types.ReleaseRequest, error: helm_errors.HelmError
+    ) -> helm_errors.HelmError:
+        """Take back what failed, if ``remediation.rollback`` says so; return what to tell."""
+        if not module.config.rollback or isinstance(error, helm_errors.RolledBackError):
+            return error
+        return await self._manager.roll_back(request, error, unhealthy=False) or error
+
+    async def roll_back_unhealthy(
+        self, module: model.Module, error: errors.ModuleError
+    ) -> errors.ModuleError:
+        """Take back a revision that did not become healthy, if that is wanted; return what to tell.
+
+        Raises the errors of the API client.
+        """
+        name = module.name
+        if not module.config.rollback:
+            return error
+        async with self._drift.helm_at_work(name):
+            request = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
+            told = await self._manager.roll_back(request, error, unhealthy=True)
+        await self._look_again(name)
+        return told or error
+
+    async def _look_again(self, module: names.ModuleName) -> None:
+        """Follow the revision that a rollback made."""
+        deployed = await self._manager.deployed(module)
+        if deployed is not None:
+            self._known[module] = deployed.revision
+            self.healths.expect(module)
+            self._followed.follow(module, deployed.revision)
+
+    async def mark_healthy(self, module: names.ModuleName) -> None:
+        """Save that the module was healthy with its last revision: a rollback may come back to it.
+
+        Raises the errors of the API client.
+        """
+        await self._manager.mark_healthy(module)
 
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises

@@ -25,6 +25,7 @@ from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.modules import health_gate, module_hooks, module_releases
+from addon_operator.helm import helm_errors
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, requirements
@@ -107,14 +108,18 @@ class ModuleRunner:
         name = names.ModuleName(task.owner)
         if task.waits_since is None or task.wanted_again:
             await self._run_steps(task, name)
+        await self._await_health(task, name)
+        self.states.mark(name, state.ModuleStatus.READY, "")
+
+    async def _await_health(self, task: tasks.Task, name: names.ModuleName) -> None:
         try:
-            self._gate.check_own(task)
+            await self._gate.check_own(task)
         except errors.ModuleError as error:
             task.waits_since = None
-            self.states.mark(name, state.ModuleStatus.FAILED, error)
+            told = await self.releases.roll_back_unhealthy(self.states[name].module, error)
+            self.states.mark(name, state.ModuleStatus.FAILED, told)
             self._tell(events.ModuleFailed(name))
-            raise
-        self.states.mark(name, state.ModuleStatus.READY, "")
+            raise told from None
 
     async def _run_steps(self, task: tasks.Task, name: names.ModuleName) -> None:
         task.waits_since = None
@@ -134,8 +139,11 @@ class ModuleRunner:
             self.states.mark(name, state.ModuleStatus.PENDING)
             raise
         except Exception as error:
+            # Why it was taken back was told when that was known.
+            is_old = isinstance(error, helm_errors.RolledBackError) and error.is_old
             problem = errors.told(error, f"the run of module {name}")
-            self.states.mark(name, state.ModuleStatus.FAILED, problem)
+            is_told = is_old and bool(self.states[name].last_error)
+            self.states.mark(name, state.ModuleStatus.FAILED, None if is_told else problem)
             self._tell(events.ModuleFailed(name))
             raise
         finally:
@@ -228,7 +236,8 @@ class ModuleRunner:
             return
         fresh = task.converge is None or task.attempts > 0
         try:
-            await self.releases.ensure(module.module, task.activation, fresh=fresh)
+            insists, task.insists = task.insists, False
+            await self.releases.ensure(module.module, task.activation, fresh=fresh, insists=insists)
         except errors.AddonOperatorError:
             # What the values or Helm lack may be what these hooks bring the next time.
             module.progress.repeat(hook_config.LifecycleBinding.BEFORE_HELM)
@@ -280,6 +289,7 @@ class ModuleRunTask(tasks.Task):
     """Runs a module, after those of its order that it requires."""
 
     kind = tasks.TaskKind.MODULE_RUN
+    longest_delay = 300.0
 
     def __init__(self, runner: ModuleRunner, module: names.ModuleName, activation: str) -> None:
         super().__init__(owner=module, activation=activation)

@@ -7,6 +7,7 @@ retries of other modules among them.
 
 import asyncio
 import contextlib
+import dataclasses
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,9 +30,10 @@ RETRIES: Final = waiting.Backoff(5.0, 30.0, growth=1.5)
 _JITTER: Final = 0.1
 
 
-def retry_delay(attempt: int, rng: random.Random) -> float:
+def retry_delay(attempt: int, rng: random.Random, longest: float = RETRIES.longest) -> float:
     """Return seconds to wait after failed try number ``attempt`` (1, 2, …): 5 growing to 30, with jitter."""
-    return min(RETRIES.longest, RETRIES.after(attempt) * (1 + rng.random() * _JITTER))
+    backoff = dataclasses.replace(RETRIES, longest=longest)
+    return min(longest, backoff.after(attempt) * (1 + rng.random() * _JITTER))
 
 
 def pick(
@@ -242,7 +244,7 @@ class TaskQueue:
             self._tell(events.TaskFailed(self.name, task, error, None))
             self._finish(task, Outcome.DROPPED if task.superseded else Outcome.DONE)
             return
-        wait = task.fixed_delay or retry_delay(task.attempts, self._rng)
+        wait = task.fixed_delay or retry_delay(task.attempts, self._rng, task.longest_delay)
         self._tell(events.TaskFailed(self.name, task, error, wait))
         if not task.tried.done():
             task.tried.set_result(None)

@@ -232,6 +232,11 @@ class ReleaseRecords:
         deployed = await self.read_deployed(last.revision.release)
         return last if deployed is None else deployed[0]
 
+    async def history(self, name: str) -> list[Record]:
+        """Return all revisions of a release that are kept, read now, in their order."""
+        records = filter(None, map(self._record, await self._list_of(name)))
+        return sorted(records, key=lambda each: each.revision.number)
+
     async def before(self, record: Record) -> Record | None:
         """Return the revision before this one, read now; ``None`` if it is the first that is kept."""
         revision = record.revision

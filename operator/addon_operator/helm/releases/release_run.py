@@ -103,10 +103,11 @@ class ReleaseRun:
         await self._give_up(plan.manifest)
         await self._forget_failed(plan.rendered)
         before = self._last_record().revision
-        labels: dict[str, str | None] = {}
+        # Helm copies labels: this is another try, whatever came of the last one.
+        labels: dict[str, str | None] = {release.REJECTED_LABEL: None} if _is_rejected(before) else {}
         if plan.rendered:
             places_of_hooks, _ = saved_places.changes(before.labels, self._request.hook_places)
-            labels = {**places_of_hooks, **plan.rendered.labels(before.number + 1)}
+            labels |= {**places_of_hooks, **plan.rendered.labels(before.number + 1)}
         await self._call(plan, labels, validate=decision.validate)
         # What looks at the cluster may find something else there from now on.
         rendered = None if plan.inputs.looks_up else plan.rendered
@@ -303,3 +304,7 @@ class ReleaseRun:
             adopted=self._adopted,
             seconds=dict(self._stopwatch.seconds),
         )
+
+
+def _is_rejected(revision: release.Revision) -> bool:
+    return release.REJECTED_LABEL in revision.labels

@@ -11,6 +11,7 @@ from addon_operator.helm.releases import (
     release_preview,
     release_records,
     release_run,
+    rollback,
 )
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
@@ -70,6 +71,23 @@ class ReleaseManager:
         """
         async with self._alone(request.module):
             return await release_run.ReleaseRun(self._planner, request).run()
+
+    async def roll_back(
+        self, request: release_types.ReleaseRequest, failed: Exception, *, unhealthy: bool
+    ) -> helm_errors.HelmError | None:
+        """Take back the last revision of the module's release, which failed; see :meth:`.Rollback.run`."""
+        async with self._alone(request.module):
+            return await rollback.Rollback(self._planner, request).run(failed, unhealthy=unhealthy)
+
+    async def mark_healthy(self, module: names.ModuleName) -> None:
+        """Save with the last revision that the module was healthy with it.
+
+        Raises the errors of the API client.
+        """
+        async with self._alone(module):
+            record = await self._records.get(module)
+            if record is not None and not record.revision.was_healthy:
+                await self._records.add_labels(record, {release.HEALTHY_LABEL: str(record.revision.number)})
 
     async def render(self, request: release_types.ReleaseRequest) -> str:
         """Return what the module's chart renders to in the next call of Helm, with hooks; touches no release.

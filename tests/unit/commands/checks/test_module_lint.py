@@ -89,13 +89,13 @@ def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_nam
     modules = tmp_path / "modules"
     chart(modules / "010-web", "name: x\n")
     chart(modules / "db")
-    (modules / "db" / "module.yaml").write_text("description: Rows\nremediation: {rollback: true}\n")
+    (modules / "db" / "module.yaml").write_text("description: Rows\nsensitive: [a/b]\n")
     for directory in (tmp_path, modules):
         code, found = lint(directory)
         assert (code, {one["subject"] for one in found}) == (1, {"web", "db"})
     code, found = lint(modules / "db")
     assert (code, [one["level"] for one in found]) == (0, ["warning"])
-    assert "remediation has no effect yet" in found[0]["problem"]
+    assert "'a/b' is one key" in found[0]["problem"]
     code, found = lint(modules / "010-web")
     assert (code, [one["subject"] for one in found]) == (1, ["web"])
 

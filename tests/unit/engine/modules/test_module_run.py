@@ -67,7 +67,9 @@ class Releases(module_releases.ModuleReleases):
         self.fresh: list[bool] = []
 
     @override
-    async def ensure(self, module: model.Module, activation: str, *, fresh: bool) -> None:
+    async def ensure(
+        self, module: model.Module, activation: str, *, fresh: bool, insists: bool = False
+    ) -> None:
         self.log.append("helm")
         self.fresh.append(fresh)
         if self.error is not None:

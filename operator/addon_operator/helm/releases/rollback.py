@@ -1,0 +1,114 @@
+"""Takes back a revision that failed: to the last one that was deployed, with ``helm rollback``.
+
+Nothing is taken back if Helm would delete what holds data or others' objects. What was taken back is
+remembered with the release by the checksum of its inputs, so that it is not tried again.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Final
+
+from addon_operator.helm import helm_errors, release_types, verbs
+from addon_operator.helm.releases import release_planning, release_records
+from addon_operator.kube import api_errors
+from addon_operator.modules import crd_files, manifests, release
+
+_KEPT: Final = frozenset({crd_files.KIND, "PersistentVolumeClaim", "PersistentVolume", "Namespace"})
+"""Kinds whose deletion takes data, or objects of others, with it."""
+_SHOWN: Final = 3
+
+
+class Rollback:
+    """Takes back the last revision of one release; used once."""
+
+    def __init__(
+        self, planner: release_planning.ReleasePlanner, request: release_types.ReleaseRequest
+    ) -> None:
+        self._planner = planner
+        self._records = planner.records
+        self._request = request
+
+    async def run(self, failed: Exception, *, unhealthy: bool) -> helm_errors.HelmError | None:
+        """Take it back; return what to tell of that, or ``None`` if ``failed`` left nothing to take back.
+
+        ``unhealthy``: the revision was deployed and did not become healthy; then only one that was will do.
+        Raises the errors of the API client.
+        """
+        found = await self._records.history(self._request.module)
+        if not found or not (unhealthy or found[-1].revision.status == release.FAILED):
+            return None
+        last, target = found[-1], _target(found, unhealthy=unhealthy)
+        try:
+            if (lost := await self._lost(last, target)) is not None:
+                return self._refused(failed, lost)
+            if target is None:
+                if len(found) > 1:
+                    return self._refused(failed, "no earlier revision was deployed and healthy")
+                await verbs.uninstall(self._planner.helm, self._request.call, self._planner.options.timeout)
+                await self._records.read(self._request.module)
+                return self._told(failed, "the release is uninstalled, as there was none before")
+            await self._roll_back(target)
+        except helm_errors.HelmError as error:
+            return self._refused(failed, f"the rollback failed, too: {error.message}")
+        await self._remember(last)
+        return self._told(
+            failed,
+            f"revision {last.revision.number} is taken back to revision {target.revision.number}; it is not "
+            "tried again with the same chart and values: change them, or run 'addon-operator module retry "
+            f"{self._request.module}'",
+        )
+
+    async def _roll_back(self, target: release_records.Record) -> None:
+        content = await self._records.content(target)
+        await verbs.rollback(
+            self._planner.helm,
+            self._request.call,
+            self._planner.options,
+            target.revision.number,
+            is_server_side=content.is_server_side,
+        )
+
+    async def _lost(self, last: release_records.Record, target: release_records.Record | None) -> str | None:
+        """Name what would be deleted and must not be; ``None`` if nothing is."""
+        namespace = self._planner.helm.places.of(self._request.module).namespace
+        try:
+            now = await self._records.manifest(last)
+            before = "" if target is None else await self._records.manifest(target)
+        except helm_errors.ReleaseRecordError as error:
+            return str(error)
+        lost = [each for each in manifests.dropped(now, before, namespace) if each.kind in _KEPT]
+        if not lost:
+            return None
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        return f"it would delete {', '.join(map(str, lost[:_SHOWN]))}{more}"
+
+    async def _remember(self, last: release_records.Record) -> None:
+        """Save with the release that it is not to be made so again."""
+        inputs = await self._planner.renderer.inputs(self._request)
+        record = await self._records.read(self._request.module)
+        if record is not None and record.revision.number > last.revision.number:
+            labels = {release.REJECTED_LABEL: inputs.checksum, release.MANAGED_LABEL: "true"}
+            with contextlib.suppress(api_errors.ApiError):
+                await self._records.add_labels(record, labels | self._records.marks(self._request.module))
+
+    def _told(self, failed: Exception, text: str) -> helm_errors.RolledBackError:
+        return helm_errors.RolledBackError(*self._both(failed, text))
+
+    def _refused(self, failed: Exception, why: str) -> helm_errors.RollbackRefusedError:
+        return helm_errors.RollbackRefusedError(*self._both(failed, f"there is no rollback: {why}"))
+
+    def _both(self, failed: Exception, text: str) -> tuple[str, str, str]:
+        both = [str(failed), str(getattr(failed, "without_values", failed))]
+        prefix = f"module {self._request.module}: "
+        shown = [f"{each.removeprefix(prefix)}; {text}" for each in both]
+        return self._request.module, shown[0], shown[1]
+
+
+def _target(found: Sequence[release_records.Record], *, unhealthy: bool) -> release_records.Record | None:
+    """Return the last revision before the last one that was deployed, and healthy if that is asked for."""
+    for record in reversed(found[:-1]):
+        revision = record.revision
+        was_deployed = revision.status in (release.DEPLOYED, release.SUPERSEDED)
+        if was_deployed and (not unhealthy or revision.was_healthy):
+            return record
+    return None

@@ -1,0 +1,92 @@
+"""What a failed run waits for, by its error: the one thing in the cluster whose change may cure it.
+
+The texts are those of the API server and of Helm. What they say nothing of is waited for by time alone.
+"""
+
+import dataclasses
+import enum
+import re
+from collections.abc import Iterator
+from typing import Final
+
+MOST_CAUSES: Final = 5
+"""How many causes of one error are watched."""
+_LONGEST: Final = 20_000
+"""Characters of an error that are searched."""
+_NAME: Final = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+
+
+class CauseKind(enum.Enum):
+    """What has to happen."""
+
+    ENDPOINTS = enum.auto()
+    """A Service gets endpoints that are ready."""
+    NAMESPACE_ENDS = enum.auto()
+    """A namespace is gone for good."""
+    NAMESPACE = enum.auto()
+    """A namespace comes."""
+    QUOTA = enum.auto()
+    """A quota is raised, or less of it is used."""
+    DEFINITION = enum.auto()
+    """A kind is served."""
+    OBJECT = enum.auto()
+    """A Secret or ConfigMap comes."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that a run waits for."""
+
+    kind: CauseKind
+    name: str
+    namespace: str = ""
+    resource: str = ""
+    """The kind of the object, or of the definition."""
+    group: str = ""
+    """The API group of the definition's kind."""
+
+    def __str__(self) -> str:
+        """Say it behind "waits for"."""
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return _WORDS[self.kind].format(place=place, resource=self.resource, name=self.name)
+
+
+_WORDS: Final = {
+    CauseKind.ENDPOINTS: "endpoints of Service {place}",
+    CauseKind.NAMESPACE_ENDS: "the end of namespace {name}",
+    CauseKind.NAMESPACE: "namespace {name}",
+    CauseKind.QUOTA: "room in ResourceQuota {place}",
+    CauseKind.DEFINITION: "the kind {resource}",
+    CauseKind.OBJECT: "{resource} {place}",
+}
+_WEBHOOK: Final = re.compile(
+    rf"failed calling webhook.{{0,300}}?https://({_NAME})\.({_NAME})\.svc[:/.]", re.DOTALL
+)
+_TERMINATING: Final = re.compile(rf"in namespace ({_NAME}) because it is being terminated")
+_NO_NAMESPACE: Final = re.compile(rf'namespaces "({_NAME})" not found')
+_QUOTA: Final = re.compile(rf"exceeded quota: ({_NAME})[,\s]")
+_NO_KIND: Final = re.compile(r'no matches for kind "([A-Za-z0-9]{1,63})" in version "([a-z0-9.-]{1,253})/')
+_NO_OBJECT: Final = re.compile(rf'(secret|configmap)s? "({_NAME})" not found', re.IGNORECASE)
+_OBJECTS: Final = {"secret": "Secret", "configmap": "ConfigMap"}
+
+
+def causes(text: str, namespace: str) -> tuple[Cause, ...]:
+    """Return what an error names, each once; ``namespace`` is that of the release."""
+    found = dict.fromkeys(_found(text[:_LONGEST], namespace))
+    return tuple(found)[:MOST_CAUSES]
+
+
+def _found(text: str, namespace: str) -> Iterator[Cause]:
+    for match in _WEBHOOK.finditer(text):
+        service, _, of_service = match[1].partition(".")
+        yield Cause(CauseKind.ENDPOINTS, service, of_service or match[2])
+    for match in _TERMINATING.finditer(text):
+        yield Cause(CauseKind.NAMESPACE_ENDS, match[1])
+    for match in _NO_NAMESPACE.finditer(text):
+        yield Cause(CauseKind.NAMESPACE, match[1])
+    for match in _QUOTA.finditer(text):
+        yield Cause(CauseKind.QUOTA, match[1], namespace)
+    for match in _NO_KIND.finditer(text):
+        yield Cause(CauseKind.DEFINITION, match[1], resource=match[1], group=match[2])
+    for match in _NO_OBJECT.finditer(text):
+        yield Cause(CauseKind.OBJECT, match[2], namespace, _OBJECTS[match[1].lower()])

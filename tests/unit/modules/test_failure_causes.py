@@ -1,0 +1,55 @@
+"""What a failed run waits for, by the texts of the API server and of Helm."""
+
+import pytest
+
+from addon_operator.modules import failure_causes
+from tests.unit import costs
+
+WEBHOOK = 'failed calling webhook "x.y.z": failed to call webhook: Post '
+CASES = {
+    "a webhook without endpoints": (
+        WEBHOOK
+        + '"https://ingress-admission.ingress.svc:443/networking?timeout=10s": no endpoints available',
+        "endpoints of Service ingress/ingress-admission",
+    ),
+    "a webhook that nobody serves": (
+        WEBHOOK
+        + '"https://cert.cert-manager.svc/mutate": dial tcp 10.0.0.1:443: connect: connection refused',
+        "endpoints of Service cert-manager/cert",
+    ),
+    "a namespace that ends": (
+        "unable to create new content in namespace shop because it is being terminated",
+        "the end of namespace shop",
+    ),
+    "a missing namespace": ('namespaces "shop" not found', "namespace shop"),
+    "a quota": (
+        'pods "web" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=3, limited: pods=3',
+        "room in ResourceQuota addons/compute",
+    ),
+    "a missing kind": (
+        'no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"',
+        "the kind ServiceMonitor",
+    ),
+    "a missing Secret": ('secrets "db" not found', "Secret addons/db"),
+    "a missing ConfigMap": ('configmap "settings" not found', "ConfigMap addons/settings"),
+    "nothing of the cluster": ("execution error at (web/templates/x.yaml:1:2): no host", ""),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_run_waits_for_is_what_its_error_names(case: str) -> None:
+    text, waits_for = CASES[case]
+    assert ", ".join(map(str, failure_causes.causes(text, "addons"))) == waits_for
+
+
+def test_each_cause_counts_once_and_some_at_most() -> None:
+    assert len(failure_causes.causes('secrets "a" not found; ' * 3, "x")) == 1
+    many = "".join(f'secrets "a{number}" not found; ' for number in range(9))
+    assert len(failure_causes.causes(many, "x")) == failure_causes.MOST_CAUSES
+
+
+def test_a_long_error_costs_no_more_than_its_size() -> None:
+    def text(size: int) -> str:
+        return "failed calling webhook https://" * (size // 31)
+
+    assert costs.is_linear(text, lambda given: failure_causes.causes(given, "x"), 4000)

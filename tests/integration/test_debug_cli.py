@@ -113,7 +113,17 @@ def check_lists(ask: Commands) -> None:
     assert web["lastRun"] is not None
     assert (dns["name"], dns["state"], dns["enabled"]) == ("dns", "Disabled", False)
     table = ask.text("module", "list").splitlines()
-    assert table[0].split() == ["MODULE", "ORDER", "STATE", "HEALTH", "LAST", "RUN", "LAST", "ERROR", "REASON"]
+    assert table[0].split() == [
+        "MODULE",
+        "ORDER",
+        "STATE",
+        "HEALTH",
+        "LAST",
+        "RUN",
+        "LAST",
+        "ERROR",
+        "REASON",
+    ]
     assert [line.split()[:3] for line in table[1:]] == [["web", "20", "Ready"], ["dns", "30", "Disabled"]]
     assert ask.text("global", "list") == "start.sh\n"
     assert ask.text("queue", "list") == "main: no tasks\n"

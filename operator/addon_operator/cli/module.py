@@ -196,7 +196,7 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         module["state"],
         module.get("health") or "-",
         debug.ago(module["lastRun"]),
-        debug.one_line("; ".join(filter(None, [*waiting, module["lastError"]]))),
+        debug.one_line("; ".join(filter(None, [*_cure(module), module["lastError"], *waiting]))),
         module["reason"],
     )
 
@@ -206,8 +206,13 @@ def _unhealthy(module: debug.Document) -> list[str]:
     return [*filter(None, [module.get("healthMessage")]), *([f"drifted: {drift}"] if drift else [])]
 
 
+def _cure(module: debug.Document) -> list[str]:
+    cure = module.get("cure")
+    return [f"waits for {', '.join(cure)}"] if cure else []
+
+
 def _waits(module: debug.Document) -> list[str]:
-    others = [*module.get("waitsFor", ()), *module.get("cure", ())]
+    others = module.get("waitsFor")
     return [f"waits for {', '.join(others)}"] if others else []
 
 
@@ -338,7 +343,9 @@ def _sections(module: debug.Document) -> Iterator[str]:
     hooks = module["hooks"]
     lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
     yield from _section("Hooks", lines)
-    yield from _section("Waiting", [*_waits(module), *debug.waiting_texts(module["waitingBindings"])])
+    yield from _section(
+        "Waiting", [*_cure(module), *_waits(module), *debug.waiting_texts(module["waitingBindings"])]
+    )
     yield from _section("Shared objects", [debug.shared_text(each) for each in module["sharedObjects"]])
     yield from _section("Absent objects", module["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]

@@ -34,6 +34,7 @@ from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, projections
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_config
+from addon_operator.modules.patching import manifest_changes
 from addon_operator.values import store
 
 
@@ -131,7 +132,8 @@ def release_manager(
 
     reader = capabilities.CapabilityReader(read_capabilities, clock)
     records = release_records.ReleaseRecords(kube, helm.places, driver)
-    renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock)
+    common = manifest_changes.ManifestChanges(options.common_labels, options.common_annotations)
+    renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock, common)
     live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)
     planner = release_planning.ReleasePlanner(helm, records, renderer, live, options, clock)
     return releases.ReleaseManager(planner)

@@ -119,6 +119,8 @@ class Tools:
             settings.helm_timeout,
             settings.crd_extra_labels,
             release_types.TakeOwnership(settings.take_ownership),
+            settings.common_labels,
+            settings.common_annotations,
         )
         return parts.release_manager(helm, self.kube, self.kinds, options, settings.helm_driver)
 

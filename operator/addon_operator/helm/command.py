@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
 import pathlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -21,6 +23,10 @@ WarningHandler: TypeAlias = Callable[[names.ModuleName, str], None]
 # What of the operator's environment Helm may see: the rest would redirect its caches or its target.
 _KEPT: Final = frozenset({"HELM_DRIVER", "HELM_QPS", "HELM_BURST_LIMIT"})
 _PREFIX: Final = "HELM_"
+_PLUGINS_SINCE: Final = 4
+"""Major version of Helm from which on a post-renderer is a plugin."""
+_PLUGIN: Final = "addon-operator-changes"
+_NO_ENVIRONMENT: Final[Mapping[str, str]] = {}
 _STDERR_BYTES: Final = 4 * 1024 * 1024
 """An object that Helm quotes in an error may have some megabytes."""
 _LONG_VALUE: Final = 8
@@ -91,18 +97,60 @@ class Helm:
         """Hands on a warning about a module's release."""
         self._said: set[str] = set()
 
+    async def run_changing(
+        self,
+        call: Call,
+        arguments: Sequence[str],
+        timeout: float,
+        changes: pathlib.Path | None,
+        capture_stdout: int | None = None,
+    ) -> children.ChildResult:
+        """Run a helm command that renders; :mod:`.post_renderer_main` makes the changes, if there are some.
+
+        Raises what :meth:`run` raises.
+        """
+        if changes is None:
+            return await self.run(call, arguments, timeout, capture_stdout)
+        namespace = self.places.of(call.module).namespace
+        renderer, environ = await asyncio.to_thread(self._post_renderer)
+        arguments = [*arguments, *renderer]
+        for argument in (str(changes), namespace):
+            arguments += ["--post-renderer-args", argument]
+        return await self.run(call, arguments, timeout, capture_stdout, environ)
+
+    def _post_renderer(self) -> tuple[list[str], dict[str, str]]:
+        """Return the flags that name the program, and the environment in which Helm finds it.
+
+        Helm 3 takes a program, Helm 4 a plugin. Plugins of others stay unknown to Helm.
+        """
+        script = str(pathlib.Path(__file__).parent / "post_renderer_main.py")
+        if self.binary.major < _PLUGINS_SINCE:
+            return ["--post-renderer", sys.executable, "--post-renderer-args", script], {}
+        plugins = self.workspace / "plugins"
+        plugin = plugins / _PLUGIN / "plugin.yaml"
+        if not plugin.exists():
+            plugin.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            plugin.write_text(json.dumps(_plugin(script)), encoding="utf-8")
+        return ["--post-renderer", _PLUGIN], {"HELM_NO_PLUGINS": "", "HELM_PLUGINS": str(plugins)}
+
     async def run(
-        self, call: Call, arguments: Sequence[str], timeout: float, capture_stdout: int | None = None
+        self,
+        call: Call,
+        arguments: Sequence[str],
+        timeout: float,
+        capture_stdout: int | None = None,
+        environ: Mapping[str, str] = _NO_ENVIRONMENT,
     ) -> children.ChildResult:
         """Run one helm command in the namespace of the module's release.
 
-        ``timeout`` is in seconds. Raises :class:`helm_errors.HelmError` with Helm's own message when it
-        fails, and :class:`helm_errors.HelmTimeoutError` when it does not end in time.
+        ``timeout`` is in seconds, and ``environ`` is added to Helm's environment.
+        Raises :class:`helm_errors.HelmError` with Helm's own message when it fails, and
+        :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
         said: set[str] = set()
         result = await self._programs.run(
             [self.binary.path, *arguments, *self._target_flags(call)],
-            env=self._environ,
+            env={**self._environ, **environ},
             timeout=timeout,
             on_stderr_line=lambda line: self._read(line, call, said),
             capture_stdout=capture_stdout,
@@ -164,6 +212,18 @@ class Helm:
             return
         (self._said if text.startswith(_ABOUT_THE_KUBECONFIG) else said).add(text)
         self.warn(call.module, call.redact(text))
+
+
+def _plugin(script: str) -> dict[str, object]:
+    """Return the description of the plugin; JSON is YAML, too."""
+    return {
+        "apiVersion": "v1",
+        "type": "postrenderer/v1",
+        "name": _PLUGIN,
+        "version": "1.0.0",
+        "runtime": "subprocess",
+        "runtimeConfig": {"platformCommand": [{"command": sys.executable, "args": [script]}]},
+    }
 
 
 def time_limit(step: float) -> float:

@@ -13,6 +13,8 @@ _ERROR: Final = "Error: "
 _ERROR_START: Final = re.compile(rf"^{_ERROR}", re.MULTILINE)
 WORDS_OF_THE_CHART: Final = "execution error at "
 """Stands before what ``fail`` and ``required`` of a chart say."""
+_OF_CHANGES: Final = re.compile(r"(module\.yaml: patches\[[^\n]{1,1500})")
+"""What :mod:`.post_renderer_main` says, between words of Helm."""
 _FOREIGN: Final = "cannot be imported into the current release"
 _ADVICE_FOR_A_TERMINAL: Final = "Use --debug flag to render out invalid YAML"
 _MISSING_DEPENDENCIES: Final = "missing in charts/"
@@ -132,6 +134,8 @@ def explanation(stderr: str, exit_code: int) -> Explanation:
     start = _ERROR_START.search(stderr)
     said = stderr[start.end() :] if start else stderr
     said = said.replace(_ADVICE_FOR_A_TERMINAL, "")
+    if (ours := _OF_CHANGES.search(said)) is not None:
+        return Explanation(ours[1], ours[1])
     if not said.strip():
         ended = f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
         text = f"helm failed without a message ({ended})"

@@ -10,6 +10,7 @@ from addon_operator.documents import manifest_diff
 from addon_operator.helm import command, messages
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import manifests, release
+from addon_operator.modules.patching import manifest_changes
 
 GiveUp: TypeAlias = Callable[
     [Sequence[manifests.ManifestResource]], Awaitable[Collection[manifests.ManifestResource]]
@@ -60,6 +61,10 @@ class Options:
     )
     """Labels that the Go operator puts on each object (``CRD_EXTRA_LABELS``): they make no difference."""
     take_ownership: TakeOwnership = TakeOwnership.ALWAYS
+    common_labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Labels on every resource of all releases (``COMMON_LABELS``)."""
+    common_annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Annotations likewise (``COMMON_ANNOTATIONS``)."""
 
 
 async def nothing() -> None:
@@ -94,6 +99,8 @@ class ReleaseRequest:
     """Where hooks wrote to in the values, to be saved with the revision; empty for nowhere."""
     enabled_modules: Sequence[json_types.JsonValue] | None = None
     """What the chart gets as ``global.enabledModules`` if it reads that; ``None`` if it never does."""
+    changes: manifest_changes.ManifestChanges = manifest_changes.NOTHING
+    """What the module changes of what its chart renders."""
     insists: bool = False
     """Whether it is tried although the last try of the same was taken back."""
     skips_schemas: bool = False

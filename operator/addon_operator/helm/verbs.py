@@ -20,6 +20,8 @@ class Files:
 
     chart: pathlib.Path
     values: pathlib.Path
+    changes: pathlib.Path | None = None
+    """What :mod:`.post_renderer_main` makes of the manifest, if that is to be changed."""
 
 
 async def template(
@@ -56,7 +58,7 @@ async def template(
         arguments += ["--api-versions", version]
     if with_lookup:
         arguments.append("--dry-run=server")
-    result = await helm.run(call, arguments, timeout, capture_stdout=_MANIFEST_BYTES)
+    result = await helm.run_changing(call, arguments, timeout, files.changes, capture_stdout=_MANIFEST_BYTES)
     if result.stdout_is_cut or result.stdout is None:
         raise helm_errors.HelmError(
             call.module,
@@ -105,7 +107,7 @@ async def upgrade(
     if helm.binary.major >= 4:
         # Helm 3 overwrites the chart's fields whoever set them; server-side apply does so only by force.
         arguments += ["--server-side=true", "--force-conflicts"]
-    await helm.run(call, arguments, command.time_limit(options.timeout))
+    await helm.run_changing(call, arguments, command.time_limit(options.timeout), files.changes)
 
 
 async def rollback(

@@ -19,6 +19,7 @@ from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import deckhouse_config, module_schema
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config, health_rules
+from addon_operator.modules.patching import manifest_changes
 from addon_operator.values.schema import cel_rules, sensitive_keys
 
 FILE: Final = "module.yaml"
@@ -96,6 +97,8 @@ class ModuleConfig:
     requires: Requirements = dataclasses.field(default_factory=Requirements)
     health: health_config.HealthConfig = dataclasses.field(default_factory=health_config.HealthConfig)
     drift: drift_config.DriftConfig = dataclasses.field(default_factory=drift_config.DriftConfig)
+    changes: manifest_changes.ManifestChanges = manifest_changes.NOTHING
+    """What is changed of what the chart renders."""
     rollback: bool = False
     """Whether the release goes back to the last revision that worked when an upgrade fails."""
     warnings: tuple[str, ...] = ()
@@ -115,6 +118,8 @@ _ADDRESS: Final = re.compile(module_schema.ADDRESS)
 _INDEX: Final = "/index.yaml"
 _OTHER_PATH: Final = re.compile(r"\A[/$]|\[")
 """How JSON pointers, JSONPath and jq write paths."""
+_OF_HELM: Final = ("app.kubernetes.io/managed-by", "meta.helm.sh/", "helm.sh/")
+"""Labels and annotations that are Helm's own."""
 _MOST_MISTAKES: Final = 20
 """How many mistakes of a file are shown."""
 MAX_BYTES: Final = 256 * 1024
@@ -194,8 +199,21 @@ def _config(
         requires=_requirements(document, read.get("requires", {}), place),
         health=health_config.read(read.get("health", {})),
         drift=drift_config.read(read.get("drift", {})),
+        changes=_changes(read),
         rollback=read.get("remediation", {}).get("rollback", False),
     )
+
+
+def _changes(read: Mapping[str, Any]) -> manifest_changes.ManifestChanges:
+    patches = tuple(
+        manifest_changes.Patch(_target(each["target"]), each["patch"]) for each in read.get("patches", ())
+    )
+    return manifest_changes.ManifestChanges(read.get("labels", {}), read.get("annotations", {}), patches)
+
+
+def _target(read: Mapping[str, str]) -> manifest_changes.Target:
+    words = {"labelSelector": "label_selector", "annotationSelector": "annotation_selector"}
+    return manifest_changes.Target(**{words.get(key, key): text for key, text in read.items()})
 
 
 def _chart(read: Mapping[str, Any]) -> ChartConfig:
@@ -247,12 +265,27 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
     for index, path in enumerate(read.get("sensitive", ())):
         if problem := _of_sensitive(path):
             yield ("sensitive", index), problem
+    yield from _of_changes(read)
     for place in (("health", "rules"), ("health", "ignore"), ("drift", "ignore")):
         if (count := len(read.get(place[0], {}).get(place[1], ()))) > health_config.MOST_ENTRIES:
             yield place, f"there are {count} entries, and {health_config.MOST_ENTRIES} may be"
     yield from _of_health(read.get("health", {}))
     if read.get("createNamespace") and "namespace" not in read:
         yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
+
+
+def _of_changes(read: Mapping[str, Any]) -> Iterator[_Problem]:
+    for key in ("labels", "annotations"):
+        for name, text in read.get(key, {}).items():
+            if not names.is_label_key(name) or name.startswith(_OF_HELM):
+                yield (key, name), f"{name!r} is not a name that you can give; write one such as team"
+            elif key == "labels" and not names.is_label_value(text):
+                yield (key, name), f"{text!r} is not a label value of Kubernetes"
+    if (count := len(read.get("patches", ()))) > manifest_changes.MOST_PATCHES:
+        yield ("patches",), f"there are {count} patches, and {manifest_changes.MOST_PATCHES} may be"
+    for index, patch in enumerate(read.get("patches", ())):
+        for place, said in manifest_changes.problems(patch):
+            yield ("patches", index, *place), said
 
 
 def _of_health(health: Mapping[str, Any]) -> Iterator[_Problem]:

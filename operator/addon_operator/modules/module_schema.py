@@ -156,6 +156,33 @@ _DRIFT: Final = _object(
         ),
     ),
 )
+_PATCH: Final = {
+    **_object(
+        "A change of what the chart renders, as kustomize's.",
+        target=_object(
+            "The resources; what is not said stands for all. Names may have * or be regular expressions.",
+            group=_text("The API group, such as apps."),
+            version=_text("The version of the API group, such as v1."),
+            kind=_text("The kind."),
+            name=_text("The name."),
+            namespace=_text("The namespace."),
+            labelSelector=_text("Labels, such as app=web."),
+            annotationSelector=_text("Annotations, such as team=a."),
+        ),
+        patch={
+            "description": "A strategic merge patch (a mapping), or operations of RFC 6902 (a list).",
+            "if": {"type": "array"},
+            "else": {"type": "object", "x-remedy": "write what changes, or a list of operations"},
+        },
+    ),
+    "required": ["target", "patch"],
+}
+
+
+def _texts(description: str) -> _Schema:
+    return {"description": description, "type": "object", "additionalProperties": {"type": "string"}}
+
+
 SCHEMA: Final[json_types.JsonObject] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "module.yaml",
@@ -181,6 +208,9 @@ SCHEMA: Final[json_types.JsonObject] = {
             _text("Such as auth.password or *.secretKey."),
         ),
         requires=_REQUIRES,
+        labels=_texts("Labels on every resource of the release."),
+        annotations=_texts("Annotations on every resource of the release."),
+        patches=_list("Changes of what the chart renders.", _PATCH),
         health=_HEALTH,
         drift=_DRIFT,
         remediation=_object(

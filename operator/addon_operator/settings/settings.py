@@ -262,6 +262,12 @@ class Settings:
         "Which existing objects a release may take over: all, those with a label of Helm or an "
         "addon-operator, or none.",
     )
+    common_labels: Mapping[str, str] = _HELM.setting(
+        t.LABELS, "", "Labels on every resource of all releases: name=value, separated by commas."
+    )
+    common_annotations: Mapping[str, str] = _HELM.setting(
+        t.LABELS, "", "Annotations on every resource of all releases: name=value, separated by commas."
+    )
     drift_mode: str = _HELM.setting(
         t.choice("ignore", "warn", "correct"),
         "warn",

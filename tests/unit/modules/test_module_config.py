@@ -10,6 +10,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import module_config, module_schema
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config
+from addon_operator.modules.patching import manifest_changes
 
 SPEC = """
 description: Ingress controller for public traffic
@@ -300,3 +301,30 @@ def test_each_required_module_is_known_with_its_place() -> None:
 )
 def test_only_this_machine_is_loopback(address: str, is_local: bool) -> None:
     assert module_config.is_loopback(address) == is_local
+
+
+def test_changes_of_what_the_chart_renders_are_read() -> None:
+    found = parse(
+        "labels: {team: a}\nannotations: {x.io/y: z}\npatches:\n"
+        "- target: {kind: Deployment, labelSelector: app=web}\n  patch: {spec: {replicas: 2}}\n"
+    ).changes
+    target = manifest_changes.Target(kind="Deployment", label_selector="app=web")
+    patch = manifest_changes.Patch(target, {"spec": {"replicas": 2}})
+    assert found == manifest_changes.ManifestChanges({"team": "a"}, {"x.io/y": "z"}, (patch,))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("labels: {a b: c}", "'a b' is not a name that you can give"),
+        ("labels: {app.kubernetes.io/managed-by: me}", "is not a name that you can give"),
+        ("labels: {a: b c}", "'b c' is not a label value"),
+        ("patches: [{target: {labelSelector: 'a ='}, patch: {}}]", "the patch is empty"),
+        ("patches: [{target: {labelSelector: 'a=b=c'}, patch: {a: b}}]", "is not a selector"),
+        ("patches: [{target: {}, patch: [{op: put, path: /a}]}]", "this is not a JSON patch (RFC 6902)"),
+        ("patches: [{patch: {a: b}}]", "the key 'target' is missing"),
+        ("patches: [{target: {}, patch: text}]", "write what changes, or a list of operations"),
+    ],
+)
+def test_wrong_changes_are_told(text: str, said: str) -> None:
+    assert said in mistakes(text)

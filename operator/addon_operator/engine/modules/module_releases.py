@@ -31,6 +31,7 @@ def request_of(
         chart_values.arranged(module, given),
         has_own_values=module.chart_directory == module.path,
         create_namespace=module.config.create_namespace,
+        changes=module.config.changes,
         is_stock=module.stock is not None or bool(module.config.release_name),
         redact=redactor_of(values, module, before),
         hook_places=values.hook_places(module.name).text(),

@@ -12,6 +12,7 @@ from addon_operator.helm import capabilities
 from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import json_types, names
 from addon_operator.modules import release
+from addon_operator.modules.patching import manifest_changes
 
 _VERSION: Final = b"2"
 """Part of the checksum: raised when the way of rendering changes, so that releases are compared anew."""
@@ -31,6 +32,8 @@ class RenderInputs:
     cluster: capabilities.Capabilities | None
     """Only if the chart may see it."""
     checksum: release.Checksum
+    changes: manifest_changes.ManifestChanges = manifest_changes.NOTHING
+    """What is changed of what the chart renders."""
 
     @property
     def looks_up(self) -> bool:
@@ -91,6 +94,16 @@ def write_values(encoded: bytes, directory: pathlib.Path) -> pathlib.Path:
     return path
 
 
+def write_changes(changes: manifest_changes.ManifestChanges, directory: pathlib.Path) -> pathlib.Path | None:
+    """Write the changes to a file in ``directory``, if there are some."""
+    if not changes:
+        return None
+    path = directory / "changes.json"
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(changes.written(), encoding="utf-8")
+    return path
+
+
 def mentions(chart: chart_files.ChartFiles, values: bytes) -> chart_files.Mention:
     """Return what the templates look at; templates within the values count where the chart renders those."""
     if not chart.mentions & chart_files.Mention.TPL:
@@ -103,12 +116,15 @@ def checksum(
     values: bytes,
     helm_version: str,
     cluster: capabilities.Capabilities | None,
+    changes: manifest_changes.ManifestChanges = manifest_changes.NOTHING,
 ) -> release.Checksum:
     """Sum up everything that the manifest is made from; ``cluster`` only if the chart may see it.
 
     Of the cluster's APIs those count that the chart or the values may ask for: APIs of others come and go.
     """
     parts = [_VERSION, chart.checksum.encode(), helm_version.encode(), chart_files.checksum(values).encode()]
+    if changes:
+        parts.append(changes.written().encode())
     if cluster is not None:
         seen = _seen(cluster.api_versions, chart, values)
         parts += [cluster.kube_version.encode(), *sorted(map(str.encode, seen))]

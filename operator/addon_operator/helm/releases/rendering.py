@@ -16,6 +16,7 @@ from addon_operator.helm.releases import render_inputs
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
+from addon_operator.modules.patching import manifest_changes
 
 _POLLS: Final = 20
 _POLL_SECONDS: Final = 0.25
@@ -32,8 +33,10 @@ class ChartRenderer:
         capabilities: capabilities.CapabilityReader,
         timeout: float,
         clock: clocks.Clock,
+        common: manifest_changes.ManifestChanges = manifest_changes.NOTHING,
     ) -> None:
-        """``timeout``: seconds for each single step of Helm."""
+        """``timeout``: seconds for each single step of Helm; ``common``: what all modules change."""
+        self._common = common
         self._helm = helm
         self._capabilities = capabilities
         self._timeout = timeout
@@ -49,8 +52,13 @@ class ChartRenderer:
         is_seen = mentions & chart_files.Mention.CAPABILITIES
         cluster = await self._capabilities.now() if is_seen else None
         version = self._helm.binary.version
-        checksum = await asyncio.to_thread(render_inputs.checksum, chart_on_disk, values, version, cluster)
-        return render_inputs.RenderInputs(chart_on_disk, document, values, mentions, cluster, checksum)
+        changes = request.changes.over(self._common)
+        checksum = await asyncio.to_thread(
+            render_inputs.checksum, chart_on_disk, values, version, cluster, changes
+        )
+        return render_inputs.RenderInputs(
+            chart_on_disk, document, values, mentions, cluster, checksum, changes
+        )
 
     async def seen_now(
         self, inputs: render_inputs.RenderInputs, groups: frozenset[str]
@@ -67,7 +75,7 @@ class ChartRenderer:
             cluster = await self._capabilities.now()
         version = self._helm.binary.version
         checksum = await asyncio.to_thread(
-            render_inputs.checksum, inputs.chart, inputs.values, version, cluster
+            render_inputs.checksum, inputs.chart, inputs.values, version, cluster, inputs.changes
         )
         return dataclasses.replace(inputs, cluster=cluster, checksum=checksum)
 
@@ -156,8 +164,9 @@ def _write_files(
     )
     try:
         values = render_inputs.write_values(encoded, private)
+        changes = render_inputs.write_changes(inputs.changes, private)
     except OSError as error:
         raise helm_errors.HelmError(
             request.module, f"cannot write the values for Helm to {private}: {error.strerror}; check TMP_DIR"
         ) from error
-    return verbs.Files(chart.prepare(request.module, request.directory, private), values)
+    return verbs.Files(chart.prepare(request.module, request.directory, private), values, changes)

@@ -1,0 +1,1 @@
+"""Patching, pure: labels, annotations and patches on what a chart renders."""

@@ -1,0 +1,111 @@
+"""Labels, annotations and patches on what charts render, with both Helms."""
+
+import json
+import pathlib
+from typing import Final
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import module_objects, operator_site
+
+pytestmark = pytest.mark.integration
+
+TEMPLATES: Final = """\
+apiVersion: v1
+kind: Service
+metadata: {name: app}
+spec: {selector: {app: app}, ports: [{name: http, port: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: texts}
+data:
+  word: "y"
+  number: "012"
+  lines: |
+    one
+      two
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: hook, annotations: {helm.sh/hook: "post-install,post-upgrade"}}
+"""
+CHANGES: Final = """\
+labels: {team: platform}
+annotations: {example.com/owner: us}
+patches:
+- target: {kind: Service, name: "a*"}
+  patch: {spec: {ports: [{port: 80, name: web}]}}
+- target: {kind: ConfigMap, name: web}
+  patch: [{op: add, path: /data/patched, value: "on"}]
+"""
+
+
+@pytest.fixture
+def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> module_objects.Modules:
+    site.first_retry = operator_site.SOON
+    return module_objects.Modules(site, devcluster)
+
+
+def with_app(site: operator_site.Site, changes: str) -> pathlib.Path:
+    module = site.module("010-web", {"a": "b"}, values="webEnabled: true\n")
+    (module / "templates" / "app.yaml").write_text(TEMPLATES)
+    (module / "module.yaml").write_text(changes)
+    return module
+
+
+@pytest.mark.parametrize("version", ["helm", "helm4"])
+def test_changes_are_in_the_release_healed_and_part_of_the_checksum(
+    site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
+) -> None:
+    if version == "helm4":
+        site.use_helm(request.getfixturevalue(version))
+    module = with_app(site, CHANGES)
+    operator = site.start(COMMON_LABELS="zone=a,team=nobody").wait_ready()
+    service = json.loads(site.kubectl("get", "service", "app", "-o", "json"))
+    assert service["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "Helm",
+        "team": "platform",
+        "zone": "a",
+    }
+    assert service["metadata"]["annotations"]["example.com/owner"] == "us"
+    assert (service["spec"]["selector"], service["spec"]["ports"][0]["name"]) == ({"app": "app"}, "web")
+    assert site.data("web") == {"a": "b", "patched": "on"}
+    assert site.data("texts") == {"word": "y", "number": "012", "lines": "one\n  two\n"}
+    hook = json.loads(site.kubectl("get", "configmap", "hook", "-o", "json"))
+    assert "team" not in hook["metadata"].get("labels", {})
+    assert "patched: " in site.command("module", "render", "web").stdout
+    modules.wait(operator, "web", Healthy="True", Drifted="False")
+
+    site.kubectl("delete", "service", "app")
+    operator.wait_metric(1, "resources_healed_total", module="web")
+    healed = json.loads(site.kubectl("get", "service", "app", "-o", "json"))
+    assert healed["metadata"]["labels"]["team"] == "platform"
+    operator.stop()
+
+    # Nothing changed: nothing is rendered. Another label is another revision.
+    calls, before = len(site.helm_calls()), site.revisions()
+    again = site.start(COMMON_LABELS="zone=a,team=nobody").wait_ready().wait_idle()
+    assert (len(site.helm_calls()), site.revisions()) == (calls, before)
+    again.stop()
+    (module / "module.yaml").write_text(CHANGES.replace("platform", "other"))
+    last = site.start(COMMON_LABELS="zone=a,team=nobody").wait_ready()
+    last.wait_until(lambda: site.deployed()["web"] == 2, "there is another revision")
+    last.stop()
+
+
+def test_a_patch_that_matches_nothing_is_an_error_of_its_module_alone(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    module = with_app(site, CHANGES.replace('name: "a*"', "name: ap"))
+    site.module("020-db", {"a": "b"}, values="dbEnabled: true\n")
+    operator = site.start(CONVERGE_ON_FAILURE="continue")
+    status = modules.wait(operator, "web", Ready="False")
+    assert "patches[0] matches nothing: there is no kind Service, name ap; " in status["lastError"]
+    assert "the chart renders Service app" in status["lastError"]
+    assert "Traceback" not in status["lastError"]
+    modules.wait(operator, "db", Ready="True")
+    linted = site.command("module", "lint", str(module))
+    assert "patches[0] matches nothing" in linted.stdout
+    operator.stop()

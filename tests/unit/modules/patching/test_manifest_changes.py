@@ -1,0 +1,130 @@
+"""What a module changes of what its chart renders."""
+
+from typing import Any
+
+import pytest
+
+from addon_operator.modules.patching import manifest_changes, strategic_merge
+from addon_operator.modules.patching.manifest_changes import ManifestChanges, Patch, Target
+
+Object = dict[str, Any]
+DEPLOYMENT: Object = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "labels": {"app": "web"}},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}},
+    },
+}
+SERVICE: Object = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web-http", "namespace": "far"},
+}
+HOOK: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web-test", "annotations": {"helm.sh/hook": "test"}},
+}
+ALL = [DEPLOYMENT, SERVICE, HOOK, None]
+
+
+def changed(changes: ManifestChanges, documents: list[Any] | None = None) -> list[Any]:
+    return manifest_changes.changed(ALL if documents is None else documents, changes, "addons")
+
+
+def test_labels_and_annotations_are_on_every_resource_and_nowhere_else() -> None:
+    deployment, service, hook = changed(ManifestChanges({"team": "a"}, {"by": "us"}))
+    assert deployment["metadata"]["labels"] == {"app": "web", "team": "a"}
+    assert deployment["spec"] == DEPLOYMENT["spec"]
+    assert service["metadata"]["annotations"] == {"by": "us"}
+    assert hook == HOOK
+
+
+def test_lists_of_objects_are_taken_apart() -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [SERVICE, SERVICE]}
+    assert [each["metadata"]["labels"] for each in changed(ManifestChanges({"a": "b"}), [listed])] == [
+        {"a": "b"},
+        {"a": "b"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "matched"),
+    [
+        (Target(kind="Deployment", name="*"), ["web"]),
+        (Target(name="web*"), ["web", "web-http"]),
+        (Target(name="web(-.*)?"), ["web", "web-http"]),
+        (Target(name="web-.*"), ["web-http"]),
+        (Target(namespace="far"), ["web-http"]),
+        (Target(namespace="addons"), ["web"]),
+        (Target(group="apps", version="v1"), ["web"]),
+        (Target(label_selector="app=web"), ["web"]),
+        (Target(label_selector="app in (a, web), !tier"), ["web"]),
+        (Target(label_selector="app!=web"), ["web-http"]),
+        (Target(label_selector="!app"), ["web-http"]),
+        (Target(label_selector="app"), ["web"]),
+    ],
+    ids=str,
+)
+def test_a_target_means_resources_as_in_kustomize(target: Target, matched: list[str]) -> None:
+    made = changed(ManifestChanges(patches=(Patch(target, {"metadata": {"labels": {"hit": "x"}}}),)))
+    hits = [each["metadata"]["name"] for each in made if "hit" in each["metadata"].get("labels", {})]
+    assert hits == matched
+
+
+def test_operations_are_applied_one_after_another() -> None:
+    operations = [{"op": "replace", "path": "/metadata/labels/app", "value": "x"}]
+    (made, *_) = changed(ManifestChanges(patches=(Patch(Target(kind="Deployment"), operations),)))
+    assert made["metadata"]["labels"] == {"app": "x"}
+
+
+def test_a_resource_can_be_removed() -> None:
+    patch = Patch(Target(kind="Service"), {"$patch": "delete"})
+    assert [each["kind"] for each in changed(ManifestChanges({"a": "b"}, patches=(patch,)))] == [
+        "Deployment",
+        "Pod",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        (
+            Patch(Target(kind="Deployment", name="wbe"), {"spec": {}}),
+            "patches[0] matches nothing: there is no kind Deployment, name wbe; the chart renders Deployment",
+        ),
+        (
+            Patch(Target(kind="Ingress"), {"spec": {}}),
+            "patches[0] matches nothing: there is no kind Ingress; the chart renders Deployment web, Service",
+        ),
+        (
+            Patch(Target(kind="Deployment"), [{"op": "remove", "path": "/spec/none"}]),
+            "patches[0], Deployment web: operation 0 (remove /spec/none) does not fit: there is",
+        ),
+    ],
+    ids=["name", "kind", "operation"],
+)
+def test_what_does_not_fit_says_what_there_is(patch: Patch, said: str) -> None:
+    with pytest.raises(strategic_merge.PatchError) as caught:
+        changed(ManifestChanges(patches=(patch,)))
+    assert str(caught.value).startswith(said)
+
+
+def test_changes_are_written_and_read_again() -> None:
+    changes = ManifestChanges({"a": "b"}, {"c": "d"}, (Patch(Target(kind="X"), {"spec": {"e": [1]}}),))
+    assert manifest_changes.read(changes.written()) == changes
+    assert not manifest_changes.NOTHING
+
+
+def test_those_of_a_module_lie_over_those_of_all() -> None:
+    both = ManifestChanges({"a": "own"}).over(ManifestChanges({"a": "all", "b": "all"}, {"c": "all"}))
+    assert both == ManifestChanges({"a": "own", "b": "all"}, {"c": "all"})
+
+
+def test_what_is_no_selector_is_known_before() -> None:
+    found = manifest_changes.problems({"target": {"labelSelector": "a = b = c"}, "patch": {"a": 1}})
+    assert [place for place, _ in found] == [("target", "labelSelector")]
+    assert list(manifest_changes.problems({"target": {}, "patch": [{"op": "x"}]}))
+    assert list(manifest_changes.problems({"target": {}, "patch": {"a": 1}})) == []

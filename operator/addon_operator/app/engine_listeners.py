@@ -70,6 +70,8 @@ def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Liste
                 states.will_retry(names.ModuleName(task.owner), time.time() + delay)
             case events.MaintenanceChanged():
                 states.maintain(event.module, event.mode)
+            case state.SuspensionChanged():
+                states.suspend(event.module, event.now)
             case events.DefinitionsLeftOut():
                 states.leave_out_definitions(event.module, event.text)
 

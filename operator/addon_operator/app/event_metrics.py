@@ -122,6 +122,10 @@ class EventMetrics:
                 modules.maintenance.remove_by_labels({"module": name})
                 if mode:
                     modules.maintenance.labels(module=name, state=mode).set(1)
+            case state.SuspensionChanged(module=name, now=wanted):
+                modules.suspended.remove_by_labels({"module": name})
+                if wanted is not None:
+                    modules.suspended.labels(module=name).set(wanted.since)
 
     def _module_changed(self, module: state.ModuleState) -> None:
         name = module.module.name

@@ -18,7 +18,7 @@ from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from addon_operator.kube.objects import events
+from addon_operator.kube.objects import events, suspension
 from addon_operator.status import module_definition, module_status
 
 LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
@@ -90,7 +90,7 @@ class ModuleStatusWriter:
         self._phases: dict[str, module_status.Moment | None] = {}
         self._stored: dict[str, _Stored] = {}
         self._dirty: dict[str, None] = {}
-        self._to_tell: dict[str, dict[tuple[str, str], None]] = {}
+        self._to_tell: dict[str, dict[module_status.Notice, None]] = {}
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
@@ -128,7 +128,15 @@ class ModuleStatusWriter:
 
     def tell(self, module: names.ModuleName, reason: str, text: str) -> None:
         """Write an Event of warning about a module with the next look at it; returns at once."""
-        self._to_tell.setdefault(module, {})[reason, text] = None
+        self._notice(module, module_status.Notice("Warning", reason, text))
+
+    def suspended(self, module: names.ModuleName, now: suspension.Suspension | None) -> None:
+        """Write an Event about a module that somebody suspended, or resumed; returns at once."""
+        reason, text = ("Resumed", "no longer suspended") if now is None else ("Suspended", str(now))
+        self._notice(module, module_status.Notice("Normal", reason, f"The module is {text}."))
+
+    def _notice(self, module: names.ModuleName, notice: module_status.Notice) -> None:
+        self._to_tell.setdefault(module, {})[notice] = None
         if module in self._states:
             self._wake(module)
 
@@ -285,10 +293,8 @@ class ModuleStatusWriter:
             self._namespace,
             uid=self._stored[name].uid,
         )
-        for notice in made:
+        for notice in (*made, *self._to_tell.pop(name, {})):
             self._recorder.record(about, notice.type, notice.reason, notice.message)
-        for reason, text in self._to_tell.pop(name, {}):
-            self._recorder.record(about, "Warning", reason, text)
 
     def _path(self, name: str) -> str:
         return f"{self._collection}/{name}"

@@ -15,8 +15,8 @@ import pytest
 import structlog
 import yaml
 
-from addon_operator.debug import debug_api, debug_site, debug_socket
-from addon_operator.engine import intents, state
+from addon_operator.debug import debug_site, debug_socket
+from addon_operator.engine import intents, module_requests, state
 from addon_operator.kernel import errors
 from addon_operator.settings import settings
 from tests.unit.debug import inspected
@@ -334,9 +334,9 @@ async def test_a_run_that_is_waited_for_is_one_that_begins_after_the_question(
     await world.inbox.get()
     module = world.states[inspected.WEB]
     for end, status in enumerate((state.ModuleStatus.READY, state.ModuleStatus.FAILED), start=1):
-        await asyncio.sleep(3 * debug_api.LOOK_SECONDS)
+        await asyncio.sleep(3 * module_requests.LOOK_SECONDS)
         assert not asked.done()
-        module.last_run = float(end)
+        module.runs = end
         world.states.mark(inspected.WEB, status, "no such image" if end == 2 else "")
     _, row = await asked
     assert (row["state"], row["lastError"]) == ("Failed", "no such image")
@@ -369,7 +369,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 22
+    assert len(lines) == len(set(lines)) == 24
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

@@ -85,6 +85,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "enabled": True,
         "state": "Failed",
         "reason": "the ConfigMap says so",
+        "suspended": "",
         "requires": [],
         "hooks": 0,
         "lastRun": "1970-01-01T00:00:00Z",

@@ -118,6 +118,7 @@ ROW: Final[introspection.ModuleRow] = {
     "enabled": True,
     "state": "Ready",
     "reason": "<script>alert('&')</script>",
+    "suspended": "",
     "requires": [],
     "hooks": None,
     "lastRun": None,

@@ -123,6 +123,7 @@ class ModuleRunner:
             raise
         finally:
             self.states[name].last_run = time.time()
+            self.states[name].runs += 1
             self._tell(events.ModuleRan(name, task.activation, time.monotonic() - began))
         self.states.mark(name, state.ModuleStatus.READY, "")
 

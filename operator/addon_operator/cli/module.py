@@ -241,8 +241,11 @@ def run(name: str, socket: str | None, *, waits: bool) -> None:
 
     With --wait, exit code 1 if the run fails.
     """
-    path = debug.module_path(name, "run" + ("?wait=true" if waits else ""))
-    row = debug.client(socket, is_slow=waits).post(path, {})
+    if (asked := debug.outside_requests(socket)) is not None:
+        row = asked.run(name, waits=waits)
+    else:
+        path = debug.module_path(name, "run" + ("?wait=true" if waits else ""))
+        row = debug.client(socket, is_slow=waits).post(path, {})
     click.echo(debug.text_of(row, _has_run if waits else _will_run))
 
 

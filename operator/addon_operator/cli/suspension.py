@@ -19,10 +19,12 @@ def suspend(name: str, reason: str, duration: float | None, socket: str | None) 
 
     This is the maintenance of the values ConfigMap, kept in annotations of the Module object.
     """
-    form = {"reason": reason, "by": f"somebody on {sockets.gethostname()}"}
-    if duration is not None:
-        form["for"] = f"{duration}s"
-    told = debug.client(socket).post(debug.module_path(name, "suspend"), form)
+    if (asked := debug.outside_requests(socket)) is not None:
+        told = asked.suspend(name, reason, duration)
+    else:
+        form = {"reason": reason, "by": f"somebody on {sockets.gethostname()}"}
+        form |= {} if duration is None else {"for": f"{duration}s"}
+        told = debug.client(socket).post(debug.module_path(name, "suspend"), form)
     click.echo(debug.text_of(told, _suspended))
 
 
@@ -31,7 +33,10 @@ def suspend(name: str, reason: str, duration: float | None, socket: str | None) 
 @debug.socket_option
 def resume(name: str, socket: str | None) -> None:
     """Look after MODULE again that was suspended: what changed meanwhile is applied."""
-    told = debug.client(socket).post(debug.module_path(name, "resume"), {})
+    if (asked := debug.outside_requests(socket)) is not None:
+        told = asked.resume(name)
+    else:
+        told = debug.client(socket).post(debug.module_path(name, "resume"), {})
     click.echo(debug.text_of(told, _resumed))
 
 

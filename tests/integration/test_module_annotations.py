@@ -1,6 +1,7 @@
 """What people ask of modules by annotations of Module objects: run, suspend, resume."""
 
 import datetime as dt
+import json
 
 import pytest
 
@@ -56,7 +57,9 @@ def test_each_new_value_of_the_annotation_runs_the_module_once(modules: Modules)
     modules.wait(operator, "web", Ready="True")
     assert counted(modules) == 1
     modules.kubectl("annotate", "mod", "web", "addon-operator.io/run=1")
-    operator.wait_until(lambda: status(modules, "web").get("lastHandledRun") == "1", "it is served")
+    served = "--for=jsonpath={.status.lastHandledRun}=1"
+    modules.kubectl("wait", "module/web", served, "--timeout=30s")
+    modules.kubectl("wait", "module/web", "--for=condition=Ready", "--timeout=0")
     runs(modules, operator, 2, "it ran once more")
     modules.kubectl("annotate", "mod", "web", "addon-operator.io/run=2", "--overwrite")
     modules.kubectl("annotate", "mod", "web", "unrelated=2")
@@ -97,6 +100,9 @@ def test_a_suspended_module_is_left_alone_until_it_is_resumed(modules: Modules) 
     assert "Suspended" in modules.kubectl("get", "mod")
     operator.wait_until(lambda: "Suspended" in modules.reasons("web"), "an Event tells of it")
     operator.wait_idle()
+
+    plan = modules.site.command("plan", "-o", "json")
+    assert json.loads(plan.stdout)["modules"][0]["reason"] == "the module is in maintenance: Suspended"
 
     # What is edited and deleted meanwhile is left, also after a restart.
     calls = len(modules.site.helm_calls())

@@ -129,7 +129,9 @@ class ModuleMetrics:
         )
         """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
         self.suspended = make.gauge(
-            "module_suspended", "When suspended modules were, in seconds since the epoch.", "module"
+            "module_suspended",
+            "When each suspended module was suspended, in seconds since the epoch.",
+            "module",
         )
         """``module``; there only while the module is suspended"""
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from addon_operator.kube import paths
+from addon_operator.kernel import names
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
+from addon_operator.kube.objects import suspension
 
 API_VERSION: Final = "addon-operator.io/v1alpha1"
 KIND: Final = "Module"
@@ -14,6 +16,26 @@ PLURAL: Final = "modules"
 def path_of(namespace: str, name: str | None = None) -> str:
     """Return the path of a Module, or of all those of a namespace."""
     return paths.of(API_VERSION, PLURAL, namespace=namespace, name=name)
+
+
+async def suspended(kube: client.KubeClient, namespace: str, now: float) -> frozenset[names.ModuleName]:
+    """Return the modules that annotations suspend now; none without Module objects.
+
+    Raises what the client raises otherwise.
+    """
+    try:
+        listed = await kube.list_all(path_of(namespace), metadata_only=True)
+    except api_errors.NotFound:
+        return frozenset()
+    found = {
+        each["metadata"]["name"]: suspension.read(each["metadata"].get("annotations") or {}, now)
+        for each in listed.items
+    }
+    return frozenset(
+        names.ModuleName(name)
+        for name, each in found.items()
+        if each is not None and (each.until is None or each.until > now)
+    )
 
 
 async def annotate(

@@ -78,11 +78,11 @@ async def test_the_leader_may_be_gone_or_not_running() -> None:
     server = api_server.ApiServer()
     server.on("GET", f"{LEASES}/{USUAL}", lease("ao-0_0a1b2c3d"))
     with pytest.raises(
-        leader.NoOperatorError, match="the leader is gone: .* names ao-0, and there is no such"
+        leader.NoOperatorError, match=r"the leader is gone: .* names ao-0, and there is no such"
     ):
         await found(server)
     server.on("GET", POD, pod("Pending"))
-    with pytest.raises(leader.NoOperatorError, match="the leader ao-0 in .* does not run: it is Pending"):
+    with pytest.raises(leader.NoOperatorError, match=r"the leader ao-0 in .* does not run: it is Pending"):
         await found(server)
 
 

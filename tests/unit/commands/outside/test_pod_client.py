@@ -52,7 +52,7 @@ async def test_an_error_of_the_command_in_the_pod_is_the_error_here(server: pod_
 async def test_an_answer_that_is_not_json_is_said(server: pod_server.PodServer) -> None:
     server.pod("ao-0", pod_server.Ran("hello"))
     with pytest.raises(
-        debug_client.DebugClientError, match="the answer in namespace addons of .* is not JSON"
+        debug_client.DebugClientError, match=r"the answer in namespace addons of .* is not JSON"
     ):
         await asked(server, lambda ask: ask.get("/x.json"))
 

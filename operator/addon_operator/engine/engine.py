@@ -89,6 +89,7 @@ class Engine:
                     self._hasten(module)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:
+        self._runner.releases.leave_alone(edited.change.maintenance_changed)
         activation = _ACTIVATIONS[edited.kind]
         reaction = reactions.to_config_change(
             edited.change,

@@ -76,6 +76,8 @@ def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Liste
                 states.note_drift(event.module, event.report)
             case events.CureAwaited():
                 states.await_cure(event.module, event.cure)
+            case state.SuspensionChanged():
+                states.suspend(event.module, event.now)
             case events.DefinitionsLeftOut():
                 states.leave_out_definitions(event.module, event.text)
 

@@ -13,6 +13,11 @@ from addon_operator.kernel import errors, names
 Logger = structlog.typing.FilteringBoundLogger
 
 _SHOWN: Final = 5
+_EDITED: Final = {
+    "ConfigMap": "values ConfigMap changed",
+    "Secret": "values Secret changed",
+    "Module": "annotations of Module objects changed",
+}
 
 
 class EventLog:
@@ -162,7 +167,7 @@ class EventLog:
         touched = sorted(change.sections_changed | change.flags_changed | change.maintenance_changed)
         follows = "converge" if reaction.converge else f"runs of {', '.join(reaction.runs) or 'no module'}"
         self._log.info(
-            "values Secret changed" if event.kind == "Secret" else "values ConfigMap changed",
+            _EDITED[event.kind],
             **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
         )
 
@@ -210,6 +215,10 @@ class EventLog:
                 )
             case events.MaintenanceChanged():
                 self._maintenance_changed(event)
+            case state.SuspensionChanged(now=None):
+                self._log.info("no longer suspended", module=event.module)
+            case state.SuspensionChanged():
+                self._log.warning(str(event.now), module=event.module)
 
     def _maintenance_changed(self, event: events.MaintenanceChanged) -> None:
         if event.mode:

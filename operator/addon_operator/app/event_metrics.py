@@ -28,6 +28,7 @@ class EventMetrics:
         self._of_hooks(event)
         self._of_modules(event)
         self._of_releases(event)
+        self._of_resources(event)
         self._of_converges(event)
 
     def _of_queues(self, event: events.Event) -> None:
@@ -118,6 +119,18 @@ class EventMetrics:
                 self._meters.releases.resources_healed_total.labels(module=event.module).inc(
                     len(event.resources)
                 )
+            case events.MaintenanceChanged(module=name, mode=mode):
+                modules.maintenance.remove_by_labels({"module": name})
+                if mode:
+                    modules.maintenance.labels(module=name, state=mode).set(1)
+            case state.SuspensionChanged(module=name, now=wanted):
+                modules.suspended.remove_by_labels({"module": name})
+                if wanted is not None:
+                    modules.suspended.labels(module=name).set(wanted.since)
+
+    def _of_resources(self, event: events.Event) -> None:
+        modules = self._meters.modules
+        match event:
             case events.DriftChanged(module=name, report=report):
                 drifted = self._meters.releases.drifted_resources
                 if report is None:
@@ -132,10 +145,6 @@ class EventMetrics:
                 modules.health.remove_by_labels({"module": name})
                 if health is not None:
                     modules.health.labels(module=name, state=str(health.state)).set(1)
-            case events.MaintenanceChanged(module=name, mode=mode):
-                modules.maintenance.remove_by_labels({"module": name})
-                if mode:
-                    modules.maintenance.labels(module=name, state=mode).set(1)
 
     def _module_changed(self, module: state.ModuleState) -> None:
         name = module.module.name

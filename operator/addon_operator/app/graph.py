@@ -22,7 +22,7 @@ from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_hooks, module_run, release_monitor
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.reload import module_reload, module_watch
-from addon_operator.engine.sources import config_sync, kopf_sources, refused_config
+from addon_operator.engine.sources import config_sync, kopf_sources, module_annotations, refused_config
 from addon_operator.kube import cluster
 from addon_operator.loading import module_files, module_loader, module_scan
 from addon_operator.modules import plan
@@ -105,6 +105,9 @@ class Graph(health.Beginning):
         self._queues = queue_set.QueueSet(
             self._tell, clock=self._clock, parallelism=tools.settings.modules_parallelism
         )
+        self._annotations = module_annotations.ModuleAnnotations(
+            self._cluster, self._states, self._values, self._inbox, self._tell, self._clock
+        )
         self._bindings = parts.bindings(
             self._queues,
             self._executor,
@@ -135,6 +138,7 @@ class Graph(health.Beginning):
         hooks = await self._runner.load_global(self._settings.global_hooks_dir, self._tell)
         self._tell(events.HooksRegistered(None, hooks))
         await self.config.load_when_valid()
+        await self._annotations.begin()
         definitions = self._module_crds()
         monitor = parts.monitor(
             self._cluster,
@@ -232,6 +236,7 @@ class Graph(health.Beginning):
             **monitor.parts,
             "charts": lambda: self._tools.charts.keep(lambda: self._states.modules),
             "apis": self._apis.work,
+            "annotations": self._annotations.work,
         }
         if self._settings.watch_modules:
             reload = module_reload.ModuleReload(
@@ -260,5 +265,5 @@ class Graph(health.Beginning):
             self._tools.releases, self._values, self._cluster.kube, self._cluster.kinds, self._tools.charts
         )
         return debug_api.EngineApi(
-            views, self._values, self._states, renderer, self._bindings, monitor, self._inbox
+            views, self._values, self._states, renderer, self._bindings, monitor, self._annotations.requests
         )

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import ipaddress
 import math
-import re
 import socket
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -34,10 +33,6 @@ _SHORT_ID: Final = 8
 _RETRY_SHARE: Final = 0.25
 _CONFIG_MAP: Final = "addon-operator"
 """The ConfigMap of whom nobody names another one."""
-_IDENTITY: Final = re.compile(
-    r"(?P<pod>.+)(_[0-9a-f]{8}|_(?P<mark>[0-9a-f]+-\d+-\d+)|\.[0-9a-f-]+\.[^.]+\.pod)"
-)
-"""All forms that :func:`identity` and :func:`lone_identity` give."""
 
 Logger = structlog.typing.FilteringBoundLogger
 
@@ -99,7 +94,7 @@ class Candidate(Leadership, health.Part):
         return "this replica leads"
 
     def _stand_by(self) -> None:
-        self._status.stand_by(lambda: pod_of(self._lease.holder))
+        self._status.stand_by(lambda: lease.pod_of(self._lease.holder))
 
     async def lost(self) -> None:
         """Raise :class:`.LeaseLostError` when the Lease is lost."""
@@ -191,7 +186,7 @@ class LeaseLog:
         """Show the event."""
         match event:
             case lease.LeaseWaiting():
-                self._log.info(f"standing by: {pod_of(event.holder)} leads")
+                self._log.info(f"standing by: {lease.pod_of(event.holder)} leads")
             case lease.LeaseHeld():
                 self._limit_children(event.since + self._deadline)
                 self._trouble.over("the Lease can be renewed again")
@@ -215,8 +210,9 @@ class LoneLog:
         """Show the event."""
         match event:
             case lease.LeaseWaiting():
+                other = lease.pod_of(event.holder)
                 self._log.warning(
-                    f"another operator works for ConfigMap {self._source}: {pod_of(event.holder)}; this one "
+                    f"another operator works for ConfigMap {self._source}: {other}; this one "
                     "begins when that one has ended: end it, or give this one a namespace of its own"
                 )
             case lease.LeaseHeld():
@@ -279,7 +275,7 @@ def has_ended(holder: str, pod: str | None) -> bool:
 
     In a pod runs one at a time: what another container of this pod has written is what was restarted.
     """
-    named = _IDENTITY.fullmatch(holder)
+    named = lease.IDENTITY.fullmatch(holder)
     if named is None or named["mark"] is None:
         return False
     is_of_this_pod = pod is not None and named["pod"] == pod
@@ -290,12 +286,6 @@ def has_ended(holder: str, pod: str | None) -> bool:
 
 def _own_name(settings: settings_module.Settings, environ: Mapping[str, str]) -> str:
     return settings.pod or environ.get("HOSTNAME") or socket.gethostname()
-
-
-def pod_of(holder: str) -> str:
-    """Return the pod, or the machine, that an identity in the Lease belongs to: what a user can ask."""
-    named = _IDENTITY.fullmatch(holder)
-    return named["pod"] if named else holder
 
 
 @contextlib.asynccontextmanager

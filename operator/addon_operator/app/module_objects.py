@@ -42,6 +42,8 @@ class ModuleObjects:
                 self._writer.module_changed(event.state)
             case events.ModuleGone():
                 self._writer.module_gone(event.module)
+            case state.SuspensionChanged():
+                self._writer.suspended(event.module, event.now)
             case events.ReleaseEnsured():
                 self._writer.release_ensured(event.module, event.outcome)
             case events.ResourcesShared(modules=modules):

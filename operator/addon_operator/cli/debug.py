@@ -15,12 +15,16 @@ from addon_operator.cli import printing
 from addon_operator.kernel import clock, errors
 
 if TYPE_CHECKING:
+    from addon_operator.commands.outside import module_requests
+    from addon_operator.commands.outside import place as places
     from addon_operator.debug import debug_client
 
 WIDE: Final = "wide"
 """The text with all of its messages."""
 SHOW_SENSITIVE: Final = "showSensitive"
 _COMPLETION_SECONDS: Final = 1.0
+_OUTSIDE: Final = "addon_operator.outside."
+"""Begins the keys under which click's context keeps what names a cluster."""
 
 _UNKNOWN_ANSWER: Final = (
     "the answer is not one of this version of addon-operator; use the command of the operator's own version, "
@@ -37,13 +41,67 @@ class UnknownAnswerError(errors.AddonOperatorError):
 
 
 def socket_option(function: Command) -> Command:
-    """Add the option of a command that asks the operator."""
-    return click.option(
+    """Add the options of a command that asks the operator, on this machine or in a cluster."""
+    function = click.option(
         "--debug-unix-socket",
         "socket",
         metavar="PATH",
         help="Debug socket of the operator. [DEBUG_UNIX_SOCKET]",
     )(function)
+    for flags, name, metavar, help_ in (
+        (("-n", "--namespace"), "namespace", "NAME", "Its namespace, by default that of the context."),
+        (("--context",), "context", "NAME", "Context of the kubeconfig."),
+        (("--kubeconfig",), "kubeconfig", "PATH", "Ask the operator of this cluster. [KUBECONFIG]"),
+    ):
+        # Their values are for `outside` alone, and no command's business.
+        function = click.option(
+            *flags, name, metavar=metavar, help=help_, expose_value=False, callback=_remember
+        )(function)
+    return function
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.meta[_OUTSIDE + str(param.name)] = value
+
+
+def outside(socket: str | None) -> "places.Place | None":
+    """Return the cluster whose operator is asked; ``None`` if it is one on this machine.
+
+    That is one whose socket is named, or there. Raises :class:`.AccessError` if there is no way to a cluster.
+    """
+    meta = click.get_current_context().meta
+    flags = {name: meta.get(_OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
+    is_named = any(flags.values())
+    if is_named:
+        if socket is not None:
+            raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
+    elif _is_here(socket):
+        return None
+    from addon_operator.commands.outside import place as places
+
+    if not is_named and not places.has_kubeconfig(os.environ):
+        return None
+    return places.named(**flags, environ=os.environ)
+
+
+def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
+    """Return what asks something of modules through their objects; ``None`` if :func:`outside` is."""
+    place = outside(socket)
+    if place is None:
+        return None
+    from addon_operator.commands.outside import module_requests
+
+    return module_requests.ModuleRequests(place)
+
+
+def _is_here(socket: str | None) -> bool:
+    """Say whether an operator's socket is named, or there."""
+    from addon_operator.settings import settings
+
+    field = "debug_unix_socket"
+    found = settings.some([field], {field: socket}, os.environ)
+    return found.origins[field] != "default" or found.values[field].exists()
 
 
 def sensitive_option(function: Command) -> Command:
@@ -90,11 +148,15 @@ class Seconds(click.ParamType[float]):
 def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugClient":
     """Return the way to the operator; ``is_slow``: it may take long to answer.
 
-    Raises :class:`.SettingsError` for an invalid path.
+    Raises :class:`.SettingsError` for an invalid path, and :class:`.AccessError`.
     """
     from addon_operator.debug import debug_client
 
     timeout = debug_client.RENDER_SECONDS if is_slow else debug_client.TIMEOUT_SECONDS
+    if (place := outside(socket)) is not None:
+        from addon_operator.commands.outside import pod_client
+
+        return pod_client.PodClient(place, timeout)
     return debug_client.DebugClient(_socket_path(socket), timeout)
 
 
@@ -273,9 +335,13 @@ def one_line(text: str) -> str:
 
 @click.command()
 @click.argument("urlpath")
+@click.option(
+    "--post", metavar="FORM", help="Send this form, such as name=log.level&value=debug; or none: ''."
+)
 @socket_option
-def raw(urlpath: str, socket: str | None) -> None:
+def raw(urlpath: str, post: str | None, socket: str | None) -> None:
     """Print the answer of the debug endpoint at URLPATH, such as /queue/list.yaml; /discovery lists all."""
     path = urlpath if urlpath.startswith("/") else f"/{urlpath}"
-    text = client(socket, is_slow=True).get_text(path)
+    asked = client(socket, is_slow=True)
+    text = asked.get_text(path) if post is None else asked.post_text(path, post)
     click.echo(text, nl=not text.endswith("\n"))

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, printing, values
+from addon_operator.cli import debug, printing, suspension, values
 from addon_operator.kernel import errors, names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTH", "LAST RUN", "last error", "reason")
@@ -32,6 +32,10 @@ class RunFailedError(errors.AddonOperatorError):
 @click.group()
 def module() -> None:
     """Show and run the modules of a running operator, and check those on disk."""
+
+
+module.add_command(suspension.suspend)
+module.add_command(suspension.resume)
 
 
 @module.command("list")
@@ -248,8 +252,11 @@ def run(name: str, socket: str | None, *, waits: bool) -> None:
 
     With --wait, exit code 1 if the run fails.
     """
-    path = debug.module_path(name, "run" + ("?wait=true" if waits else ""))
-    row = debug.client(socket, is_slow=waits).post(path, {})
+    if (asked := debug.outside_requests(socket)) is not None:
+        row = asked.run(name, waits=waits)
+    else:
+        path = debug.module_path(name, "run" + ("?wait=true" if waits else ""))
+        row = debug.client(socket, is_slow=waits).post(path, {})
     click.echo(debug.text_of(row, _has_run if waits else _will_run))
 
 
@@ -269,7 +276,8 @@ def _will_run(row: debug.Document) -> str:
 def _has_run(row: debug.Document) -> str:
     if row["state"] == "Failed":
         raise RunFailedError(f"the run of module {row['name']} failed: {row['lastError']}")
-    return f"module {row['name']} is {row['state']}"
+    left_alone = f"; {suspended}" if (suspended := row.get("suspended")) else ""
+    return f"module {row['name']} is {row['state']}{left_alone}"
 
 
 @module.command()
@@ -319,6 +327,11 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
         *((("Drift", module["drift"]),) if module["drift"] else ()),
         ("Reason", module["reason"]),
+        *(
+            (("Suspended", suspended.removeprefix("suspended: ")),)
+            if (suspended := module.get("suspended"))
+            else ()
+        ),
         ("Order", module["order"]),
         *((("Requires", required),) if (required := _requirements(module)) else ()),
         *((("Chart", chart),) if chart else ()),

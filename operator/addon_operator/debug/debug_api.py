@@ -5,27 +5,26 @@ Names and shapes are those of the Go operator's endpoint where it has them; more
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import addon_operator
 from addon_operator.aio import turns
 from addon_operator.debug import debug_masking, debug_render, runtime_config
-from addon_operator.engine import intents, introspection, state
+from addon_operator.engine import introspection, module_requests, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
 from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.helm.charts import chart
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
+from addon_operator.kube.objects import suspension
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_report
 from addon_operator.values import section, store
 
 Monitor = release_monitor.ReleaseMonitor
-ACTIVATION_COMMAND: Final = "Command"
-LOOK_SECONDS: Final = 0.05
-"""Between two looks at a run that somebody waits for."""
 NO_MONITOR: Final = "No monitor"
 """What the Go operator says of a module whose resources nobody watches."""
 
@@ -36,10 +35,6 @@ class NotReadyError(errors.AddonOperatorError):
 
 class NoSuchModuleError(errors.AddonOperatorError):
     """There is no such module."""
-
-
-class CannotRunError(errors.AddonOperatorError):
-    """The module is there, and cannot be run, or tried again, as it is now."""
 
 
 class DebugApi:
@@ -89,7 +84,7 @@ class EngineApi:
         renderer: debug_render.Renderer,
         bindings: hook_bindings.HookBindings,
         monitor: Monitor,
-        inbox: intents.Inbox,
+        requests: module_requests.ModuleRequests,
     ) -> None:
         self.views: Final = views
         """Modules and queues as the status page shows them, too."""
@@ -98,7 +93,7 @@ class EngineApi:
         self._renderer = renderer
         self._bindings = bindings
         self._monitor = monitor
-        self._inbox = inbox
+        self._requests = requests
 
     def global_list(self) -> object:
         """Return names of all global hooks, and which of their bindings wait."""
@@ -207,52 +202,41 @@ class EngineApi:
     async def run(self, module: str, *, waits: bool) -> object:
         """Have a module run now, although nothing changed; return its row, with ``waits`` after that run.
 
-        Raises :class:`CannotRunError` for a module that is not enabled.
+        Raises :class:`.CannotRunError` for a module that is not enabled.
         """
         name = self._module(module).name
-        if name not in self.views.enabled:
-            raise CannotRunError(
-                f"module {name} is disabled ({self._states[name].reason}): enable it, and it runs"
-            )
-        ended = self._runs_to_end(name) if waits else None
-        self._inbox.put_nowait(intents.RunWanted(name, ACTIVATION_COMMAND, at_once=True))
-        if ended is not None:
-            await ended
+        ended = self._requests.run(name)
+        if waits:
+            await ended()
         return self.views.module(name)
-
-    def _runs_to_end(self, name: names.ModuleName) -> Awaitable[None]:
-        """Wait for the end of a run that has yet to begin; the one under way does not count."""
-        module = self._states[name]
-        begun, last = module.status is state.ModuleStatus.RUNNING, module.last_run
-
-        async def wait() -> None:
-            nonlocal begun, last
-            while name in self.views.enabled:
-                await asyncio.sleep(LOOK_SECONDS)
-                is_at_rest = module.status in (state.ModuleStatus.READY, state.ModuleStatus.FAILED)
-                has_ended = module.last_run != last
-                last = module.last_run
-                if has_ended and begun:
-                    begun = False
-                elif has_ended and is_at_rest:
-                    return
-
-        return wait()
 
     def retry(self, module: str) -> object:
         """Try a module again now whose run, or removal, failed; return its row.
 
-        Raises :class:`CannotRunError` if nothing of it waits for another try.
+        Raises :class:`.CannotRunError` if nothing of it waits for another try.
         """
         name = self._module(module).name
-        now = self._states[name]
-        if now.next_try is None:
-            raise CannotRunError(
-                f"module {name} is {now.status}, and nothing of it waits for another try: 'module run' runs "
-                "it again"
-            )
-        self._inbox.put_nowait(intents.RetryWanted(name))
+        self._requests.retry(name)
         return self.views.module(name)
+
+    async def suspend(self, module: str, reason: str, by: str, duration: str = "") -> object:
+        """Have Helm and healing leave a module alone, if a duration (as in Go) is given, for that long.
+
+        Raises :class:`.CannotRunError` if that cannot be kept, and :class:`.DurationError`.
+        """
+        name, now = self._module(module).name, time.time()
+        until = now + clock.parse_duration(duration) if duration else None
+        wanted = suspension.Suspension(reason, now, by, until)
+        await self._requests.suspend(name, wanted)
+        return {"name": name, "suspended": str(wanted)}
+
+    async def resume(self, module: str) -> object:
+        """Look after a module again that somebody suspended; raises :class:`.CannotRunError`."""
+        name = self._module(module).name
+        if self._states[name].suspended is None:
+            raise module_requests.CannotRunError(f"module {name} is not suspended")
+        await self._requests.resume(name)
+        return {"name": name}
 
     async def resource_monitor(self) -> object:
         """Return the resources of each enabled module's release that are watched."""

@@ -20,7 +20,8 @@ RENDER_SECONDS: Final = 300.0
 NO_DIFFERENCES: Final = "No differences.\n"
 """The answer that there is nothing to show."""
 _HOW_TO_FIND: Final = (
-    "start one with 'addon-operator start', or name its socket with DEBUG_UNIX_SOCKET or --debug-unix-socket"
+    "start one with 'addon-operator start', or name its socket with DEBUG_UNIX_SOCKET or "
+    "--debug-unix-socket, or its cluster with --kubeconfig"
 )
 _UNREACHABLE: Final = {
     errno.ENOENT: "no operator runs: there is no socket {path}; " + _HOW_TO_FIND,
@@ -43,6 +44,11 @@ class DebugClient:
         self._path = path.absolute()
         self._timeout = timeout
 
+    @property
+    def place(self) -> str:
+        """Where the operator is, for a person."""
+        return f"on {self._path}"
+
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401  # JSON
         """Return the document at a path that ends in ``.json``.
 
@@ -58,13 +64,17 @@ class DebugClient:
 
     def post(self, path: str, form: Mapping[str, str]) -> Any:  # noqa: ANN401  # JSON
         """Send a form; raises :class:`DebugClientError`."""
-        return self._decoded(self._request("POST", path, urllib.parse.urlencode(form)))
+        return self._decoded(self.post_text(path, urllib.parse.urlencode(form)))
+
+    def post_text(self, path: str, body: str) -> str:
+        """Send an encoded form, and return the text of the answer; raises :class:`DebugClientError`."""
+        return self._request("POST", path, body)
 
     def _decoded(self, text: str) -> Any:  # noqa: ANN401  # JSON
         try:
             return json.loads(text)
         except ValueError:
-            raise DebugClientError(f"the answer on {self._path} is not JSON: is it an operator's?") from None
+            raise DebugClientError(f"the answer {self.place} is not JSON: is it an operator's?") from None
 
     def _request(self, method: str, target: str, body: str | None) -> str:
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if body is not None else {}

@@ -22,6 +22,7 @@ from aiohttp import web
 from addon_operator.admission.server import connections
 from addon_operator.aio import short_cache
 from addon_operator.debug import debug_api, debug_socket, runtime_config
+from addon_operator.engine import module_requests
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings as app_settings
 from addon_operator.status import http_site
@@ -119,6 +120,8 @@ def application(
     app.router.add_get("/module/{name}/render", functools.partial(_render, api))
     app.router.add_post("/module/{name}/run", functools.partial(_run, api))
     app.router.add_post("/module/{name}/retry", functools.partial(_retry, api))
+    app.router.add_post("/module/{name}/suspend", functools.partial(_suspend, api))
+    app.router.add_post("/module/{name}/resume", functools.partial(_resume, api))
     app.router.add_post("/config/set", functools.partial(_set_parameter, api))
     return app
 
@@ -194,14 +197,31 @@ async def _retry(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     return web.json_response(api.engine.retry(request.match_info["name"]))
 
 
+async def _suspend(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    form = await _form(request, "reason")
+    told = await api.engine.suspend(
+        request.match_info["name"], form["reason"], form.get("by", ""), form.get("for", "")
+    )
+    return web.json_response(told)
+
+
+async def _resume(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    return web.json_response(await api.engine.resume(request.match_info["name"]))
+
+
 async def _set_parameter(api: debug_api.DebugApi, request: web.Request) -> web.Response:
-    form = await request.post()
-    texts = {key: value for key, value in form.items() if isinstance(value, str)}
-    for key in ("name", "value"):
-        if not texts.get(key):
-            raise BadRequestError(f"{key!r} is missing: give 'name', 'value' and perhaps 'duration'")
+    texts = await _form(request, "name", "value")
     row = api.set_parameter(texts["name"], texts["value"], texts.get("duration", ""))
     return web.json_response(row)
+
+
+async def _form(request: web.Request, *required: str) -> dict[str, str]:
+    form = await request.post()
+    texts = {key: value for key, value in form.items() if isinstance(value, str)}
+    for key in required:
+        if not texts.get(key):
+            raise BadRequestError(f"{key!r} is missing from the form")
+    return texts
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -262,7 +282,7 @@ def _flag(request: web.Request, name: str) -> bool:
 _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
     debug_api.NotReadyError: 503,
     debug_api.NoSuchModuleError: 404,
-    debug_api.CannotRunError: 409,
+    module_requests.CannotRunError: 409,
     runtime_config.RuntimeConfigError: 400,
     clock.DurationError: 400,
     BadRequestError: 400,

@@ -16,7 +16,7 @@ from addon_operator.kernel import names
 ACTIVATION_STARTUP = "onStartup"
 ACTIVATION_MODULES = "ModulesChanged"
 ACTIVATION_APIS = "ApisChanged"
-_ACTIVATIONS = {"ConfigMap": "ConfigMapChanged", "Secret": "SecretChanged"}
+_ACTIVATIONS = {"ConfigMap": "ConfigMapChanged", "Secret": "SecretChanged", "Module": "ModuleObjectChanged"}
 ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
 AGES_SECONDS: Final = 5.0
@@ -94,6 +94,7 @@ class Engine:
                     self._hasten(module)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:
+        self._runner.releases.leave_alone(edited.change.maintenance_changed)
         activation = _ACTIVATIONS[edited.kind]
         reaction = reactions.to_config_change(
             edited.change,

@@ -10,7 +10,9 @@ from addon_operator.values import store
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigEdited:
-    """Somebody's edit of the values ConfigMap or Secret changed values or flags; the store has them."""
+    """Somebody's edit of the values ConfigMap or Secret changed values or flags, or of a Module's annotations
+    who is in maintenance; the store has them.
+    """
 
     change: store.ConfigChange
     kind: str = "ConfigMap"

@@ -46,6 +46,8 @@ class ModuleRow(TypedDict):
     """Which resources somebody changed; empty if none."""
     reason: str
     """Why it is enabled or disabled, and for which modules it waits."""
+    suspended: str
+    """By whom, since when, until when and why somebody has it left alone; empty if nobody has."""
     requires: list[str]
     """What must be there: a range of versions of Kubernetes, APIs, modules."""
     hooks: int | None
@@ -254,6 +256,7 @@ class Introspection:
             "healthMessage": "" if module.health is None else module.health.message,
             "drift": "" if module.drift is None else module.drift.message,
             "reason": module.reason,
+            "suspended": "" if module.suspended is None else str(module.suspended),
             "requires": list(requirements.summary(module.module)),
             "hooks": None if module.hooks is None else len(module.hooks),
             "lastRun": _rfc3339(module.last_run),

@@ -10,6 +10,7 @@ import msgspec
 
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
+from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, requirements
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
@@ -117,10 +118,16 @@ class ModuleState:
     """When a failed run or delete is tried again, in seconds since the epoch; ``None`` if none waits."""
     discovered: bool = False
     """Whether a discovery has decided about it; until then nothing is said of it."""
+    suspended: suspension.Suspension | None = None
+    """Why, since when and until when somebody has it left alone; ``None`` if nobody has."""
+    handled_run: str = ""
+    """The last value of the annotation that asks for a run which was served, also before a restart."""
     undecided: bool = False
     """Whether the last error is that the last discovery failed at this module."""
     last_run: float | None = None
     """When the last run ended, in seconds since the epoch."""
+    runs: int = 0
+    """How many runs have ended, in this process."""
 
     def reset(self) -> None:
         """Forget the progress: the next run is a first run."""
@@ -143,11 +150,16 @@ class ModuleState:
 
     def explain(self) -> None:
         """Update the reason."""
-        left_alone = f"; in maintenance ({self.maintenance}): Helm and healing leave it alone"
-        waits = f"; waits for {', '.join(self.waits_for)}" if self.waits_for else ""
+        waits = f"waits for {', '.join(self.waits_for)}" if self.waits_for else ""
         if self.awaits_health:
-            waits = f"; waits until {self.awaited} healthy"
-        self.reason = self.verdict + waits + (left_alone if self.maintenance else "")
+            waits = f"waits until {self.awaited} healthy"
+        left_alone = f"in maintenance ({self.maintenance}): Helm and healing leave it alone"
+        if self.suspended is not None:
+            # First, as tables cut what is long.
+            parts = (str(self.suspended), self.verdict, waits)
+        else:
+            parts = (self.verdict, waits, left_alone if self.maintenance else "")
+        self.reason = "; ".join(filter(None, parts))
 
 
 class ConvergeState(enum.Enum):
@@ -166,6 +178,13 @@ class ModuleChanged(EngineEvent, frozen=True):
     """The status of a module changed, or why it is enabled or disabled."""
 
     state: ModuleState
+
+
+class SuspensionChanged(EngineEvent, frozen=True):
+    """Somebody suspended a module, or something of that changed; ``None`` if it is looked after again."""
+
+    module: names.ModuleName
+    now: suspension.Suspension | None
 
 
 class ModuleStates:
@@ -192,6 +211,10 @@ class ModuleStates:
 
     def __getitem__(self, name: names.ModuleName) -> ModuleState:
         return self._states[name]
+
+    def get(self, name: names.ModuleName) -> ModuleState | None:
+        """Return the state of a module; ``None`` if there is none of that name."""
+        return self._states.get(name)
 
     def __iter__(self) -> Iterator[ModuleState]:
         return iter(self._states.values())
@@ -288,6 +311,23 @@ class ModuleStates:
         state.maintenance = mode
         state.explain()
         self._tell(ModuleChanged(state))
+
+    def suspend(self, name: names.ModuleName, wanted: suspension.Suspension | None) -> None:
+        """Note that somebody has the module left alone; with ``None``, no longer."""
+        if (state := self._states.get(name)) is not None:
+            state.suspended = wanted
+            self._explain(state)
+
+    def handled(self, name: names.ModuleName, value: str) -> None:
+        """Note that the run was done which this value of the annotation asked for."""
+        if (state := self._states.get(name)) is not None:
+            state.handled_run = value
+            self._tell(ModuleChanged(state))
+
+    def _explain(self, state: ModuleState) -> None:
+        state.explain()
+        if state.discovered:
+            self._tell(ModuleChanged(state))
 
     def blame(self, wrong: Mapping[str, str]) -> None:
         """Note what is wrong with values that are not in force, by the key in ConfigMap or Secret."""

@@ -43,6 +43,17 @@ def rfc3339(seconds: float) -> str:
     return dt.datetime.fromtimestamp(seconds, tz=dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def parse_rfc3339(text: str) -> float:
+    """Return the seconds since the epoch of a time as :func:`rfc3339` writes it.
+
+    Raises ``ValueError`` for what is not a time, or has no time zone.
+    """
+    moment = dt.datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.timestamp()
+
+
 def boottime() -> float:
     """Return the seconds since the machine was started, those in which it was suspended included."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -16,12 +16,13 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock
+from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import model
 from addon_operator.modules.health import resource_health
 
-API_VERSION: Final = "addon-operator.io/v1alpha1"
-KIND: Final = "Module"
-PLURAL: Final = "modules"
+API_VERSION: Final = module_objects.API_VERSION
+KIND: Final = module_objects.KIND
+PLURAL: Final = module_objects.PLURAL
 
 _DESCRIPTION_MAX: Final = 300
 _ERROR_MAX: Final = 1024
@@ -35,6 +36,7 @@ _TYPES: Final = (
     "Stalled",
     "ConfigValid",
     "DefinitionsInForce",
+    "Suspended",
 )
 
 ConditionStatus = Literal["True", "False", "Unknown"]
@@ -62,6 +64,15 @@ class ShownRelease(TypedDict):
     """If it is not the operator's."""
 
 
+class ShownSuspension(TypedDict):
+    """That somebody has the module left alone."""
+
+    reason: str
+    since: str
+    by: NotRequired[str]
+    until: NotRequired[str]
+
+
 class ModuleStatusDocument(TypedDict):
     """``status`` of the object."""
 
@@ -74,6 +85,9 @@ class ModuleStatusDocument(TypedDict):
     release: NotRequired[ShownRelease]
     lastRun: NotRequired[str]
     lastError: NotRequired[str]
+    suspended: NotRequired[ShownSuspension]
+    lastHandledRun: NotRequired[str]
+    """The last value of the annotation that asks for a run which was served."""
 
 
 Stored = Mapping[str, Any]
@@ -100,7 +114,20 @@ def document(
         made["lastRun"] = last_run
     if module.last_error_without_values:
         made["lastError"] = one_line(module.last_error_without_values, _ERROR_MAX)
+    if module.suspended is not None:
+        made["suspended"] = _suspended(module.suspended)
+    if handled := module.handled_run or stored.get("lastHandledRun"):
+        made["lastHandledRun"] = handled
     return made
+
+
+def _suspended(now: suspension.Suspension) -> ShownSuspension:
+    shown = ShownSuspension(reason=now.reason, since=clock.rfc3339(now.since))
+    if now.by:
+        shown["by"] = now.by
+    if now.until is not None:
+        shown["until"] = clock.rfc3339(now.until)
+    return shown
 
 
 def _placed(module: model.Module, release: ShownRelease) -> ShownRelease:
@@ -161,6 +188,7 @@ def _conditions(module: state.ModuleState, stored: Stored, generation: int, now:
         _stalled(module),
         _config_valid(module),
         _definitions_in_force(module),
+        _left_to_people(module),
     )
     return [
         Condition(
@@ -203,7 +231,7 @@ def _ready(module: state.ModuleState) -> _Said:
     if module.status is _Status.READY:
         return _Said(
             "True",
-            "RunSucceeded",
+            "RunSucceeded" if module.suspended is None else "Suspended",
             f"The last run succeeded{_left_alone(module)}{_left_out(module)}{_not_in_force(module)}.",
         )
     if module.status is _Status.DISABLED:
@@ -255,7 +283,8 @@ def _drifted(module: state.ModuleState) -> _Said:
 
 
 def _left_alone(module: state.ModuleState) -> str:
-    return f"; Helm and healing leave it alone: {module.maintenance}" if module.maintenance else ""
+    mode = module.maintenance if module.suspended is None else module.suspended
+    return f"; Helm and healing leave it alone: {mode}" if mode else ""
 
 
 def _not_in_force(module: state.ModuleState) -> str:
@@ -279,6 +308,12 @@ def _definitions_in_force(module: state.ModuleState) -> _Said:
     if module.left_out_definitions:
         return _Said("False", "OfAnotherModule", module.left_out_definitions)
     return _Said("True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions.")
+
+
+def _left_to_people(module: state.ModuleState) -> _Said:
+    if module.suspended is not None:
+        return _Said("True", "Annotated", f"The module is {module.suspended}.")
+    return _Said("False", "NotAnnotated", "Nobody has suspended the module.")
 
 
 def _left_out(module: state.ModuleState) -> str:

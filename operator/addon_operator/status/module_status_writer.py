@@ -18,7 +18,7 @@ from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from addon_operator.kube.objects import events
+from addon_operator.kube.objects import events, suspension
 from addon_operator.status import module_definition, module_status
 
 LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
@@ -90,7 +90,7 @@ class ModuleStatusWriter:
         self._phases: dict[str, module_status.Moment | None] = {}
         self._stored: dict[str, _Stored] = {}
         self._dirty: dict[str, None] = {}
-        self._to_tell: dict[str, dict[tuple[str, str], events.EventType]] = {}
+        self._to_tell: dict[str, dict[module_status.Notice, None]] = {}
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
@@ -130,7 +130,15 @@ class ModuleStatusWriter:
         self, module: names.ModuleName, reason: str, text: str, type_: events.EventType = "Warning"
     ) -> None:
         """Write an Event about a module with the next look at it; returns at once."""
-        self._to_tell.setdefault(module, {})[reason, text] = type_
+        self._notice(module, module_status.Notice(type_, reason, text))
+
+    def suspended(self, module: names.ModuleName, now: suspension.Suspension | None) -> None:
+        """Write an Event about a module that somebody suspended, or resumed; returns at once."""
+        reason, text = ("Resumed", "no longer suspended") if now is None else ("Suspended", str(now))
+        self._notice(module, module_status.Notice("Normal", reason, f"The module is {text}."))
+
+    def _notice(self, module: names.ModuleName, notice: module_status.Notice) -> None:
+        self._to_tell.setdefault(module, {})[notice] = None
         if module in self._states:
             self._wake(module)
 
@@ -287,10 +295,8 @@ class ModuleStatusWriter:
             self._namespace,
             uid=self._stored[name].uid,
         )
-        for notice in made:
+        for notice in (*made, *self._to_tell.pop(name, {})):
             self._recorder.record(about, notice.type, notice.reason, notice.message)
-        for (reason, text), type_ in self._to_tell.pop(name, {}).items():
-            self._recorder.record(about, type_, reason, text)
 
     def _path(self, name: str) -> str:
         return f"{self._collection}/{name}"

@@ -132,6 +132,12 @@ class ModuleMetrics:
             "mm_module_maintenance", "Modules that Helm and healing leave alone; always 1.", "module", "state"
         )
         """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
+        self.suspended = make.gauge(
+            "module_suspended",
+            "When each suspended module was suspended, in seconds since the epoch.",
+            "module",
+        )
+        """``module``; there only while the module is suspended"""
 
 
 class ReleaseMetrics:

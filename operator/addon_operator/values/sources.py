@@ -13,6 +13,8 @@ from addon_operator.kernel import errors, json_types, names
 
 NO_RESOURCE_RECONCILIATION: Final = "NoResourceReconciliation"
 """Value of ``someModuleMaintenance`` that stops Helm and healing for the module."""
+SUSPENDED: Final = "Suspended"
+"""Maintenance mode of a module that annotations of its Module object suspend."""
 
 DEFAULT_CONFIG_MAP: Final = "values ConfigMap"
 DISABLING_ALIAS: Final = "false"

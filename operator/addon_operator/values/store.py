@@ -5,7 +5,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Self, cast
 
 import orjson
@@ -83,6 +83,7 @@ class ValuesStore:
         self._crd_names = crd_names
         self._with_crds: frozenset[names.ModuleName] = frozenset()
         self._config = sources.ConfigValues()
+        self._suspended: frozenset[names.ModuleName] = frozenset()
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
         self._common: tuple[sources.ValuesFile, ...] = ()
         self._modules: dict[names.ModuleName, section.Section] = {}
@@ -222,7 +223,21 @@ class ValuesStore:
 
     def maintenance(self, module: names.ModuleName) -> str:
         """Return the module's maintenance mode; empty if it is managed as usual."""
-        return self._config.maintenance_of(module)
+        mode = self._config.maintenance_of(module)
+        return sources.SUSPENDED if module in self._suspended and not mode else mode
+
+    def suspend(self, modules: Collection[names.ModuleName]) -> ConfigChange:
+        """Have exactly these modules in maintenance, whatever the ConfigMap says, and return the change."""
+        before = self._decided()
+        self._suspended = frozenset(modules)
+        after = self._decided()
+        changed = frozenset(module for module in self._modules if before[module] != after[module])
+        return ConfigChange(
+            global_changed=False,
+            flags_changed=frozenset(),
+            sections_changed=frozenset(),
+            maintenance_changed=changed,
+        )
 
     def masked_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
         """Return :meth:`values` with what the schemas call sensitive hidden, for people to see."""

@@ -144,7 +144,7 @@ async def test_an_operator_that_was_killed_is_not_waited_for(
 )
 def test_of_nobody_else_is_known_that_it_was_killed(holder: str, own_pod: str | None) -> None:
     assert leadership.has_ended(holder, own_pod) is False
-    assert leadership.pod_of(holder) == "pod-0"
+    assert lease.pod_of(holder) == "pod-0"
 
 
 async def test_without_a_right_to_leases_an_operator_works_and_says_what_it_will_not_notice(
@@ -317,4 +317,4 @@ async def test_a_replica_that_begins_to_lead_is_no_longer_ready_by_standing_by()
     ids=["name and number", "DNS name", "DNS name of IPv6", "another one's", "nobody"],
 )
 def test_a_standby_names_the_pod_behind_an_identity(holder: str, pod: str) -> None:
-    assert leadership.pod_of(holder) == pod
+    assert lease.pod_of(holder) == pod

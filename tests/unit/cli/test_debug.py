@@ -335,6 +335,52 @@ def test_without_an_operator_there_is_one_sentence(tmp_path: pathlib.Path) -> No
     assert "\n" not in sentence
 
 
+def test_an_operator_of_a_cluster_is_asked_if_one_is_named(tmp_path: pathlib.Path) -> None:
+    assert "/nowhere/config" in error("module", "list", "--kubeconfig", "/nowhere/config")
+    result = invoke("module", "list", "-n", "addons", "--debug-unix-socket", "/x")
+    assert result.exit_code == 2
+    assert "leave out what names a cluster" in result.output
+
+
+def test_without_a_socket_the_cluster_of_the_kubeconfig_is_asked(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DEBUG_UNIX_SOCKET", "KUBECONFIG", "KUBE_CONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    missing = tmp_path / "default.socket"
+    monkeypatch.setattr(debug, "_is_here", lambda _: missing.exists())
+    for arguments in (("module", "list"), ("module", "suspend", "web", "--reason", "x"), ("raw", "/")):
+        assert error(*arguments).startswith("no operator runs: there is no socket ")
+    monkeypatch.setenv("KUBECONFIG", "/nowhere/config")
+    for asked in (("module", "list"), ("module", "run", "web"), ("module", "resume", "web")):
+        assert error(*asked).startswith("KUBECONFIG names /nowhere/config, which does not exist")
+    missing.touch()
+    assert error("module", "list").startswith("no operator runs: there is no socket ")
+
+
+def test_a_module_is_suspended_and_resumed_on_the_socket(
+    served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def post(_: debug_client.DebugClient, path: str, form: dict[str, str]) -> object:
+        asked.append((path, form))
+        return {"name": "web", "suspended": "suspended: x (since now)"}
+
+    assert error("module", "resume", "web") == "module web is not suspended"
+    monkeypatch.setattr(debug_client.DebugClient, "post", post)
+    assert text("module", "suspend", "web", "--reason", "x", "--for", "90m") == (
+        "module web is suspended: x (since now)\n"
+    )
+    assert text("module", "resume", "web") == "module web is looked after again\n"
+    assert [path for path, _ in asked] == ["/module/web/suspend", "/module/web/resume"]
+    form = asked[0][1]
+    assert (form["reason"], form["for"]) == ("x", "5400.0s")
+    assert form["by"].startswith("somebody on ")
+    assert invoke("module", "suspend", "web").exit_code == 2
+
+
 def test_tables_have_no_colours_where_there_is_no_terminal() -> None:
     assert "\x1b" not in text("module", "list") + text("queue", "list")
 
@@ -400,7 +446,7 @@ def completions(*words: str) -> list[str]:
     ("words", "offered"),
     [
         (("q",), ["queue"]),
-        (("module", "re"), ["render", "resource-monitor", "retry"]),
+        (("module", "re"), ["render", "resource-monitor", "resume", "retry"]),
         (("module", "values", ""), ["kube-dns", "web"]),
         (("module", "values", "k"), ["kube-dns"]),
         (("module", "values", "--show"), ["--show-sensitive"]),

@@ -18,7 +18,7 @@ ROW = re.compile(r"^\| `(?P<usage>[^`]+)` \| (?P<options>.*?) ?\| (?P<text>.*) \
 COMMANDS_PART, ENDPOINT_PART = PAGE.read_text().split("## The debug endpoint")
 ROWS = {row["usage"].replace("\\|", "|"): row["options"] for row in ROW.finditer(COMMANDS_PART)}
 FLAGS_OF_SETTINGS = {flag for row in settings.TABLE.values() for flag in row.flags}
-IN_THE_TEXT = {"--debug-unix-socket"}
+IN_THE_TEXT = {"--debug-unix-socket", "--kubeconfig", "--context", "--namespace"}
 
 
 def leaves(
@@ -43,8 +43,10 @@ def test_the_reference_has_a_row_for_each_command_and_no_other() -> None:
 
 
 def options(command: click.Command) -> Iterator[tuple[str, ...]]:
+    asks_the_operator = any("--debug-unix-socket" in option.opts for option in command.params)
+    in_the_text = IN_THE_TEXT if asks_the_operator else set[str]()
     for option in command.params:
-        if isinstance(option, click.Option) and not option.hidden and not IN_THE_TEXT & set(option.opts):
+        if isinstance(option, click.Option) and not option.hidden and not in_the_text & set(option.opts):
             yield tuple(option.opts)
 
 

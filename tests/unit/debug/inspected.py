@@ -11,7 +11,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from addon_operator.debug import debug_api, debug_render, runtime_config
-from addon_operator.engine import intents, introspection, state, tasks
+from addon_operator.engine import intents, introspection, module_requests, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import crd_guard
 from addon_operator.engine.drift import (
@@ -25,6 +25,7 @@ from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
+from addon_operator.kube.client import client
 from addon_operator.modules import model
 from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import patches
@@ -192,7 +193,7 @@ def make() -> World:
         renderer,
         Snapshots(),
         monitor(),
-        inbox,
+        module_requests.ModuleRequests(states, inbox, unused.unused(client.KubeClient), "addons"),
     )
     runtime = runtime_config.RuntimeConfig(
         "info", timers.Timers().call_later, clock=clock, set_level=levels.append

@@ -15,9 +15,12 @@ import pytest
 import structlog
 import yaml
 
-from addon_operator.debug import debug_api, debug_site, debug_socket
-from addon_operator.engine import intents, state
+from addon_operator.debug import debug_site, debug_socket
+from addon_operator.engine import intents, module_requests, state
 from addon_operator.kernel import errors
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.settings import settings
 from tests.unit.debug import inspected
 
@@ -313,8 +316,8 @@ async def test_a_wrong_change_is_refused(session: aiohttp.ClientSession, world: 
     assert world.levels == []
 
 
-async def post(session: aiohttp.ClientSession, path: str) -> tuple[int, Any]:
-    async with session.post(path) as answer:
+async def post(session: aiohttp.ClientSession, path: str, **form: str) -> tuple[int, Any]:
+    async with session.post(path, data=form or None) as answer:
         return answer.status, await answer.json()
 
 
@@ -334,9 +337,9 @@ async def test_a_run_that_is_waited_for_is_one_that_begins_after_the_question(
     await world.inbox.get()
     module = world.states[inspected.WEB]
     for end, status in enumerate((state.ModuleStatus.READY, state.ModuleStatus.FAILED), start=1):
-        await asyncio.sleep(3 * debug_api.LOOK_SECONDS)
+        await asyncio.sleep(3 * module_requests.LOOK_SECONDS)
         assert not asked.done()
-        module.last_run = float(end)
+        module.runs = end
         world.states.mark(inspected.WEB, status, "no such image" if end == 2 else "")
     _, row = await asked
     assert (row["state"], row["lastError"]) == ("Failed", "no such image")
@@ -362,6 +365,38 @@ async def test_a_disabled_module_is_not_run(session: aiohttp.ClientSession, worl
     assert world.inbox.empty()
 
 
+async def test_a_module_is_suspended_in_the_cluster_and_for_a_time(
+    session: aiohttp.ClientSession, world: inspected.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[dict[str, str | None]] = []
+
+    async def annotate(
+        _: client.KubeClient, namespace: str, name: str, annotations: dict[str, str | None]
+    ) -> dict[str, object]:
+        assert (namespace, name) == ("addons", "web")
+        written.append(annotations)
+        if annotations[suspension.SUSPENDED] == "refused":
+            raise api_errors.Unreachable("nobody answers")
+        return {}
+
+    monkeypatch.setattr(module_objects, "annotate", annotate)
+    status, told = await post(session, "/module/web/suspend", reason="new disks", by="me", **{"for": "2h"})
+    assert (status, told["name"]) == (200, "web")
+    assert told["suspended"].startswith("suspended: new disks (by me, since ")
+    assert all(written[0].values())
+    status, told = await post(session, "/module/web/suspend", reason="refused")
+    assert (status, told["error"]) == (
+        409,
+        "that could not be written to the Module object addons/web: nobody answers",
+    )
+    assert (await post(session, "/module/web/suspend"))[0] == 400
+    assert (await post(session, "/module/web/suspend", reason="x", **{"for": "soon"}))[0] == 400
+    assert (await post(session, "/module/web/resume"))[0] == 409
+    world.states.suspend(inspected.WEB, suspension.Suspension("new disks", 1.0))
+    assert await post(session, "/module/web/resume") == (200, {"name": "web"})
+    assert written[-1] == dict.fromkeys(suspension.ALL)
+
+
 async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     _, text = await get(session, "/discovery")
     lines = text.splitlines()
@@ -369,7 +404,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 23
+    assert len(lines) == len(set(lines)) == 25
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

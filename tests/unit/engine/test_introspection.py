@@ -92,6 +92,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "healthMessage": "Deployment web: 1 of 3 pods updated",
         "drift": "",
         "reason": "the ConfigMap says so",
+        "suspended": "",
         "requires": [],
         "hooks": 0,
         "lastRun": "1970-01-01T00:00:00Z",

@@ -9,6 +9,7 @@ import pytest
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, names
+from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, module_config
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
@@ -82,6 +83,7 @@ def test_each_state_has_its_conditions(
         "Stalled",
         "ConfigValid",
         "DefinitionsInForce",
+        "Suspended",
     ]
     assert (found["Enabled"], found["Ready"]) == (enabled, ready)
     assert (found["Reconciling"].split()[0], found["Stalled"].split()[0]) == (reconciling, stalled)
@@ -149,9 +151,33 @@ def test_a_run_that_waits_for_health_says_for_whose() -> None:
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:
     assert conditions(CONDITIONS["Ready"][0])["DefinitionsInForce"] == "True DefinitionsInForce"
     found = dataclasses.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
-    condition = document(found)["conditions"][-1]
+    condition = document(found)["conditions"][-2]
     assert (condition["status"], condition["reason"]) == ("False", "OfAnotherModule")
     assert condition["message"] == "x.example.com is that of db"
+
+
+def test_a_module_that_somebody_suspended_says_so_everywhere() -> None:
+    assert conditions(CONDITIONS["Ready"][0])["Suspended"] == "False NotAnnotated"
+    now = suspension.Suspension("new disks", NOW, "alice", NOW + 60)
+    found = document(dataclasses.replace(CONDITIONS["Ready"][0], suspended=now, handled_run="7"))
+    by_type = {each["type"]: each for each in found["conditions"]}
+    told = f"suspended: new disks (by alice, since {clock.rfc3339(NOW)}, until {clock.rfc3339(NOW + 60)})"
+    assert by_type["Suspended"]["message"] == f"The module is {told}."
+    assert by_type["Ready"]["reason"] == "Suspended"
+    assert by_type["Ready"]["message"].endswith(f"Helm and healing leave it alone: {told}.")
+    assert found["suspended"] == {
+        "reason": "new disks",
+        "by": "alice",
+        "since": clock.rfc3339(NOW),
+        "until": clock.rfc3339(NOW + 60),
+    }
+    assert found["lastHandledRun"] == "7"
+    assert module_status.is_stored(module_status.document(module(), RELEASE, found, 1, NOW), found) is False
+
+
+def test_what_was_served_before_a_restart_stays_known() -> None:
+    assert document(module(), {"lastHandledRun": "7"})["lastHandledRun"] == "7"
+    assert "suspended" not in document(module(), {"suspended": {"reason": "x"}})
 
 
 def test_the_facts_stand_beside_the_conditions() -> None:

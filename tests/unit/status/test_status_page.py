@@ -121,6 +121,7 @@ ROW: Final[introspection.ModuleRow] = {
     "healthMessage": "",
     "drift": "",
     "reason": "<script>alert('&')</script>",
+    "suspended": "",
     "requires": [],
     "hooks": None,
     "lastRun": None,

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import dataclasses
 import pathlib
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -20,9 +21,10 @@ from addon_operator.engine.definitions import crd_index
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import binary, helm_errors, release_types
 from addon_operator.kernel import errors, names
-from addon_operator.kube import cluster
+from addon_operator.kube import api_errors, cluster
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, retries
+from addon_operator.kube.objects import module_objects
 from addon_operator.loading import hook_files, module_files, preflight
 from addon_operator.modules import manifests, model, plan, release, requirements
 from addon_operator.process.children import children, launcher
@@ -90,6 +92,11 @@ async def _values(
 
     values = loaded.store(crd_names=parts.settings.enabled_modules_crd_names)
     await parts.config_sync(values, intents.Inbox(), note).load()
+    try:
+        namespace = parts.settings.namespace
+        values.suspend(await module_objects.suspended(parts.kube, namespace, time.time()))
+    except api_errors.Forbidden as error:
+        notes.append(f"modules that somebody suspended are planned as if nobody had: {error}")
     return values
 
 

@@ -18,8 +18,6 @@ _PATH: Final = "/hook-values.json"
 _QUERY: Final = "showSensitive"
 _COMMAND: Final = ("addon-operator", "raw", f"{_PATH}?{_QUERY}=true")
 _UNKNOWN_PATH: Final = f"there is nothing at {_PATH}"
-_CONTAINER: Final = "addon-operator"
-_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 _DEPLOYMENTS: Final = frozenset({"deployment", "deployments", "deploy"})
 _PODS: Final = frozenset({"pod", "pods", "po"})
 
@@ -106,7 +104,7 @@ async def _containers(kube: client.KubeClient, target: str, namespace: str) -> l
         listed = await kube.list_all(paths.of("v1", "pods", namespace=place), label_selector=selector)
         pods = listed.items
     running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
-    return [pod_exec.Container(place, pod["metadata"]["name"], _container(pod)) for pod in running]
+    return [pod_exec.Container.of(pod) for pod in running]
 
 
 def _parsed(target: str, namespace: str) -> tuple[str, str, str]:
@@ -121,12 +119,6 @@ def _parsed(target: str, namespace: str) -> tuple[str, str, str]:
         case [place, name] if place and name:
             return "pod", place, name
     raise ValueError("write [NAMESPACE/]POD or [NAMESPACE/]deployment/NAME")
-
-
-def _container(pod: client.Object) -> str:
-    names = [str(each["name"]) for each in pod["spec"]["containers"]]
-    named = (pod["metadata"].get("annotations") or {}).get(_DEFAULT_CONTAINER)
-    return next((name for name in (_CONTAINER, named) if name in names), names[0])
 
 
 def _decoded(output: bytes, who: str) -> Any:  # noqa: ANN401  # JSON

@@ -151,6 +151,15 @@ class ModuleReleases:
             if revision is not None and not self._values.maintenance(module):
                 self._followed.begin(module, revision)
 
+    def leave_alone(self, modules: Iterable[names.ModuleName]) -> None:
+        """Watch over the releases of those of the modules no longer that are in maintenance.
+
+        A run would do it, too, but others may be before it.
+        """
+        for module in modules:
+            if self._values.maintenance(module):
+                self._leave(module)
+
     async def ensure(
         self, module: model.Module, activation: str, *, fresh: bool, insists: bool = False
     ) -> None:

@@ -148,6 +148,7 @@ class ModuleRunner:
             raise
         finally:
             self.states[name].last_run = time.time()
+            self.states[name].runs += 1
             self._tell(events.ModuleRan(name, task.activation, time.monotonic() - began))
 
     async def delete(self, task: tasks.Task) -> None:

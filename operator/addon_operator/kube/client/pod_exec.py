@@ -22,6 +22,8 @@ _OUTPUT, _ERRORS, _STATUS = 1, 2, 3
 SECONDS: Final = 60.0
 _MAX_BYTES: Final = 64 << 20
 _SHOWN: Final = 400
+_CONTAINER: Final = "addon-operator"
+_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 
 class ExecError(api_errors.KubernetesError):
@@ -35,6 +37,14 @@ class Container:
     namespace: str
     pod: str
     name: str
+
+    @classmethod
+    def of(cls, pod: client.Object) -> "Container":
+        """Return the container of a pod in which the operator runs."""
+        names = [str(each["name"]) for each in pod["spec"]["containers"]]
+        default = (pod["metadata"].get("annotations") or {}).get(_DEFAULT_CONTAINER)
+        name = next((each for each in (_CONTAINER, default) if each in names), names[0])
+        return cls(str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]), name)
 
     def __str__(self) -> str:
         return f"pod {self.namespace}/{self.pod}"

@@ -15,6 +15,7 @@ import asyncio
 import dataclasses
 import datetime as dt
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -25,12 +26,24 @@ from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
 
 API_VERSION: Final = "coordination.k8s.io/v1"
-_PLURAL: Final = "leases"
+PLURAL: Final = "leases"
 _RELEASED_SECONDS: Final = 1
 _RELEASE_TIMEOUT: Final = 2.0
 _LOOKS_PER_RETRY: Final = 2
 _JITTER: Final = 0.1
 _TRIES_PER_DEADLINE: Final = 2
+
+
+IDENTITY: Final = re.compile(
+    r"(?P<pod>.+)(_[0-9a-f]{8}|_(?P<mark>[0-9a-f]+-\d+-\d+)|\.[0-9a-f-]+\.[^.]+\.pod)"
+)
+"""All forms in which an operator names itself in the Lease; the Go operator uses the last one."""
+
+
+def pod_of(holder: str) -> str:
+    """Return the pod, or the machine, that an identity in the Lease belongs to: what a user can ask."""
+    named = IDENTITY.fullmatch(holder)
+    return named["pod"] if named else holder
 
 
 class LeaseLostError(errors.AddonOperatorError):
@@ -119,8 +132,8 @@ class Lease(fencing.Fence):
         self._tell = tell
         self._time = time or BootTime()
         self._has_ended = has_ended
-        self._collection = paths.of(API_VERSION, _PLURAL, namespace=which.namespace)
-        self._path = paths.of(API_VERSION, _PLURAL, namespace=which.namespace, name=which.name)
+        self._collection = paths.of(API_VERSION, PLURAL, namespace=which.namespace)
+        self._path = paths.of(API_VERSION, PLURAL, namespace=which.namespace, name=which.name)
         self._known: client.Object | None = None
         self._seen: Mapping[str, Any] | None = None
         self._seen_at = 0.0

@@ -276,6 +276,18 @@ async def test_in_maintenance_neither_helm_nor_healing_does_anything(bench: Benc
     assert bench.told == [("maintenance", "NoResourceReconciliation")]
 
 
+async def test_maintenance_begins_before_the_run_that_it_leads_to(bench: Bench) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    bench.releases.leave_alone([WEB])
+    assert bench.watched == ["a"]
+    bench.values.mode = "Suspended"
+    bench.releases.leave_alone([WEB])
+    bench.cluster.remove("a")
+    await bench.after(100)
+    assert (bench.watched, bench.runs) == ([], [])
+
+
 async def test_after_maintenance_what_disappeared_meanwhile_is_healed(bench: Bench) -> None:
     bench.values.mode = "NoResourceReconciliation"
     await bench.run()

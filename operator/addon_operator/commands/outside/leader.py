@@ -1,0 +1,65 @@
+"""Finding the operator that leads: the Lease names its pod."""
+
+from typing import Any
+
+from addon_operator.commands.outside import place as places
+from addon_operator.kernel import errors
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client, pod_exec
+from addon_operator.kube.objects import lease
+
+
+class NoOperatorError(errors.AddonOperatorError):
+    """There is no operator to ask where the user looks for one."""
+
+
+async def find(kube: client.KubeClient, place: places.Place) -> pod_exec.Container:
+    """Return the container of the operator that leads there.
+
+    Raises :class:`NoOperatorError`, and what the client raises: ``Forbidden`` names the rule that is missing.
+    """
+    found = await _lease(kube, place)
+    name = found["metadata"]["name"]
+    holder = (found.get("spec") or {}).get("holderIdentity") or ""
+    if not holder:
+        raise NoOperatorError(
+            f"no operator leads in {place} just now: nobody holds the Lease {name}; look at its pods"
+        )
+    pod = lease.pod_of(holder)
+    try:
+        leader = await kube.get(paths.of("v1", "pods", namespace=place.namespace, name=pod))
+    except api_errors.NotFound:
+        raise NoOperatorError(
+            f"the leader is gone: the Lease {name} names {pod}, and there is no such pod in {place}; if its "
+            "Deployment has pods, try again in half a minute; if the operator runs on the machine of that "
+            "name, run the command there"
+        ) from None
+    phase = (leader.get("status") or {}).get("phase")
+    if phase != "Running":
+        raise NoOperatorError(f"the leader {pod} in {place} does not run: it is {phase}; try again later")
+    return pod_exec.Container.of(leader)
+
+
+async def _lease(kube: client.KubeClient, place: places.Place) -> Any:  # noqa: ANN401  # JSON
+    collection = paths.of(lease.API_VERSION, lease.PLURAL, namespace=place.namespace)
+    try:
+        return await kube.get(f"{collection}/{place.lease}")
+    except api_errors.NotFound:
+        if place.is_lease_named:
+            raise _none(place) from None
+    # One for a ConfigMap of another name has that in its own.
+    listed = await kube.list_all(collection)
+    found = [each for each in listed.items if each["metadata"]["name"].startswith(f"{place.lease}-")]
+    if not found:
+        raise _none(place)
+    if len(found) > 1:
+        names = ", ".join(sorted(each["metadata"]["name"] for each in found))
+        raise NoOperatorError(f"several operators work in {place}: choose one with LEASE_NAME: {names}")
+    return found[0]
+
+
+def _none(place: places.Place) -> NoOperatorError:
+    return NoOperatorError(
+        f"no operator is found in {place}: there is no Lease {place.lease}; name the operator's namespace "
+        "with --namespace, another cluster with --context or --kubeconfig, and the Lease with LEASE_NAME"
+    )

@@ -1,0 +1,158 @@
+"""Asking something of a module through its Module object: no right is needed but to read and patch that.
+
+The operator answers in the object's status.
+"""
+
+import asyncio
+import dataclasses
+import datetime as dt
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final
+
+from addon_operator.commands.outside import place as places
+from addon_operator.kernel import errors, names
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client, own_user
+from addon_operator.kube.objects import module_objects, suspension
+
+RUN_SECONDS: Final = 300.0
+"""How long somebody waits for the end of a run."""
+_ANSWER_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.3
+
+Object = Mapping[str, Any]
+
+
+class RequestError(errors.AddonOperatorError):
+    """What is asked for cannot be done, or the operator does not answer."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ModuleRequests:
+    """Requests to the operator of a place."""
+
+    place: places.Place
+
+    def suspend(self, name: str, reason: str, seconds: float | None) -> Object:
+        """Have a module left alone, with ``seconds`` for that long; the module as its row in the list.
+
+        Raises :class:`RequestError` and what the client raises.
+        """
+        return asyncio.run(self._suspend(name, reason, seconds))
+
+    def resume(self, name: str) -> Object:
+        """Have a module looked after again; see :meth:`suspend`."""
+        return asyncio.run(self._resume(name))
+
+    def run(self, name: str, *, waits: bool) -> Object:
+        """Have a module run, and wait for the end of that run if wanted; see :meth:`suspend`."""
+        return asyncio.run(self._run(name, waits=waits))
+
+    async def _suspend(self, name: str, reason: str, seconds: float | None) -> Object:
+        async with client.KubeClient(self.place.access) as kube:
+            module, now = _Module(kube, self.place, name), time.time()
+            by = await own_user.OwnUser(kube).name() or ""
+            until = None if seconds is None else now + seconds
+            wanted = suspension.Suspension(reason, now, by, until)
+            await module.get()
+            await module.annotate(wanted.annotations)
+            since = wanted.annotations[suspension.SINCE]
+            await module.until(lambda status: (status.get("suspended") or {}).get("since") == since)
+            return {"name": name, "suspended": str(wanted)}
+
+    async def _resume(self, name: str) -> Object:
+        async with client.KubeClient(self.place.access) as kube:
+            module = _Module(kube, self.place, name)
+            found = await module.get()
+            if suspension.SUSPENDED not in _annotations(found) and "suspended" not in _status(found):
+                raise RequestError(f"module {name} is not suspended")
+            await module.annotate(dict.fromkeys(suspension.ALL))
+            await module.until(lambda status: "suspended" not in status)
+            return {"name": name}
+
+    async def _run(self, name: str, *, waits: bool) -> Object:
+        async with client.KubeClient(self.place.access) as kube:
+            module = _Module(kube, self.place, name)
+            found = await module.get()
+            if _status(found).get("state") == "Disabled":
+                raise RequestError(f"module {name} is disabled: enable it, and it runs")
+            value = dt.datetime.now(dt.UTC).isoformat()
+            await module.annotate({suspension.RUN: value})
+            if waits:
+                found = await module.handled()
+            status = _status(found)
+            return {
+                "name": name,
+                "state": status.get("state"),
+                "lastError": status.get("lastError", ""),
+                "suspended": str(read) if (read := _suspended(found)) else "",
+            }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Module:
+    kube: client.KubeClient
+    place: places.Place
+    name: str
+
+    async def get(self) -> Object:
+        namespace = self.place.namespace
+        try:
+            return await self.kube.get(module_objects.path_of(namespace, self.name))
+        except api_errors.NotFound:
+            pass
+        try:
+            listed = await self.kube.list_all(module_objects.path_of(namespace))
+        except api_errors.NotFound:
+            raise RequestError(
+                f"there are no Module objects in the cluster of {self.place.access.description}: no operator "
+                "is there, or it may not show them"
+            ) from None
+        if known := [names.ModuleName(each["metadata"]["name"]) for each in listed.items]:
+            raise RequestError(names.unknown(self.name, known))
+        raise RequestError(
+            f"there are no modules in {self.place}: name the operator's namespace with --namespace, or "
+            "another cluster with --context or --kubeconfig"
+        )
+
+    async def annotate(self, annotations: Mapping[str, str | None]) -> None:
+        await module_objects.annotate(self.kube, self.place.namespace, self.name, annotations)
+
+    async def until(self, is_so: Callable[[Object], bool]) -> None:
+        """Wait until the status says so."""
+        async for found in self._looks(_ANSWER_SECONDS):
+            if is_so(_status(found)):
+                return
+        raise RequestError(
+            f"the Module object {self.place.namespace}/{self.name} is annotated, but no operator has taken "
+            f"that in within {_ANSWER_SECONDS:g} s: does one run there, and may it watch modules?"
+        )
+
+    async def handled(self) -> Object:
+        """Wait until the last run was done that somebody asked for."""
+        async for found in self._looks(RUN_SECONDS):
+            if _status(found).get("lastHandledRun") == _annotations(found).get(suspension.RUN):
+                return found
+        raise RequestError(
+            f"the run of module {self.name} has not ended within {RUN_SECONDS:g} s; 'module describe' shows "
+            "how it goes"
+        )
+
+    async def _looks(self, seconds: float) -> AsyncIterator[Object]:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            yield await self.get()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _annotations(found: Object) -> Mapping[str, str]:
+    return found["metadata"].get("annotations") or {}
+
+
+def _status(found: Object) -> Object:
+    return found.get("status") or {}
+
+
+def _suspended(found: Object) -> suspension.Suspension | None:
+    return suspension.read(_annotations(found), time.time())

@@ -1,0 +1,84 @@
+"""What people ask of single modules: run it, try it again, leave it alone, look after it again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from addon_operator.engine import intents, state
+from addon_operator.kernel import errors, names
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
+from addon_operator.kube.objects import module_objects, suspension
+
+ACTIVATION_COMMAND: Final = "Command"
+LOOK_SECONDS: Final = 0.05
+"""Between two looks at a run that somebody waits for."""
+_AT_REST: Final = (state.ModuleStatus.READY, state.ModuleStatus.FAILED)
+
+
+class CannotRunError(errors.AddonOperatorError):
+    """The module is there, and what is asked of it cannot be done as it is now."""
+
+
+class ModuleRequests:
+    """Hands requests on: to the engine, or to the cluster if they have to outlive this process."""
+
+    def __init__(
+        self, states: state.ModuleStates, inbox: intents.Inbox, kube: client.KubeClient, namespace: str
+    ) -> None:
+        """``namespace`` is that of the Module objects."""
+        self._states = states
+        self._inbox = inbox
+        self._kube = kube
+        self._namespace = namespace
+
+    def run(self, name: names.ModuleName) -> Callable[[], Awaitable[None]]:
+        """Have a module run now, although nothing changed; what is returned waits for the end of that run.
+
+        Raises :class:`CannotRunError` for a module that is not enabled.
+        """
+        if name not in self._states.enabled:
+            raise CannotRunError(
+                f"module {name} is disabled ({self._states[name].reason}): enable it, and it runs"
+            )
+        module = self._states[name]
+        # The one under way does not count.
+        awaited = module.runs + (2 if module.status is state.ModuleStatus.RUNNING else 1)
+        self._inbox.put_nowait(intents.RunWanted(name, ACTIVATION_COMMAND, at_once=True))
+
+        async def ended() -> None:
+            while name in self._states.enabled:
+                await asyncio.sleep(LOOK_SECONDS)
+                if module.runs >= awaited and module.status in _AT_REST:
+                    return
+
+        return ended
+
+    def retry(self, name: names.ModuleName) -> None:
+        """Try a module again now whose run, or removal, failed.
+
+        Raises :class:`CannotRunError` if nothing of it waits for another try.
+        """
+        now = self._states[name]
+        if now.next_try is None:
+            raise CannotRunError(
+                f"module {name} is {now.status}, and nothing of it waits for another try: 'module run' runs "
+                "it again"
+            )
+        self._inbox.put_nowait(intents.RetryWanted(name))
+
+    async def suspend(self, name: names.ModuleName, wanted: suspension.Suspension) -> None:
+        """Have Helm and healing leave the module alone, also after a restart; see :meth:`resume`."""
+        await self._annotate(name, wanted.annotations)
+
+    async def resume(self, name: names.ModuleName) -> None:
+        """End that. Raises :class:`CannotRunError` if there is no Module object to write it to."""
+        await self._annotate(name, dict.fromkeys(suspension.ALL))
+
+    async def _annotate(self, name: names.ModuleName, annotations: dict[str, str | None]) -> None:
+        try:
+            await module_objects.annotate(self._kube, self._namespace, name, annotations)
+        except api_errors.KubernetesError as error:
+            raise CannotRunError(
+                f"that could not be written to the Module object {self._namespace}/{name}: {error}"
+            ) from None

@@ -1,0 +1,201 @@
+"""Annotations of Module objects, with which people ask for a run of a module or suspend it.
+
+They are the operator's own objects, which others annotate. What it writes itself is in their status, which
+is read once, at the start, and not watched.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from addon_operator.aio import waiting
+from addon_operator.engine import events, intents, module_requests, state
+from addon_operator.kernel import clock, names
+from addon_operator.kube import api_errors
+from addon_operator.kube import cluster as cluster_module
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from addon_operator.kube.objects import module_objects, suspension
+from addon_operator.values import store
+
+_LOOK_SECONDS: Final = 30.0
+"""Between two looks at the clock, which somebody may set, and at objects that could not be listed."""
+
+
+class ModuleAnnotations(object_changes.ObjectListener):
+    """Follows them: suspends modules, ends that in time, and has modules run."""
+
+    def __init__(
+        self,
+        cluster: cluster_module.Cluster,
+        states: state.ModuleStates,
+        values: store.ValuesStore,
+        inbox: intents.Inbox,
+        tell: events.Listener,
+        time: clock.Clock,
+    ) -> None:
+        self._cluster = cluster
+        self._states = states
+        self._values = values
+        self._inbox = inbox
+        self._tell = tell
+        self._time = time
+        self.requests: Final = module_requests.ModuleRequests(states, inbox, cluster.kube, cluster.namespace)
+        """What else can be asked of modules."""
+        self._subscription: informers.Subscription | None = None
+        self._suspended: dict[names.ModuleName, suspension.Suspension] = {}
+        self._seen: dict[names.ModuleName, dict[str, str]] = {}
+        self._asked: dict[names.ModuleName, str] = {}
+        self._runs: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+
+    async def begin(self) -> None:
+        """Find out which modules are suspended, and which runs were asked for and done before.
+
+        Without Module objects, or the right to list them, none are. Raises what the client raises otherwise.
+        """
+        try:
+            listed = await self._cluster.kube.list_all(module_objects.path_of(self._cluster.namespace))
+        except (api_errors.NotFound, api_errors.Forbidden):
+            return
+        for found in listed.items:
+            status = found.get("status") or {}
+            if (module := self._state(found)) is not None:
+                module.handled_run = str(status.get("lastHandledRun") or "")
+            self._take(found, _since(status))
+        selection = object_selections.ObjectSelection(
+            module_objects.KIND,
+            module_objects.API_VERSION,
+            namespaces=(self._cluster.namespace,),
+            metadata_only=True,
+        )
+        self._subscription = self._cluster.watches.subscribe(selection, projections.FullObject(), self)
+
+    def synced(self) -> None:
+        """Look at all of them: there may be news since :meth:`begin`."""
+        entries = [] if self._subscription is None else self._subscription.snapshot()
+        found = [_object(entry) for entry in entries]
+        for each in found:
+            self._take(each)
+        for name in self._suspended.keys() - {_name(each) for each in found}:
+            self._set(name, None)
+
+    def changed(self, changes: Sequence[object_changes.Change]) -> None:
+        """Take annotations that changed; without the object, a module is looked after again."""
+        for change in changes:
+            if change.type is object_changes.ChangeType.DELETED:
+                self._set(names.ModuleName(change.key.name), None)
+            else:
+                self._take(_object(change.entry))
+
+    def trouble(self, reason: str | None) -> None:
+        """Report why they cannot be followed just now."""
+        if reason is not None:
+            text = f"annotations of Module objects (suspended, run) are not followed now: {reason}"
+            self._tell(events.Warned(text))
+
+    async def work(self) -> None:
+        """End suspensions in time, until cancelled."""
+        while True:
+            self._wake.clear()
+            if self._subscription is None:
+                with contextlib.suppress(api_errors.KubernetesError):
+                    await self.begin()
+            await self._end_what_is_over()
+            now = self._time.time()
+            ends = [each.until - now for each in self._suspended.values() if each.until is not None]
+            await waiting.wait_within(self._wake, min([*ends, _LOOK_SECONDS]))
+
+    async def _end_what_is_over(self) -> None:
+        now = self._time.time()
+        over = [
+            name for name, each in self._suspended.items() if each.until is not None and each.until <= now
+        ]
+        for name in over:
+            self._set(name, None)
+            # What somebody has changed meanwhile is news, which the watch brings.
+            with contextlib.suppress(api_errors.Invalid, api_errors.NotFound):
+                try:
+                    await module_objects.remove_annotations(
+                        self._cluster.kube, self._cluster.namespace, name, self._seen.get(name, {})
+                    )
+                except api_errors.Forbidden as error:
+                    self._tell(events.Warned(f"annotations of module {name} that are over stay: {error}"))
+
+    def _take(self, found: Mapping[str, Any], since: float | None = None) -> None:
+        name = names.ModuleName(_name(found))
+        annotations = {str(key): str(value) for key, value in _annotations(found).items()}
+        before = self._suspended.get(name)
+        seen = before.since if before is not None else since
+        now = self._time.time()
+        self._seen[name] = {key: annotations[key] for key in suspension.ALL if key in annotations}
+        self._set(name, suspension.read(annotations, now if seen is None else seen))
+        if value := annotations.get(suspension.RUN):
+            self._run(name, value)
+
+    def _set(self, name: names.ModuleName, wanted: suspension.Suspension | None) -> None:
+        """Suspend the module, or look after it again."""
+        if wanted == self._suspended.get(name):
+            return
+        if wanted is None:
+            del self._suspended[name]
+        else:
+            self._suspended[name] = wanted
+        change = self._values.suspend(self._suspended.keys())
+        self._tell(state.SuspensionChanged(name, wanted))
+        if change:
+            self._inbox.put_nowait(intents.ConfigEdited(change, module_objects.KIND))
+        self._wake.set()
+
+    def _run(self, name: names.ModuleName, value: str) -> None:
+        """Have the module run, unless that was done for this value."""
+        module = self._states.get(name)
+        if module is None or value in (module.handled_run, self._asked.get(name)):
+            return
+        self._asked[name] = value
+        task = asyncio.create_task(self._serve(name, value), name=f"run of module {name}")
+        self._runs.add(task)
+        task.add_done_callback(self._runs.discard)
+
+    async def _serve(self, name: names.ModuleName, value: str) -> None:
+        """Have the module run to its end, and note for which value."""
+        if not await self._is_discovered(name):
+            return
+        try:
+            ended = self.requests.run(name)
+        except module_requests.CannotRunError as error:
+            self._tell(events.Warned(f"{error}; its annotation {suspension.RUN} is not tried again"))
+        else:
+            await ended()
+        self._states.handled(name, value)
+
+    async def _is_discovered(self, name: names.ModuleName) -> bool:
+        """Wait until it is known whether the module is enabled; whether it is still there then."""
+        while (module := self._states.get(name)) is not None and not module.discovered:  # noqa: ASYNC110
+            await asyncio.sleep(module_requests.LOOK_SECONDS)
+        return module is not None
+
+    def _state(self, found: Mapping[str, Any]) -> state.ModuleState | None:
+        return self._states.get(names.ModuleName(_name(found)))
+
+
+def _object(entry: bytes) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(entry)["object"]
+    return found
+
+
+def _name(found: Mapping[str, Any]) -> str:
+    return str(found["metadata"]["name"])
+
+
+def _annotations(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    return found["metadata"].get("annotations") or {}
+
+
+def _since(status: Mapping[str, Any]) -> float | None:
+    """Return since when an operator before this one had the module suspended."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return clock.parse_rfc3339(status["suspended"]["since"])
+    return None

@@ -1,0 +1,86 @@
+"""What people ask of a module in annotations of its Module object: to run it once, or to leave it alone.
+
+An annotation of a person's own is enough to suspend a module: its value is the reason. The others say more.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from addon_operator.kernel import clock
+
+RUN: Final = "addon-operator.io/run"
+"""Each new value runs the module once."""
+SUSPENDED: Final = "addon-operator.io/suspended"
+"""Suspends the module; the value is the reason."""
+BY: Final = f"{SUSPENDED}-by"
+SINCE: Final = f"{SUSPENDED}-since"
+UNTIL: Final = f"{SUSPENDED}-until"
+ALL: Final = (SUSPENDED, BY, SINCE, UNTIL)
+
+_LONGEST: Final = 300
+_NOT_SUSPENDED: Final = "false"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Suspension:
+    """That Helm and healing leave a module alone, because somebody said so; times in seconds since the epoch.
+
+    Everything in it may be shown to everybody who can see the Module object.
+    """
+
+    reason: str
+    since: float
+    by: str = ""
+    until: float | None = None
+    """When it ends by itself; ``None`` if never."""
+    problem: str = ""
+    """What is wrong with an end that cannot be read."""
+
+    @property
+    def annotations(self) -> dict[str, str | None]:
+        """The annotations that say this, for a merge patch."""
+        return {
+            SUSPENDED: self.reason,
+            BY: self.by or None,
+            SINCE: clock.rfc3339(self.since),
+            UNTIL: None if self.until is None else clock.rfc3339(self.until),
+        }
+
+    def __str__(self) -> str:
+        """Say it: ``suspended: the disk is replaced (by alice, since …, until …)``."""
+        until = None if self.until is None else f"until {clock.rfc3339(self.until)}"
+        facts = (
+            f"by {self.by}" if self.by else None,
+            f"since {clock.rfc3339(self.since)}",
+            until,
+            self.problem,
+        )
+        return f"suspended: {self.reason or 'no reason given'} ({', '.join(filter(None, facts))})"
+
+
+def read(annotations: Mapping[str, str], seen: float) -> Suspension | None:
+    """Return what annotations say, whether or not it is over; ``None`` if the module is not suspended.
+
+    ``seen``: since when, if they do not say it.
+    """
+    reason = annotations.get(SUSPENDED)
+    if reason is None or reason.strip().lower() == _NOT_SUSPENDED:
+        return None
+    since, until, problem = seen, None, ""
+    with contextlib.suppress(ValueError):
+        since = clock.parse_rfc3339(annotations.get(SINCE, ""))
+    if text := annotations.get(UNTIL):
+        try:
+            until = clock.parse_rfc3339(text)
+        except ValueError:
+            problem = (
+                f"{UNTIL} is not a time such as {clock.rfc3339(seen)}, so that it does not end by itself"
+            )
+    return Suspension(_line(reason), since, _line(annotations.get(BY, "")), until, problem)
+
+
+def _line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

@@ -1,0 +1,93 @@
+"""Which pod is asked for an operator of a cluster."""
+
+import pytest
+
+from addon_operator.commands.outside import leader, place
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import pod_exec
+from tests.fakes import api_server
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
+USUAL = "addon-operator-leader-election"
+POD = "/api/v1/namespaces/addons/pods/ao-0"
+
+
+def lease(holder: str, name: str = USUAL) -> dict[str, object]:
+    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
+
+
+def pod(phase: str = "Running", *containers: str) -> dict[str, object]:
+    return {
+        "metadata": {"name": "ao-0", "namespace": "addons"},
+        "spec": {"containers": [{"name": each} for each in containers or ("addon-operator",)]},
+        "status": {"phase": phase},
+    }
+
+
+async def found(server: api_server.ApiServer, *, is_named: bool = False) -> pod_exec.Container:
+    where = place.Place(api_server.access_to(server.url), "addons", USUAL, is_named)
+    async with api_server.client_of(server, api_server.Pauses()) as kube:
+        return await leader.find(kube, where)
+
+
+@pytest.mark.parametrize("holder", ["ao-0_0a1b2c3d", "ao-0_0a-1-2", "ao-0.10-0-0-1.addons.pod", "ao-0"])
+async def test_the_lease_names_the_pod(holder: str) -> None:
+    server = api_server.ApiServer()
+    server.on("GET", f"{LEASES}/{USUAL}", lease(holder))
+    server.on("GET", POD, pod("Running", "sidecar", "addon-operator"))
+    assert await found(server) == pod_exec.Container("addons", "ao-0", "addon-operator")
+
+
+async def test_an_operator_with_a_configmap_of_another_name_has_a_lease_of_its_own() -> None:
+    server = api_server.ApiServer()
+    server.on("GET", LEASES, {"items": [lease("ao-0", f"{USUAL}-other"), lease("x", "else")], "metadata": {}})
+    server.on("GET", POD, pod())
+    assert (await found(server)).pod == "ao-0"
+
+
+@pytest.mark.parametrize(
+    ("leases", "said"),
+    [
+        ([], "no operator is found in namespace addons of the fake server: there is no Lease "),
+        ([f"{USUAL}-b", f"{USUAL}-a"], f"choose one with LEASE_NAME: {USUAL}-a, {USUAL}-b"),
+    ],
+)
+async def test_without_exactly_one_lease_there_is_nobody_to_ask(leases: list[str], said: str) -> None:
+    server = api_server.ApiServer()
+    server.on("GET", LEASES, {"items": [lease("ao-0", name) for name in leases], "metadata": {}})
+    with pytest.raises(leader.NoOperatorError, match=said):
+        await found(server)
+
+
+async def test_only_a_lease_that_is_named_is_looked_for() -> None:
+    server = api_server.ApiServer()
+    with pytest.raises(leader.NoOperatorError, match="there is no Lease"):
+        await found(server, is_named=True)
+    assert server.requests == [f"GET {LEASES}/{USUAL}"]
+
+
+@pytest.mark.parametrize("spec", [{}, {"holderIdentity": ""}, {"holderIdentity": None}])
+async def test_nobody_may_lead_just_now(spec: dict[str, object]) -> None:
+    server = api_server.ApiServer()
+    server.on("GET", f"{LEASES}/{USUAL}", {"metadata": {"name": USUAL}, "spec": spec})
+    with pytest.raises(leader.NoOperatorError, match="nobody holds the Lease addon-operator-leader-election"):
+        await found(server)
+
+
+async def test_the_leader_may_be_gone_or_not_running() -> None:
+    server = api_server.ApiServer()
+    server.on("GET", f"{LEASES}/{USUAL}", lease("ao-0_0a1b2c3d"))
+    with pytest.raises(
+        leader.NoOperatorError, match=r"the leader is gone: .* names ao-0, and there is no such"
+    ):
+        await found(server)
+    server.on("GET", POD, pod("Pending"))
+    with pytest.raises(leader.NoOperatorError, match=r"the leader ao-0 in .* does not run: it is Pending"):
+        await found(server)
+
+
+async def test_a_right_that_is_missing_is_the_clients_error() -> None:
+    server = api_server.ApiServer()
+    server.on("GET", f"{LEASES}/{USUAL}", api_server.status(403, "Forbidden"))
+    with pytest.raises(api_errors.Forbidden):
+        await found(server)

@@ -1,0 +1,127 @@
+"""Requests about modules through their objects, as the operator answers them in the status."""
+
+import asyncio
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from addon_operator.commands.outside import module_requests, place
+from addon_operator.kube import api_errors
+from addon_operator.kube.objects import module_objects, suspension
+from tests.fakes import api_server
+
+PATH = module_objects.path_of("addons", "web")
+Object = dict[str, Any]
+Answers = Callable[[Object], Object]
+"""The status that an operator gives to a Module with these annotations."""
+
+
+class Module:
+    """A Module object, and an operator that answers at once."""
+
+    def __init__(self, server: api_server.ApiServer, operator: Answers, **status: object) -> None:
+        self._operator, self._status = operator, dict(status)
+        self.annotations: Object = {}
+        server.on("GET", PATH, lambda _: api_server.Answer(self.body))
+        server.on("PATCH", PATH, self._patched)
+
+    @property
+    def body(self) -> Object:
+        status = self._status | self._operator(self.annotations)
+        return {"metadata": {"name": "web", "annotations": self.annotations}, "status": status}
+
+    def _patched(self, asked: api_server.Asked) -> api_server.Answer:
+        changed = self.annotations | asked.body["metadata"]["annotations"]
+        self.annotations = {key: value for key, value in changed.items() if value is not None}
+        return api_server.Answer(self.body)
+
+
+def follows(annotations: Object) -> Object:
+    found = suspension.read(annotations, 0.0)
+    answered = {"lastHandledRun": annotations.get(suspension.RUN)}
+    return answered | ({} if found is None else {"suspended": {"since": annotations[suspension.SINCE]}})
+
+
+async def requests(server: api_server.ApiServer) -> module_requests.ModuleRequests:
+    where = place.Place(api_server.access_to(server.url), "addons", "lease")
+    return module_requests.ModuleRequests(where)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_requests, "_LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(module_requests, "_ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(module_requests, "RUN_SECONDS", 0.02)
+
+
+async def done(server: api_server.ApiServer, request: str, *arguments: object, **flags: object) -> Object:
+    """Ask as the command line does, outside of this loop."""
+    asked = functools.partial(getattr(await requests(server), request), *arguments, **flags)
+    found: Object = await asyncio.to_thread(asked)
+    return found
+
+
+async def test_a_module_is_suspended_and_resumed_by_its_annotations() -> None:
+    async with api_server.running() as server:
+        user = {"status": {"userInfo": {"username": "alice"}}}
+        server.on("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", user)
+        module = Module(server, follows, state="Ready")
+        told = await done(server, "suspend", "web", "new disks", 60.0)
+        assert list(module.annotations) == list(suspension.ALL)
+        assert told["suspended"].startswith("suspended: new disks (by alice, since ")
+        assert (await done(server, "run", "web", waits=True))["suspended"] == told["suspended"]
+        assert await done(server, "resume", "web") == {"name": "web"}
+        assert list(module.annotations) == [suspension.RUN]
+        with pytest.raises(module_requests.RequestError, match=r"^module web is not suspended$"):
+            await done(server, "resume", "web")
+
+
+async def test_an_operator_that_does_not_answer_is_said() -> None:
+    async with api_server.running() as server:
+        Module(server, lambda _: {}, state="Ready")
+        with pytest.raises(module_requests.RequestError, match="no operator has taken that in"):
+            await done(server, "suspend", "web", "new disks", None)
+        with pytest.raises(module_requests.RequestError, match="has not ended within"):
+            await done(server, "run", "web", waits=True)
+        assert (await done(server, "run", "web", waits=False))["name"] == "web"
+
+
+async def test_a_run_is_waited_for_until_it_has_ended() -> None:
+    async with api_server.running() as server:
+        Module(server, follows, state="Failed", lastError="no such image")
+        expected = {"name": "web", "state": "Failed", "lastError": "no such image", "suspended": ""}
+        assert await done(server, "run", "web", waits=True) == expected
+
+
+async def test_a_disabled_module_is_not_run() -> None:
+    async with api_server.running() as server:
+        module = Module(server, follows, state="Disabled")
+        with pytest.raises(module_requests.RequestError, match=r"^module web is disabled: enable it"):
+            await done(server, "run", "web", waits=False)
+        assert module.annotations == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (api_server.Answer({"items": [{"metadata": {"name": "api"}}], "metadata": {}}), "there is no module"),
+        (api_server.Answer({"items": [], "metadata": {}}), "there are no modules in namespace addons of "),
+        (api_server.status(404, "NotFound"), "there are no Module objects in the cluster of the fake server"),
+    ],
+    ids=["another", "none", "no definition"],
+)
+async def test_a_module_that_is_not_there_is_said(answer: api_server.Answer, said: str) -> None:
+    async with api_server.running() as server:
+        server.on("GET", module_objects.path_of("addons"), answer)
+        with pytest.raises(module_requests.RequestError, match=said):
+            await done(server, "run", "web", waits=False)
+
+
+async def test_a_right_that_is_missing_is_the_clients_error() -> None:
+    async with api_server.running() as server:
+        Module(server, follows, state="Ready")
+        server.on("PATCH", PATH, api_server.status(403, "Forbidden"))
+        with pytest.raises(api_errors.Forbidden):
+            await done(server, "run", "web", waits=False)

@@ -17,6 +17,7 @@ from addon_operator.documents import yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import deckhouse_config, module_schema
+from addon_operator.modules import windows as windows_module
 from addon_operator.values.schema import sensitive_keys
 
 FILE: Final = "module.yaml"
@@ -90,6 +91,8 @@ class ModuleConfig:
     sensitive: tuple[str, ...] = ()
     """Paths of the section that are hidden everywhere; ``*`` is any key."""
     requires: Requirements = dataclasses.field(default_factory=Requirements)
+    windows: windows_module.Windows | None = None
+    """``None`` if those of the setting count."""
     warnings: tuple[str, ...] = ()
     """What is right and has no effect, one sentence each."""
     notes: tuple[str, ...] = ()
@@ -186,6 +189,7 @@ def _config(
         release_name=read.get("releaseName", ""),
         sensitive=tuple(read.get("sensitive", ())),
         requires=_requirements(document, read.get("requires", {}), place),
+        windows=windows_module.parse(read["windows"]) if "windows" in read else None,
     )
 
 
@@ -234,6 +238,8 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
     for index, path in enumerate(read.get("sensitive", ())):
         if problem := _of_sensitive(path):
             yield ("sensitive", index), problem
+    for number, problem in windows_module.problems(read.get("windows", ())):
+        yield ("windows",) if number is None else ("windows", number), problem
     if read.get("createNamespace") and "namespace" not in read:
         yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
 

@@ -12,6 +12,7 @@ from addon_operator.kernel import errors, names
 Logger = structlog.typing.FilteringBoundLogger
 
 _SHOWN: Final = 5
+_NOTHING_DONE: Final = (release_types.ReleaseAction.SKIPPED, release_types.ReleaseAction.HELD_BACK)
 
 
 class EventLog:
@@ -105,6 +106,9 @@ class EventLog:
         match event:
             case events.ReleaseEnsured():
                 self._release_ensured(event)
+            case events.HeldBack(held=held):
+                text = "nothing waits for a window any more" if held is None else f"held back: {held}"
+                self._log.info(text, module=event.module)
 
     def _release_ensured(self, event: events.ReleaseEnsured) -> None:
         module, outcome = event.module, event.outcome
@@ -115,7 +119,7 @@ class EventLog:
             self._log.warning(
                 f"release {module} took over objects that existed already: {adopted}", module=module
             )
-        skipped = outcome.action is release_types.ReleaseAction.SKIPPED
+        skipped = outcome.action in _NOTHING_DONE
         (self._log.debug if skipped else self._log.info)(
             f"release {outcome.action}: {outcome.reason}", module=module, revision=outcome.revision
         )

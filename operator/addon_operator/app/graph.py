@@ -18,7 +18,7 @@ from addon_operator.engine.converge import (
 )
 from addon_operator.engine.definitions import module_charts, module_crds
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_hooks, module_run, release_monitor
+from addon_operator.engine.modules import module_hooks, module_run, module_windows, release_monitor
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync, kopf_sources, refused_config
@@ -138,6 +138,9 @@ class Graph(health.Beginning):
             self._values,
             self._tell,
             self._inbox,
+            module_windows.ModuleWindows(
+                self._states, self._inbox, self._tell, self._clock, default=self._settings.windows
+            ),
             ignored=ignored,
         )
         hooks_of_modules = module_hooks.ModuleHooks(

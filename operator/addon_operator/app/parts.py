@@ -5,7 +5,7 @@ from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules,
 from addon_operator.engine.definitions import crd_guard, module_crds
 from addon_operator.engine.drift import drift, followed_releases, restoring, watched_resources
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_releases, release_monitor
+from addon_operator.engine.modules import module_releases, module_windows, release_monitor
 from addon_operator.engine.queues import queue_set
 from addon_operator.helm import capabilities, command, release_types
 from addon_operator.helm.releases import (
@@ -44,6 +44,7 @@ def monitor(
     values: store.ValuesStore,
     tell: events.Listener,
     inbox: intents.Inbox,
+    windows: module_windows.ModuleWindows,
     *,
     ignored: frozenset[str],
 ) -> release_monitor.ReleaseMonitor:
@@ -59,7 +60,9 @@ def monitor(
     )
     restored = drift.Drift(resources, restorer, cluster.deletions, tell, inbox, clock)
     followed = followed_releases.FollowedReleases(manager, resources, restored, tell, clock)
-    of_modules = module_releases.ModuleReleases(manager, values, restored, followed, tell, ignored=ignored)
+    of_modules = module_releases.ModuleReleases(
+        manager, values, restored, followed, tell, windows, ignored=ignored
+    )
     guard = crd_guard.CrdGuard(definitions, cluster.watches, followed, values, tell, clock)
     return release_monitor.ReleaseMonitor(restored, resources, followed, of_modules, guard)
 

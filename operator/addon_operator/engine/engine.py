@@ -81,8 +81,12 @@ class Engine:
                     self._config_edited(edited)
                 case intents.ValuesChanged(hook=hook):
                     self._values_changed(hook)
+                case intents.RunWanted(past_windows=True) as wanted:
+                    self._run_now(wanted)
                 case intents.RunWanted(module=module, activation=activation, at_once=at_once):
                     self._run_module(module, activation, at_once=at_once)
+                case intents.ConvergeWanted(activation=activation):
+                    self.converger.request(activation)
                 case intents.ApisChanged():
                     self.converger.request_by_hook(ACTIVATION_APIS)
                 case intents.ChartPulled(module=module) | intents.RetryWanted(module=module):
@@ -154,6 +158,14 @@ class Engine:
             self._hasten(module)
         if not self.converger.will_run(module):
             self._queue.add(module_run.ModuleRunTask(self._runner, module, activation))
+
+    def _run_now(self, wanted: intents.RunWanted) -> None:
+        """Run the module past its windows, or remove it if it is disabled."""
+        self._runner.releases.windows.let_pass(wanted.module)
+        if wanted.module in self._states.enabled:
+            self._run_module(wanted.module, wanted.activation, at_once=wanted.at_once)
+        else:
+            self.converger.request(wanted.activation)
 
     def _hasten(self, module: names.ModuleName) -> None:
         self._queue.hasten(lambda task: task.owner == module)

@@ -14,7 +14,7 @@ from addon_operator.engine import reactions, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import names
-from addon_operator.modules import model
+from addon_operator.modules import model, windows
 from addon_operator.process.children import children
 from addon_operator.values import sources, store
 
@@ -377,6 +377,12 @@ class ResourcesShared(Event, frozen=True):
 
     modules: Sequence[names.ModuleName]
     resources: Sequence[str]
+
+
+class HeldBack(ModuleEvent, frozen=True):
+    """What waits for a window of a module, or of a release without one; ``None`` if nothing does any more."""
+
+    held: windows.HeldBack | None
 
 
 class MaintenanceChanged(ModuleEvent, frozen=True):

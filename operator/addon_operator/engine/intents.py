@@ -31,6 +31,8 @@ class RunWanted:
     activation: str
     at_once: bool = False
     """The next try of a run that failed is not waited for, either."""
+    past_windows: bool = False
+    """What waits for a window does not wait for it this once; of a disabled module, that is its removal."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +40,13 @@ class RetryWanted:
     """The next try of what failed of a module is not waited for; what succeeded is not repeated."""
 
     module: names.ModuleName
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConvergeWanted:
+    """All modules are to converge."""
+
+    activation: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,7 +61,7 @@ class ChartPulled:
     module: names.ModuleName
 
 
-Intent = ConfigEdited | ValuesChanged | RunWanted | RetryWanted | ApisChanged | ChartPulled
+Intent = ConfigEdited | ValuesChanged | RunWanted | RetryWanted | ConvergeWanted | ApisChanged | ChartPulled
 
 
 class Inbox(asyncio.Queue[Intent]):

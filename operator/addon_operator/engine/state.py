@@ -10,7 +10,7 @@ import msgspec
 
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
-from addon_operator.modules import model, requirements
+from addon_operator.modules import model, requirements, windows
 
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 
@@ -105,6 +105,8 @@ class ModuleState:
     """Whether a discovery has decided about it; until then nothing is said of it."""
     undecided: bool = False
     """Whether the last error is that the last discovery failed at this module."""
+    held_back: windows.HeldBack | None = None
+    """What of it waits for a window."""
     last_run: float | None = None
     """When the last run ended, in seconds since the epoch."""
 
@@ -170,6 +172,9 @@ class ModuleStates:
 
     def __getitem__(self, name: names.ModuleName) -> ModuleState:
         return self._states[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._states
 
     def __iter__(self) -> Iterator[ModuleState]:
         return iter(self._states.values())
@@ -250,6 +255,13 @@ class ModuleStates:
         state.explain()
         self._tell(ModuleChanged(state))
 
+    def hold_back(self, name: names.ModuleName, held: windows.HeldBack | None) -> None:
+        """Note what of a module waits for a window; of a release without a module, nobody looks here."""
+        if (state := self._states.get(name)) is not None:
+            state.held_back = held
+            if state.discovered:
+                self._tell(ModuleChanged(state))
+
     def blame(self, wrong: Mapping[str, str]) -> None:
         """Note what is wrong with values that are not in force, by the key in ConfigMap or Secret."""
         self._blamed = wrong
@@ -318,7 +330,12 @@ class ModuleStates:
         state.explain()
         if verdict.enabled and state.status is ModuleStatus.DISABLED:
             self.mark(state.module.name, ModuleStatus.PENDING)
-        elif not verdict.enabled and state.hooks is None and state.status is not ModuleStatus.DISABLED:
+        elif (
+            not verdict.enabled
+            and state.hooks is None
+            and state.held_back is None
+            and state.status is not ModuleStatus.DISABLED
+        ):
             # None of its hooks ran: nothing of it is left to be deleted but, perhaps, an old release.
             state.reset()
             self.mark(state.module.name, ModuleStatus.DISABLED)

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock
-from addon_operator.modules import model
+from addon_operator.modules import model, windows
 
 API_VERSION: Final = "addon-operator.io/v1alpha1"
 KIND: Final = "Module"
@@ -170,6 +170,7 @@ _Status = state.ModuleStatus
 _OFF: Final = (_Status.DISABLED, _Status.DELETING)
 _RUN_FAILED: Final = "RunFailed"
 _DELETE_FAILED: Final = "DeleteFailed"
+_WAITS_FOR_WINDOW: Final = "WaitsForWindow"
 _UNDER_WAY: Final = {
     _Status.PENDING: "The module has not run yet.",
     _Status.RUNNING: "The module is running.",
@@ -185,6 +186,8 @@ def _enabled(module: state.ModuleState) -> _Said:
 
 def _ready(module: state.ModuleState) -> _Said:
     error = module.last_error_without_values
+    if (held := module.held_back) is not None and _is_why(module, held):
+        return _waits(module, held)
     if module.status is _Status.READY:
         return _Said(
             "True",
@@ -199,6 +202,27 @@ def _ready(module: state.ModuleState) -> _Said:
         # It is tried again: until that succeeds, it stays as unready as it was.
         return _Said("False", _RUN_FAILED, error)
     return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
+
+
+def _is_why(module: state.ModuleState, held: windows.HeldBack) -> bool:
+    """Say whether the module is as it is because something waits for a window."""
+    match module.status:
+        case _Status.READY:
+            return True
+        case _Status.FAILED:
+            return held.is_broken and module.next_try is None
+        case _Status.DELETING:
+            return held.is_removal and not module.last_error_without_values
+    return False
+
+
+def _waits(module: state.ModuleState, held: windows.HeldBack) -> _Said:
+    """Say what waits for a window; a module of which only an upgrade waits is as ready as it was."""
+    if module.status is _Status.READY:
+        waits = f"The last run succeeded; {held}{_left_out(module)}{_not_in_force(module)}."
+        return _Said("True", _WAITS_FOR_WINDOW, waits)
+    error = module.last_error_without_values
+    return _Said("False", _WAITS_FOR_WINDOW, error or f"The module is disabled; {held}.")
 
 
 def _left_alone(module: state.ModuleState) -> str:
@@ -235,6 +259,12 @@ def _left_out(module: state.ModuleState) -> str:
 
 
 def _reconciling(module: state.ModuleState) -> _Said:
+    if (
+        module.status is _Status.DELETING
+        and module.held_back is not None
+        and _is_why(module, module.held_back)
+    ):
+        return _Said("False", _WAITS_FOR_WINDOW, f"Nothing is in progress; {module.held_back}.")
     if module.status in _UNDER_WAY and not _is_stuck_in_delete(module):
         return _Said("True", str(module.status), _UNDER_WAY[module.status])
     if module.next_try is not None:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases
+from addon_operator.engine.modules import module_windows
 from addon_operator.helm import release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config
+from addon_operator.modules import windows as windows_module
 from addon_operator.values import checks, redaction, store
 from addon_operator.values.patches import hook_values
 
@@ -87,6 +89,7 @@ class ModuleReleases:
         restoring: drift.Drift,
         followed: followed_releases.FollowedReleases,
         tell: events.Listener,
+        windows: module_windows.ModuleWindows,
         *,
         ignored: frozenset[str] = frozenset(),
     ) -> None:
@@ -96,6 +99,8 @@ class ModuleReleases:
         self._drift = restoring
         self._followed = followed
         self._tell = tell
+        self.windows = windows
+        """When releases may be changed, and what waits for that."""
         self._ignored = ignored
         self._unreadable: frozenset[str] = frozenset()
         self._modes: dict[names.ModuleName, str] = {}
@@ -152,13 +157,16 @@ class ModuleReleases:
 
         ``fresh``: look at the release in the cluster first, instead of trusting the last discovery.
         Raises :class:`.InvalidValuesError` for values that the schemas do not allow, and what
-        :meth:`.ReleaseManager.ensure` raises.
+        :meth:`.ReleaseManager.ensure` raises. While no window is open, a revision of a release that is there
+        is held back.
         """
         name = module.name
         if self._note_maintenance(name):
             self._leave(name)
+            self.windows.done(name)
             return
         check_release_name(module, self.ignored)
+        opens = self.windows.opening(name)
         async with self._drift.helm_at_work(name):
             absent = await self._drift.restore(name)
             # What is checked is what is asked for, whatever hooks change meanwhile.
@@ -168,14 +176,20 @@ class ModuleReleases:
                 asked,
                 absent=absent,
                 fresh=fresh or bool(absent),
+                waits=opens is not None,
                 before_change=functools.partial(self._restore_before_change, name),
                 give_up=functools.partial(self._followed.give_up, name),
             )
             await asyncio.to_thread(check)
             outcome = await self._interruptible(request)
         self._known[name] = outcome.revision
+        if opens is not None and outcome.held_back:
+            held = windows_module.HeldBack(outcome.held_back, opens, is_broken=outcome.is_broken)
+            self.windows.hold(name, held)
+        else:
+            self.windows.done(name)
         self._tell(events.ReleaseEnsured(name, activation, outcome))
-        if absent:
+        if absent and not outcome.held_back:
             self._drift.restored_by_helm(name, absent)
         self._followed.follow(name, outcome.revision)
 
@@ -185,6 +199,20 @@ class ModuleReleases:
         """
         if (work := self._working.get(module)) is not None:
             work.cancel()
+
+    def hold_removal(self, release: str, why: str, owners: Iterable[names.ModuleName]) -> bool:
+        """Hold the removal of the release back unless windows of all ``owners`` are open; whether it is held.
+
+        What is to be removed is not restored meanwhile.
+        """
+        name = names.ModuleName(release)
+        opens = [moment for owner in owners if (moment := self.windows.opening(owner)) is not None]
+        if not opens or not self.exists(release):
+            return False
+        self._leave(name)
+        held = windows_module.HeldBack(f"removal of the release: {why}", max(opens), is_removal=True)
+        self.windows.hold(name, held)
+        return True
 
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
         """Uninstall the release; one that is not there is fine, and one that is ignored stays.
@@ -201,6 +229,7 @@ class ModuleReleases:
             if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
                 self._tell(events.Noted("release uninstalled", release))
         self._known.pop(release, None)
+        self.windows.done(name)
         if keep_record:
             self._half_removed.add(release)
 

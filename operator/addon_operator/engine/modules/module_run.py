@@ -109,6 +109,7 @@ class ModuleRunner:
             raise
         task.checkpoint()
         _begin_try(task, self.states[name])
+        passes = self.releases.windows.may_pass(name)
         self.states.mark(name, state.ModuleStatus.RUNNING)
         began = time.monotonic()
         try:
@@ -124,12 +125,23 @@ class ModuleRunner:
         finally:
             self.states[name].last_run = time.time()
             self._tell(events.ModuleRan(name, task.activation, time.monotonic() - began))
+        if passes:
+            self.releases.windows.has_passed(name)
+        held = self.states[name].held_back
+        if held is not None and held.is_broken:
+            self.states.mark(name, state.ModuleStatus.FAILED, f"the last revision failed; {held}")
+            return
         self.states.mark(name, state.ModuleStatus.READY, "")
 
     async def delete(self, task: tasks.Task) -> None:
         """Try a module's removal once: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
         name = names.ModuleName(task.owner)
         module = self.states[name]
+        first = requirements.dependants(self.states.modules).get(name, ())
+        owners = [name, *(each for each in first if self.releases.exists(each))]
+        if self.releases.hold_removal(name, f"the module is disabled: {module.verdict}", owners):
+            self.states.mark(name, state.ModuleStatus.DELETING, "")
+            return
         _begin_try(task, module)
         # Enabled again before this ends, it starts up again.
         module.started = module.settled = False
@@ -147,6 +159,7 @@ class ModuleRunner:
         self._bindings.end(name)
         self.hooks.forget(name)
         module.reset()
+        self.releases.windows.has_passed(name)
         self.states.mark(name, state.ModuleStatus.DISABLED, "")
 
     async def purge(self, release: str) -> None:
@@ -154,6 +167,9 @@ class ModuleRunner:
         module = self.releases.successor(release)
         if module is not None and module in self.states.enabled:
             self._check_moved(self.states[module], release)
+        owner = module or names.ModuleName(release)
+        if self.releases.hold_removal(release, "no module directory explains it", [owner]):
+            return
         await self.releases.remove(release)
 
     def _check_moved(self, module: state.ModuleState, release: str) -> None:

@@ -124,7 +124,7 @@ class Bench:
         )
         self.values = Values([store.ModuleValues(WEB), store.ModuleValues(watching.DB)])
         self.releases = module_releases.ModuleReleases(
-            self.helm, self.values, self.drift, self.followed, self._tell
+            self.helm, self.values, self.drift, self.followed, self._tell, fakes.always_open()
         )
 
     async def see(self, revision: int) -> None:

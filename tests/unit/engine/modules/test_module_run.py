@@ -60,6 +60,7 @@ class Releases(module_releases.ModuleReleases):
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
+        self.windows = fakes.always_open()
         self.there: set[str] = set()
         self.half_removed: set[str] = set()
         self.noted: list[str] = []

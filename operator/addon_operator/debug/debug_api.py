@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import addon_operator
 from addon_operator.aio import turns
-from addon_operator.debug import debug_masking, debug_render, runtime_config
+from addon_operator.debug import debug_client, debug_masking, debug_render, runtime_config
 from addon_operator.engine import intents, introspection, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
@@ -18,7 +18,7 @@ from addon_operator.engine.modules import release_monitor
 from addon_operator.helm.charts import chart
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
-from addon_operator.modules import model
+from addon_operator.modules import model, requirements
 from addon_operator.values import section, store
 
 Monitor = release_monitor.ReleaseMonitor
@@ -193,30 +193,47 @@ class EngineApi:
             "restoredObjects": dict(self._monitor.drift.recent(name)),
         }
 
-    async def run(self, module: str, *, waits: bool) -> object:
+    async def run(self, module: str, *, waits: bool, past_windows: bool = False) -> object:
         """Have a module run now, although nothing changed; return its row, with ``waits`` after that run.
 
-        Raises :class:`CannotRunError` for a module that is not enabled.
+        With ``past_windows`` nothing of it waits for a window this once, its removal neither.
+        Raises :class:`CannotRunError` for a module that is not enabled, and whose removal is not wanted.
         """
         name = self._module(module).name
-        if name not in self.views.enabled:
+        held = self._states[name].held_back
+        is_removal = past_windows and held is not None and held.is_removal
+        if name not in self.views.enabled and not is_removal:
             raise CannotRunError(
                 f"module {name} is disabled ({self._states[name].reason}): enable it, and it runs"
             )
+        if is_removal and (first := self._removed_before(name)):
+            raise CannotRunError(
+                f"the removal of module {name} comes after that of {', '.join(first)}, which waits, too: "
+                "have that done first"
+            )
         ended = self._runs_to_end(name) if waits else None
-        self._inbox.put_nowait(intents.RunWanted(name, ACTIVATION_COMMAND, at_once=True))
+        self._inbox.put_nowait(
+            intents.RunWanted(name, ACTIVATION_COMMAND, at_once=True, past_windows=past_windows)
+        )
         if ended is not None:
             await ended
         return self.views.module(name)
 
+    def _removed_before(self, name: names.ModuleName) -> list[names.ModuleName]:
+        dependants = requirements.dependants(self._states.modules).get(name, ())
+        return [each for each in dependants if self._states[each].held_back is not None]
+
     def _runs_to_end(self, name: names.ModuleName) -> Awaitable[None]:
-        """Wait for the end of a run that has yet to begin; the one under way does not count."""
+        """Wait for the end of a run or removal that has yet to begin; a run under way does not count."""
         module = self._states[name]
+        removed = module.status is state.ModuleStatus.DELETING
         begun, last = module.status is state.ModuleStatus.RUNNING, module.last_run
 
         async def wait() -> None:
             nonlocal begun, last
-            while name in self.views.enabled:
+            while name in self.views.enabled or (
+                removed and module.status is state.ModuleStatus.DELETING and not module.last_error
+            ):
                 await asyncio.sleep(LOOK_SECONDS)
                 is_at_rest = module.status in (state.ModuleStatus.READY, state.ModuleStatus.FAILED)
                 has_ended = module.last_run != last
@@ -254,6 +271,14 @@ class EngineApi:
         name = self._module(module)
         renderer = self._renderer
         return await (renderer.diff if diff else renderer.render)(name, show_sensitive=show_sensitive)
+
+    async def pending(self, module: str) -> str:
+        """Return what waits for a window, as a unified diff below a line that says until when."""
+        known = self._module(module)
+        held = self._states[known.name].held_back
+        if held is None:
+            return debug_client.NOTHING_PENDING
+        return f"{held}\n{await self._renderer.pending(known, is_removal=held.is_removal)}"
 
     async def main_queue(self) -> introspection.QueueRow:
         """Return the ``main`` queue."""

@@ -69,7 +69,17 @@ class HeldBack:
     """Whether the last revision failed, so that what runs is not as it should be."""
 
     def __str__(self) -> str:
-        return f"{self.what}, waits for a window, which opens at {clock.rfc3339(self.until)}"
+        return f"{waiting(self.until)}: {self.what}"
+
+
+def waiting(until: float) -> str:
+    """Say for how long something waits."""
+    return f"waits for a window, which opens at {clock.rfc3339(until)}"
+
+
+def chosen(own: Windows | None, default: Windows | None) -> Windows:
+    """Return the windows that count: those of the module if it has a list, else those of the setting."""
+    return own if own is not None else default or Windows()
 
 
 def parse(windows: Sequence[Mapping[str, Any]]) -> Windows:

@@ -219,7 +219,7 @@ def _is_why(module: state.ModuleState, held: windows.HeldBack) -> bool:
 def _waits(module: state.ModuleState, held: windows.HeldBack) -> _Said:
     """Say what waits for a window; a module of which only an upgrade waits is as ready as it was."""
     if module.status is _Status.READY:
-        waits = f"The last run succeeded; {held}{_left_out(module)}{_not_in_force(module)}."
+        waits = f"The last run succeeded{_left_out(module)}{_not_in_force(module)}; {held}."
         return _Said("True", _WAITS_FOR_WINDOW, waits)
     error = module.last_error_without_values
     return _Said("False", _WAITS_FOR_WINDOW, error or f"The module is disabled; {held}.")

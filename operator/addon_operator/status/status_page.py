@@ -78,7 +78,9 @@ def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.M
             *([", ".join(row["requires"])] if has_needs else []),
             row["reason"],
             row["lastRun"] or "",
-            errors.get(names.ModuleName(row["name"]), "") or introspection.waiting_text(row["waitsFor"]),
+            errors.get(names.ModuleName(row["name"]), "")
+            or introspection.waiting_text(row["waitsFor"])
+            or introspection.held_back_text(row["heldBack"]),
         )
         for row in modules
     )

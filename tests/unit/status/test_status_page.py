@@ -126,6 +126,7 @@ ROW: Final[introspection.ModuleRow] = {
     "wrongValues": "",
     "lastError": "",
     "waitingBindings": [],
+    "heldBack": None,
 }
 
 

@@ -200,17 +200,20 @@ class ModuleReleases:
         if (work := self._working.get(module)) is not None:
             work.cancel()
 
-    def hold_removal(self, release: str, why: str, owners: Iterable[names.ModuleName]) -> bool:
-        """Hold the removal of the release back unless windows of all ``owners`` are open; whether it is held.
+    def hold_removal(
+        self, release: str, owner: names.ModuleName, why: str, dependants: Iterable[names.ModuleName] = ()
+    ) -> bool:
+        """Hold the removal of the release back while no window of ``owner`` is open; whether it is held.
 
-        What is to be removed is not restored meanwhile.
+        What waits of ``dependants`` is done before. What is to be removed is not restored meanwhile.
         """
-        name = names.ModuleName(release)
-        opens = [moment for owner in owners if (moment := self.windows.opening(owner)) is not None]
-        if not opens or not self.exists(release):
+        opens = (self.windows.opening(owner), *map(self.windows.held_until, dependants))
+        until = max((moment for moment in opens if moment is not None), default=None)
+        if until is None or not self.exists(release):
             return False
+        name = names.ModuleName(release)
         self._leave(name)
-        held = windows_module.HeldBack(f"removal of the release: {why}", max(opens), is_removal=True)
+        held = windows_module.HeldBack(f"removal of the release: {why}", until, is_removal=True)
         self.windows.hold(name, held)
         return True
 

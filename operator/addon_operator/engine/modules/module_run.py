@@ -137,9 +137,9 @@ class ModuleRunner:
         """Try a module's removal once: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
         name = names.ModuleName(task.owner)
         module = self.states[name]
-        first = requirements.dependants(self.states.modules).get(name, ())
-        owners = [name, *(each for each in first if self.releases.exists(each))]
-        if self.releases.hold_removal(name, f"the module is disabled: {module.verdict}", owners):
+        dependants = requirements.dependants(self.states.modules).get(name, ())
+        why = f"the module is disabled: {module.verdict}"
+        if self.releases.hold_removal(name, name, why, dependants):
             self.states.mark(name, state.ModuleStatus.DELETING, "")
             return
         _begin_try(task, module)
@@ -168,7 +168,7 @@ class ModuleRunner:
         if module is not None and module in self.states.enabled:
             self._check_moved(self.states[module], release)
         owner = module or names.ModuleName(release)
-        if self.releases.hold_removal(release, "no module directory explains it", [owner]):
+        if self.releases.hold_removal(release, owner, "no module directory explains it"):
             return
         await self.releases.remove(release)
 

@@ -39,7 +39,7 @@ class ModuleWindows:
         self._inbox = inbox
         self._tell = tell
         self._clock = clock
-        self._default = default or windows.Windows()
+        self._default = default
         self._timers = timers
         self._timer: asyncio.TimerHandle | None = None
         self._held: dict[names.ModuleName, windows.HeldBack] = {}
@@ -53,9 +53,7 @@ class ModuleWindows:
         if name in self._passes:
             return None
         own = self._states[name].module.config.windows if name in self._states else None
-        chosen = self._default if own is None else own
-        if not chosen.windows:
-            return None
+        chosen = windows.chosen(own, self._default)
         opens = chosen.next_opening(dt.datetime.fromtimestamp(self._clock.time(), dt.UTC))
         return None if opens is None else opens.timestamp()
 
@@ -63,6 +61,11 @@ class ModuleWindows:
     def held_releases(self) -> tuple[windows.HeldBack, ...]:
         """What waits of releases without a module."""
         return tuple(held for name, held in self._held.items() if name not in self._states)
+
+    def held_until(self, name: names.ModuleName) -> float | None:
+        """Return when what waits of the module is done; ``None`` if nothing does."""
+        held = self._held.get(name)
+        return None if held is None else held.until
 
     def hold(self, name: names.ModuleName, held: windows.HeldBack) -> None:
         """Remember what waits of a module, or of a release without one, and have it done in time."""

@@ -114,7 +114,7 @@ class ModuleWindows:
         now = self._clock.time()
         later = [held.until for held in self._held.values() if held.until > now]
         if later:
-            timers = self._timers or asyncio.get_running_loop()
+            timers = asyncio.get_running_loop() if self._timers is None else self._timers
             self._timer = timers.call_later(min(min(later) - now, LONGEST_SLEEP), self._look)
 
     def _look(self) -> None:

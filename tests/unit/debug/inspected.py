@@ -66,6 +66,10 @@ class Renderer(debug_render.Renderer):
     async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
         return f"diff of {module.name}, sensitive: {show_sensitive}\n"
 
+    @override
+    async def pending(self, module: model.Module, *, is_removal: bool) -> str:
+        return f"the difference of {module.name}\n"
+
 
 class Snapshots(hook_bindings.HookBindings):
     def __init__(self) -> None:

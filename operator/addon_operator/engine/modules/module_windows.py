@@ -43,6 +43,8 @@ class ModuleWindows:
         self._timers = timers
         self._timer: asyncio.TimerHandle | None = None
         self._held: dict[names.ModuleName, windows.HeldBack] = {}
+        self._asked: set[names.ModuleName] = set()
+        """Those of which it has been asked that what waits is done, since their window is open."""
         self._passes: set[names.ModuleName] = set()
 
     def opening(self, name: names.ModuleName) -> float | None:
@@ -101,6 +103,7 @@ class ModuleWindows:
         if held == self._held.get(name):
             return
         self._held.pop(name, None)
+        self._asked.discard(name)
         if held is not None:
             self._held[name] = held
         self._states.hold_back(name, held)
@@ -120,7 +123,10 @@ class ModuleWindows:
     def _look(self) -> None:
         """Have done what waits no longer, in the order in which modules run."""
         now = self._clock.time()
-        due = {name: held for name, held in self._held.items() if held.until <= now}
+        due = {
+            name: held for name, held in self._held.items() if held.until <= now and name not in self._asked
+        }
+        self._asked |= due.keys()
         for name in due.keys() - {module.module.name for module in self._states}:
             self._take(name, None)
         if any(held.is_removal for held in due.values()):

@@ -152,6 +152,7 @@ def test_removals_wait_even_over_a_restart_in_the_order_of_what_requires_what(mo
     assert wait_held(modules, operator, "base").startswith("False The module is disabled; waits for a window")
     assert site.revisions() == {"stay": 1, "base": 1, "top": 1, "gone": 1}
     operator.wait_metric(1, "module_held_back", module="gone")
+    assert "release gone waits for a window" in site.command("module", "list").stdout
     planned = json.loads(site.command("plan", "--output=json", **environment).stdout)
     actions = {each["name"]: each["action"] for each in planned["modules"]}
     assert actions == {"top": "wait", "base": "wait", "stay": "nothing"}

@@ -89,6 +89,9 @@ class Graph(health.Beginning):
         )
         self._runner = tools.hook_processes()
         self._inbox = intents.Inbox()
+        self._windows = module_windows.ModuleWindows(
+            self._states, self._inbox, self._tell, self._clock, default=self._settings.windows
+        )
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
         )
@@ -116,8 +119,13 @@ class Graph(health.Beginning):
         return self.config.waits_for
 
     def refusals(self) -> list[str]:
-        """Return what is wrong with ConfigMap, Secret and files as they are now: see :class:`.Beginning`."""
-        return [*self._refused.sentences, *self._states.refusals, *self.config.warnings]
+        """Return what is not in force of ConfigMap, Secret and files as they are: see :class:`.Beginning`."""
+        return [
+            *self._refused.sentences,
+            *self._states.refusals,
+            *self.config.warnings,
+            *self._windows.sentences,
+        ]
 
     async def build(self) -> Operator:
         """Make all objects; asks global hooks for their configuration and reads the ConfigMap.
@@ -138,9 +146,7 @@ class Graph(health.Beginning):
             self._values,
             self._tell,
             self._inbox,
-            module_windows.ModuleWindows(
-                self._states, self._inbox, self._tell, self._clock, default=self._settings.windows
-            ),
+            self._windows,
             ignored=ignored,
         )
         hooks_of_modules = module_hooks.ModuleHooks(

@@ -288,7 +288,8 @@ class _Planner:
         if module.name not in self._releases:
             return plan_report.ReleaseReport(plan_report.PlanStep.INSTALL, f"there is no release; {reason}")
         if self._given.operator or module.name in self._given.releases:
-            return plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, reason)
+            upgrade = plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, reason)
+            return self._windows.upgrade(module, upgrade)
         return unknown
 
     def _have_hooks(self, violation: schema_violations.Violation, module: model.Module) -> bool:

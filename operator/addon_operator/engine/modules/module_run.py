@@ -225,6 +225,7 @@ class ModuleRunner:
 
     async def _release(self, task: tasks.Task, module: state.ModuleState) -> None:
         if not module.module.has_chart:
+            self.releases.windows.done(module.module.name)
             return
         fresh = task.converge is None or task.attempts > 0
         try:

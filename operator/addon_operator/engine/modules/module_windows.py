@@ -60,9 +60,9 @@ class ModuleWindows:
         return None if opens is None else opens.timestamp()
 
     @property
-    def held_releases(self) -> tuple[windows.HeldBack, ...]:
+    def sentences(self) -> list[str]:
         """What waits of releases without a module."""
-        return tuple(held for name, held in self._held.items() if name not in self._states)
+        return [f"release {name} {held}" for name, held in self._held.items() if name not in self._states]
 
     def held_until(self, name: names.ModuleName) -> float | None:
         """Return when what waits of the module is done; ``None`` if nothing does."""
@@ -82,10 +82,11 @@ class ModuleWindows:
         if name in self._held:
             self._take(name, None)
 
-    def keep_only(self, names_due: Collection[str]) -> None:
+    def keep_only(self, enabled: Collection[str], removed: Collection[str]) -> None:
         """Forget what waits of all others: somebody else did it, or it is not wanted any more."""
-        for name in set(self._held) - set(names_due):
-            self._take(name, None)
+        for name, held in list(self._held.items()):
+            if name not in (removed if held.is_removal else enabled):
+                self._take(name, None)
 
     def let_pass(self, name: names.ModuleName) -> None:
         """Let the next run of the module, or its removal, go past its windows."""

@@ -40,6 +40,14 @@ class SystemTime(clock.SystemClock):
         return random.random()  # noqa: S311 - nothing secret
 
 
+class Timers(Protocol):
+    """What calls something later: the event loop, or a test by hand."""
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
+        """Call it after ``delay`` seconds, unless the handle is cancelled."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Backoff:
     """Pauses between tries, each longer than the one before; in seconds."""

@@ -18,6 +18,7 @@ _EDITED: Final = {
     "Secret": "values Secret changed",
     "Module": "annotations of Module objects changed",
 }
+_NOTHING_DONE: Final = (release_types.ReleaseAction.SKIPPED, release_types.ReleaseAction.HELD_BACK)
 
 
 class EventLog:
@@ -111,6 +112,9 @@ class EventLog:
         match event:
             case events.ReleaseEnsured():
                 self._release_ensured(event)
+            case events.HeldBack(held=held):
+                text = "nothing waits for a window any more" if held is None else f"held back: {held}"
+                self._log.info(text, module=event.module)
 
     def _release_ensured(self, event: events.ReleaseEnsured) -> None:
         module, outcome = event.module, event.outcome
@@ -121,7 +125,7 @@ class EventLog:
             self._log.warning(
                 f"release {module} took over objects that existed already: {adopted}", module=module
             )
-        skipped = outcome.action is release_types.ReleaseAction.SKIPPED
+        skipped = outcome.action in _NOTHING_DONE
         (self._log.debug if skipped else self._log.info)(
             f"release {outcome.action}: {outcome.reason}", module=module, revision=outcome.revision
         )

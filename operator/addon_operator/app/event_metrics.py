@@ -119,6 +119,10 @@ class EventMetrics:
                 self._meters.releases.resources_healed_total.labels(module=event.module).inc(
                     len(event.resources)
                 )
+            case events.HeldBack(module=name, held=held):
+                modules.held_back.remove_by_labels({"module": name})
+                if held is not None:
+                    modules.held_back.labels(module=name).set(held.since)
             case events.MaintenanceChanged(module=name, mode=mode):
                 modules.maintenance.remove_by_labels({"module": name})
                 if mode:

@@ -19,7 +19,7 @@ from addon_operator.engine.converge import (
 from addon_operator.engine.definitions import module_charts, module_crds
 from addon_operator.engine.drift import run_causes
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_hooks, module_run, release_monitor
+from addon_operator.engine.modules import module_hooks, module_run, module_windows, release_monitor
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync, kopf_sources, module_annotations, refused_config
@@ -94,6 +94,9 @@ class Graph(health.Beginning):
             self._run_causes().listen,
         )
         self._runner = tools.hook_processes()
+        self._windows = module_windows.ModuleWindows(
+            self._states, self._inbox, self._tell, self._clock, default=self._settings.windows
+        )
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
         )
@@ -124,8 +127,13 @@ class Graph(health.Beginning):
         return self.config.waits_for
 
     def refusals(self) -> list[str]:
-        """Return what is wrong with ConfigMap, Secret and files as they are now: see :class:`.Beginning`."""
-        return [*self._refused.sentences, *self._states.refusals, *self.config.warnings]
+        """Return what is not in force of ConfigMap, Secret and files as they are: see :class:`.Beginning`."""
+        return [
+            *self._refused.sentences,
+            *self._states.refusals,
+            *self.config.warnings,
+            *self._windows.sentences,
+        ]
 
     async def build(self) -> Operator:
         """Make all objects; asks global hooks for their configuration and reads the ConfigMap.
@@ -152,6 +160,7 @@ class Graph(health.Beginning):
                 ignored,
                 self._tools.healths.judge_health,
                 drift_config.DriftMode(self._settings.drift_mode),
+                self._windows,
             ),
         )
         hooks_of_modules = module_hooks.ModuleHooks(

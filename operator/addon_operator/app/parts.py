@@ -17,7 +17,7 @@ from addon_operator.engine.drift import (
     watched_resources,
 )
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_releases, release_monitor
+from addon_operator.engine.modules import module_releases, module_windows, release_monitor
 from addon_operator.engine.queues import queue_set
 from addon_operator.helm import capabilities, command, release_types
 from addon_operator.helm.releases import (
@@ -61,6 +61,7 @@ class Watching:
     judge: health_watch.Judge
     """Evaluates the rules of ``health.rules``."""
     drift_mode: drift_config.DriftMode
+    windows: module_windows.ModuleWindows
 
     def drift_of(self, module: model.Module) -> drift_config.DriftConfig:
         """Return what is done about drift of a module."""
@@ -95,6 +96,7 @@ def monitor(
         manager,
         live_contents.LiveContents(cluster.kube, resources),
         lambda module: watching.drift_of(states[module].module),
+        watching.windows.opening,
         tell,
         clock,
     )
@@ -110,7 +112,7 @@ def monitor(
         clock,
     )
     of_modules = module_releases.ModuleReleases(
-        manager, values, restored, followed, healths, tell, ignored=watching.ignored
+        manager, values, restored, followed, healths, tell, watching.windows, ignored=watching.ignored
     )
     guard = crd_guard.CrdGuard(definitions, cluster.watches, followed, values, tell, clock)
     return release_monitor.ReleaseMonitor(restored, resources, followed, of_modules, guard, healths, content)

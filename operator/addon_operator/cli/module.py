@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -193,7 +194,12 @@ def _requirements(module: debug.Document) -> str:
 
 
 def _row(module: debug.Document) -> tuple[str, ...]:
-    waiting = [*_waits(module), *_unhealthy(module), *debug.waiting_texts(module.get("waitingBindings", ()))]
+    waiting = [
+        *_waits(module),
+        *_held(module),
+        *_unhealthy(module),
+        *debug.waiting_texts(module.get("waitingBindings", ())),
+    ]
     return (
         module["name"],
         str(module["order"]),
@@ -218,6 +224,11 @@ def _cure(module: debug.Document) -> list[str]:
 def _waits(module: debug.Document) -> list[str]:
     others = module.get("waitsFor")
     return [f"waits for {', '.join(others)}"] if others else []
+
+
+def _held(module: debug.Document) -> list[str]:
+    held = module.get("heldBack")
+    return [f"waits for a window, which opens at {held['until']}: {held['what']}"] if held else []
 
 
 def _wide_row(module: debug.Document) -> tuple[str, ...]:
@@ -246,18 +257,52 @@ def _resource_rows(module: str, resources: debug.Document) -> Iterator[tuple[str
 @module.command()
 @click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end of the run.")
+@click.option("--now", is_flag=True, help="Do not wait for a window this once; a disabled module is removed.")
 @debug.socket_option
-def run(name: str, socket: str | None, *, waits: bool) -> None:
+def run(name: str, socket: str | None, *, waits: bool, now: bool) -> None:
     """Run MODULE now, all its steps, although nothing changed; a failed one does not wait for its next try.
 
     With --wait, exit code 1 if the run fails.
     """
     if (asked := debug.outside_requests(socket)) is not None:
-        row = asked.run(name, waits=waits)
+        row = asked.run(name, waits=waits, now=now)
     else:
-        path = debug.module_path(name, "run" + ("?wait=true" if waits else ""))
+        query = urllib.parse.urlencode(debug.query(wait=waits, now=now))
+        path = debug.module_path(name, f"run?{query}".removesuffix("?"))
         row = debug.client(socket, is_slow=waits).post(path, {})
     click.echo(debug.text_of(row, _has_run if waits else _will_run))
+
+
+@module.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.option("--pending", is_flag=True, help="Show what waits for a window.")
+@printing.output_option("text")
+@debug.socket_option
+def diff(name: str, output: str, socket: str | None, *, pending: bool) -> int:
+    """Show what others changed of MODULE's resources: field, who wrote it, and both values.
+
+    With --pending, show what waits for a window, and how it would change the last revision. Data of Secrets
+    and sensitive values are hidden. The exit code is that of diff: 0 without a difference, 1 with one, 2 for
+    an error.
+    """
+    from addon_operator.debug import debug_client
+
+    try:
+        if not pending:
+            found = debug.client(socket).get(debug.module_path(name, "diff.json"))
+            debug.show(found, output, _differences)
+            return 1 if found["differences"] else 0
+        text = debug.client(socket, is_slow=True).get_text(
+            debug.module_path(name, "diff"), debug.query(pending=True)
+        )
+    except errors.AddonOperatorError as error:
+        printing.show_error(str(error))
+        return EXIT_TROUBLE
+    if text == debug_client.NOTHING_PENDING:
+        click.echo(text, nl=False)
+        return 0
+    printing.show_highlighted(text, "diff")
+    return 1
 
 
 @module.command()
@@ -274,19 +319,10 @@ def _will_run(row: debug.Document) -> str:
 
 
 def _has_run(row: debug.Document) -> str:
-    if row["state"] == "Failed":
+    if row["state"] in ("Failed", "Deleting"):
         raise RunFailedError(f"the run of module {row['name']} failed: {row['lastError']}")
-    left_alone = f"; {suspended}" if (suspended := row.get("suspended")) else ""
-    return f"module {row['name']} is {row['state']}{left_alone}"
-
-
-@module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
-@printing.output_option("text")
-@debug.socket_option
-def diff(name: str, output: str, socket: str | None) -> None:
-    """Show what others changed of MODULE's resources: field, who wrote it, and both values."""
-    debug.show(debug.client(socket).get(debug.module_path(name, "diff.json")), output, _differences)
+    left_alone = [suspended] if (suspended := row.get("suspended")) else []
+    return "; ".join([f"module {row['name']} is {row['state']}", *left_alone, *_held(row)])
 
 
 def _differences(rows: debug.Document) -> str:
@@ -356,6 +392,8 @@ def _sections(module: debug.Document) -> Iterator[str]:
     hooks = module["hooks"]
     lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
     yield from _section("Hooks", lines)
+    if (held := module.get("heldBack")) is not None:
+        yield from _section("Held back", [*_held(module), f"since {_moment(held['since'])}"])
     yield from _section(
         "Waiting", [*_cure(module), *_waits(module), *debug.waiting_texts(module["waitingBindings"])]
     )

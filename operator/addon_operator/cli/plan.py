@@ -22,6 +22,7 @@ _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "why", "ACTION", "because")
 _STYLES: Final = {
     "install": "green",
     "upgrade": "yellow",
+    "wait": "yellow",
     "restore": "yellow",
     "delete": "red",
     "purge": "red",
@@ -30,6 +31,7 @@ _STYLES: Final = {
 _SUMMARY: Final = {
     "install": "to install",
     "upgrade": "to upgrade",
+    "wait": "to wait for a window",
     "restore": "to restore",
     "delete": "to delete",
     "purge": "to purge",

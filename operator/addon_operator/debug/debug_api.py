@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import addon_operator
 from addon_operator.aio import turns
-from addon_operator.debug import debug_masking, debug_render, runtime_config
+from addon_operator.debug import debug_client, debug_masking, debug_render, runtime_config
 from addon_operator.engine import introspection, module_requests, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
@@ -199,13 +199,14 @@ class EngineApi:
         shown = ("expected", "live")
         return {"differences": [row | {key: row[key] and redact(row[key]) for key in shown} for row in rows]}
 
-    async def run(self, module: str, *, waits: bool) -> object:
+    async def run(self, module: str, *, waits: bool, past_windows: bool = False) -> object:
         """Have a module run now, although nothing changed; return its row, with ``waits`` after that run.
 
-        Raises :class:`.CannotRunError` for a module that is not enabled.
+        With ``past_windows`` nothing of it waits for a window this once, its removal neither.
+        Raises :class:`.CannotRunError` for a module that is not enabled, and whose removal is not wanted.
         """
         name = self._module(module).name
-        ended = self._requests.run(name)
+        ended = self._requests.run(name, past_windows=past_windows)
         if waits:
             await ended()
         return self.views.module(name)
@@ -249,6 +250,14 @@ class EngineApi:
         name = self._module(module)
         renderer = self._renderer
         return await (renderer.diff if diff else renderer.render)(name, show_sensitive=show_sensitive)
+
+    async def pending(self, module: str) -> str:
+        """Return what waits for a window, as a unified diff below a line that says until when."""
+        known = self._module(module)
+        held = self._states[known.name].held_back
+        if held is None:
+            return debug_client.NOTHING_PENDING
+        return f"{held}\n{await self._renderer.pending(known, is_removal=held.is_removal)}"
 
     async def main_queue(self) -> introspection.QueueRow:
         """Return the ``main`` queue."""

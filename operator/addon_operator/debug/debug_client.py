@@ -19,6 +19,8 @@ RENDER_SECONDS: Final = 300.0
 """Helm may take its time."""
 NO_DIFFERENCES: Final = "No differences.\n"
 """The answer that there is nothing to show."""
+NOTHING_PENDING: Final = "Nothing is held back.\n"
+"""The answer that nothing waits for a window."""
 _HOW_TO_FIND: Final = (
     "start one with 'addon-operator start', or name its socket with DEBUG_UNIX_SOCKET or "
     "--debug-unix-socket, or its cluster with --kubeconfig"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.debug import debug_client, debug_masking
-from addon_operator.documents import text_diff, yaml_reading, yaml_writing
+from addon_operator.documents import manifest_diff, text_diff, yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
@@ -79,18 +79,40 @@ class Renderer:
         if show_sensitive:
             return text
         # The cluster may still have what the values were before.
-        given = await self._given(module) if texts else None
+        instead = (
+            "'module render' without --diff shows what the chart renders to, and --show-sensitive shows the "
+            "difference with all values"
+        )
+        given = await self._given(module, instead) if texts else None
         return await asyncio.to_thread(_redacted, self._values.snapshot(module.name), module, text, given)
 
-    async def _given(self, module: model.Module) -> release_types.RevisionInputs | None:
+    async def pending(self, module: model.Module, *, is_removal: bool) -> str:
+        """Return what a held back revision, or removal, would change of the last one, as a unified diff.
+
+        Data of Secrets and sensitive values are hidden. Raises what :meth:`.ReleaseManager.preview` raises.
+        """
+        values = self._values.snapshot(module.name)
+        given = await self._given(module, "'module render' shows what the chart renders to")
+        if is_removal:
+            manifest = await self._manager.manifest(module.name) or ""
+            redact = await asyncio.to_thread(module_releases.redactor_of, values, module, given)
+            changes = await asyncio.to_thread(
+                lambda: manifest_diff.diff(manifest_diff.parse(manifest), (), redact)
+            )
+        else:
+            await self._charts.ensure(module)
+            request = await asyncio.to_thread(module_releases.request_of, values, module, given)
+            changes = (await self._manager.preview(request)).changes
+        return "".join(f"{line}\n" for change in changes for line in change.diff)
+
+    async def _given(self, module: model.Module, instead: str) -> release_types.RevisionInputs | None:
         try:
             return await self._manager.revision_inputs(module.name)
         except helm_errors.ReleaseRecordError as error:
             raise errors.ModuleError(
                 module.name,
                 f"the difference is not shown: which former values to hide in it is not known, as {error}; "
-                "'module render' without --diff shows what the chart renders to, and --show-sensitive shows "
-                "the difference with all values",
+                f"{instead}",
             ) from error
 
     async def _manifest(self, module: model.Module) -> str:

@@ -118,6 +118,7 @@ def application(
     app.router.add_get("/", _alive)
     app.router.add_get("/discovery", _discovery)
     app.router.add_get("/module/{name}/render", functools.partial(_render, api))
+    app.router.add_get("/module/{name}/diff", functools.partial(_diff, api))
     app.router.add_post("/module/{name}/run", functools.partial(_run, api))
     app.router.add_post("/module/{name}/retry", functools.partial(_retry, api))
     app.router.add_post("/module/{name}/suspend", functools.partial(_suspend, api))
@@ -188,8 +189,16 @@ async def _render(api: debug_api.DebugApi, request: web.Request) -> web.Response
     return web.Response(text=text)
 
 
+async def _diff(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    if not _flag(request, "pending"):
+        raise BadRequestError("only what waits for a window can be shown: ask with ?pending=true")
+    return web.Response(text=await api.engine.pending(request.match_info["name"]))
+
+
 async def _run(api: debug_api.DebugApi, request: web.Request) -> web.Response:
-    row = await api.engine.run(request.match_info["name"], waits=_flag(request, "wait"))
+    row = await api.engine.run(
+        request.match_info["name"], waits=_flag(request, "wait"), past_windows=_flag(request, "now")
+    )
     return web.json_response(row)
 
 

@@ -76,22 +76,38 @@ class Engine:
     async def react(self) -> None:
         """Take intents out of the inbox and do what follows from each, until cancelled."""
         while True:
-            match await self._inbox.get():
-                case intents.ConfigEdited() as edited:
-                    self._config_edited(edited)
-                case intents.ValuesChanged(hook=hook):
-                    self._values_changed(hook)
-                case intents.RunWanted(module=module, activation=activation, at_once=at_once):
-                    self._run_module(module, activation, at_once=at_once)
-                case intents.HealthChanged(module=module):
-                    self._queue.resume(lambda task: self._awaits(task, module))
-                case intents.ApisChanged():
-                    self.converger.request_by_hook(ACTIVATION_APIS)
-                case intents.ChartPulled(module=module):
-                    self._hasten(module)
-                case intents.RetryWanted(module=module):
-                    self._insist(module)
-                    self._hasten(module)
+            intent = await self._inbox.get()
+            if not self._run_wanted(intent):
+                self._react(intent)
+
+    def _run_wanted(self, intent: intents.Intent) -> bool:
+        """Do what follows if the intent is about one module's run; say whether it is."""
+        match intent:
+            case intents.RunWanted(past_windows=True) as wanted:
+                self._run_now(wanted)
+            case intents.RunWanted(module=module, activation=activation, at_once=at_once):
+                self._run_module(module, activation, at_once=at_once)
+            case intents.HealthChanged(module=module):
+                self._queue.resume(lambda task: self._awaits(task, module))
+            case intents.ChartPulled(module=module):
+                self._hasten(module)
+            case intents.RetryWanted(module=module):
+                self._insist(module)
+                self._hasten(module)
+            case _:
+                return False
+        return True
+
+    def _react(self, intent: intents.Intent) -> None:
+        match intent:
+            case intents.ConfigEdited() as edited:
+                self._config_edited(edited)
+            case intents.ValuesChanged(hook=hook):
+                self._values_changed(hook)
+            case intents.ConvergeWanted(activation=activation):
+                self.converger.request(activation)
+            case intents.ApisChanged():
+                self.converger.request_by_hook(ACTIVATION_APIS)
 
     def _config_edited(self, edited: intents.ConfigEdited) -> None:
         self._runner.releases.leave_alone(edited.change.maintenance_changed)
@@ -173,6 +189,14 @@ class Engine:
     def _awaits(self, task: tasks.Task, module: names.ModuleName) -> bool:
         is_run = task.kind is tasks.TaskKind.MODULE_RUN
         return is_run and module in self._states[names.ModuleName(task.owner)].awaits_health
+
+    def _run_now(self, wanted: intents.RunWanted) -> None:
+        """Run the module past its windows, or remove it if it is disabled."""
+        self._runner.releases.windows.let_pass(wanted.module)
+        if wanted.module in self._states.enabled:
+            self._run_module(wanted.module, wanted.activation, at_once=wanted.at_once)
+        else:
+            self.converger.request(wanted.activation)
 
     def _hasten(self, module: names.ModuleName) -> None:
         self._queue.hasten(lambda task: task.owner == module)

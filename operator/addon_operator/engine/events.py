@@ -14,7 +14,7 @@ from addon_operator.engine import reactions, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import names
-from addon_operator.modules import model
+from addon_operator.modules import model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.process.children import children
@@ -417,6 +417,12 @@ class CureAwaited(ModuleEvent, frozen=True):
     """The next try of a failed run begins as soon as one of these changes, as a person calls them."""
 
     cure: Sequence[str]
+
+
+class HeldBack(ModuleEvent, frozen=True):
+    """What waits for a window of a module, or of a release without one; ``None`` if nothing does any more."""
+
+    held: windows.HeldBack | None
 
 
 class MaintenanceChanged(ModuleEvent, frozen=True):

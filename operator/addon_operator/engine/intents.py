@@ -33,6 +33,8 @@ class RunWanted:
     activation: str
     at_once: bool = False
     """The next try of a run that failed is not waited for, either."""
+    past_windows: bool = False
+    """What waits for a window does not wait for it this once; of a disabled module, that is its removal."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,6 +52,13 @@ class HealthChanged:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ConvergeWanted:
+    """All modules are to converge."""
+
+    activation: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ApisChanged:
     """An API that modules require came or went: modules are discovered again."""
 
@@ -61,7 +70,16 @@ class ChartPulled:
     module: names.ModuleName
 
 
-Intent = ConfigEdited | ValuesChanged | RunWanted | RetryWanted | HealthChanged | ApisChanged | ChartPulled
+Intent = (
+    ConfigEdited
+    | ValuesChanged
+    | RunWanted
+    | RetryWanted
+    | HealthChanged
+    | ConvergeWanted
+    | ApisChanged
+    | ChartPulled
+)
 
 
 class Inbox(asyncio.Queue[Intent]):

@@ -13,7 +13,7 @@ from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
-from addon_operator.modules import requirements
+from addon_operator.modules import requirements, windows
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -64,6 +64,15 @@ class ModuleRow(TypedDict):
     cure: list[str]
     """What it is tried again for sooner."""
     waitingBindings: list[hook_bindings.WaitingBinding]
+    heldBack: "HeldBackRow | None"
+
+
+class HeldBackRow(TypedDict):
+    """What waits for a window; times are RFC 3339, UTC."""
+
+    what: str
+    until: str
+    since: str
 
 
 class TaskRow(TypedDict):
@@ -266,6 +275,7 @@ class Introspection:
             "nextTry": _rfc3339(module.next_try),
             "cure": list(module.cure),
             "waitingBindings": list(self._bindings.waiting(module.module.name)),
+            "heldBack": None if module.held_back is None else held_back_row(module.held_back),
         }
 
     async def _queue(self, queue: task_queue.TaskQueue) -> QueueRow:
@@ -310,6 +320,16 @@ class Introspection:
             "nextTryIn": round(remaining, 3),
             "lastError": task.last_error,
         }
+
+
+def held_back_row(held: windows.HeldBack) -> HeldBackRow:
+    """Return what waits for a window as a row."""
+    return {"what": held.what, "until": clocks.rfc3339(held.until), "since": clocks.rfc3339(held.since)}
+
+
+def held_back_text(held: HeldBackRow | None) -> str:
+    """Say what waits for a window; empty if nothing does."""
+    return f"waits for a window, which opens at {held['until']}: {held['what']}" if held else ""
 
 
 def waiting_text(others: Sequence[str]) -> str:

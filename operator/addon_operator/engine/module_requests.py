@@ -9,6 +9,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import module_objects, suspension
+from addon_operator.modules import requirements
 
 ACTIVATION_COMMAND: Final = "Command"
 LOOK_SECONDS: Final = 0.05
@@ -32,27 +33,44 @@ class ModuleRequests:
         self._kube = kube
         self._namespace = namespace
 
-    def run(self, name: names.ModuleName) -> Callable[[], Awaitable[None]]:
+    def run(self, name: names.ModuleName, *, past_windows: bool = False) -> Callable[[], Awaitable[None]]:
         """Have a module run now, although nothing changed; what is returned waits for the end of that run.
 
-        Raises :class:`CannotRunError` for a module that is not enabled.
+        With ``past_windows`` nothing of it waits for a window this once, its removal neither.
+        Raises :class:`CannotRunError` for a module that is not enabled, and whose removal is not wanted.
         """
-        if name not in self._states.enabled:
-            raise CannotRunError(
-                f"module {name} is disabled ({self._states[name].reason}): enable it, and it runs"
-            )
         module = self._states[name]
+        held = module.held_back
+        is_removal = past_windows and held is not None and held.is_removal
+        if name not in self._states.enabled and not is_removal:
+            raise CannotRunError(f"module {name} is disabled ({module.reason}): enable it, and it runs")
+        if is_removal and (first := self._removed_before(name)):
+            raise CannotRunError(
+                f"the removal of module {name} comes after that of {', '.join(first)}, which waits, too: "
+                "have that done first"
+            )
+        is_removed = module.status is state.ModuleStatus.DELETING
         # The one under way does not count.
         awaited = module.runs + (2 if module.status is state.ModuleStatus.RUNNING else 1)
-        self._inbox.put_nowait(intents.RunWanted(name, ACTIVATION_COMMAND, at_once=True))
+        self._inbox.put_nowait(
+            intents.RunWanted(name, ACTIVATION_COMMAND, at_once=True, past_windows=past_windows)
+        )
+
+        def is_awaited() -> bool:
+            is_leaving = is_removed and module.status is state.ModuleStatus.DELETING
+            return name in self._states.enabled or (is_leaving and not module.last_error)
 
         async def ended() -> None:
-            while name in self._states.enabled:
+            while is_awaited():
                 await asyncio.sleep(LOOK_SECONDS)
                 if module.runs >= awaited and module.status in _AT_REST:
                     return
 
         return ended
+
+    def _removed_before(self, name: names.ModuleName) -> list[names.ModuleName]:
+        dependants = requirements.dependants(self._states.modules).get(name, ())
+        return [each for each in dependants if self._states[each].held_back is not None]
 
     def retry(self, name: names.ModuleName) -> None:
         """Try a module again now whose run, or removal, failed.

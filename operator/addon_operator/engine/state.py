@@ -11,7 +11,7 @@ import msgspec
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, requirements
+from addon_operator.modules import model, requirements, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 
@@ -120,10 +120,14 @@ class ModuleState:
     """Whether a discovery has decided about it; until then nothing is said of it."""
     suspended: suspension.Suspension | None = None
     """Why, since when and until when somebody has it left alone; ``None`` if nobody has."""
+    handled_now: str = ""
+    """The last value of the annotation ``addon-operator.io/now`` that was served."""
     handled_run: str = ""
     """The last value of the annotation that asks for a run which was served, also before a restart."""
     undecided: bool = False
     """Whether the last error is that the last discovery failed at this module."""
+    held_back: windows.HeldBack | None = None
+    """What of it waits for a window."""
     last_run: float | None = None
     """When the last run ended, in seconds since the epoch."""
     runs: int = 0
@@ -136,6 +140,10 @@ class ModuleState:
         self.progress = RunProgress()
         self.status = ModuleStatus.DISABLED
         self.last_error = self.last_error_without_values = self.wrong_hooks = ""
+
+    def handled(self, annotation: str) -> str:
+        """Return the last value of an annotation that was served; empty without one."""
+        return self.handled_now if annotation == suspension.NOW else self.handled_run
 
     @property
     def not_in_force(self) -> str:
@@ -215,6 +223,9 @@ class ModuleStates:
     def get(self, name: names.ModuleName) -> ModuleState | None:
         """Return the state of a module; ``None`` if there is none of that name."""
         return self._states.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._states
 
     def __iter__(self) -> Iterator[ModuleState]:
         return iter(self._states.values())
@@ -318,16 +329,26 @@ class ModuleStates:
             state.suspended = wanted
             self._explain(state)
 
-    def handled(self, name: names.ModuleName, value: str) -> None:
+    def handled(self, name: names.ModuleName, annotation: str, value: str) -> None:
         """Note that the run was done which this value of the annotation asked for."""
         if (state := self._states.get(name)) is not None:
-            state.handled_run = value
+            if annotation == suspension.NOW:
+                state.handled_now = value
+            else:
+                state.handled_run = value
             self._tell(ModuleChanged(state))
 
     def _explain(self, state: ModuleState) -> None:
         state.explain()
         if state.discovered:
             self._tell(ModuleChanged(state))
+
+    def hold_back(self, name: names.ModuleName, held: windows.HeldBack | None) -> None:
+        """Note what of a module waits for a window; of a release without a module, nobody looks here."""
+        if (state := self._states.get(name)) is not None:
+            state.held_back = held
+            if state.discovered:
+                self._tell(ModuleChanged(state))
 
     def blame(self, wrong: Mapping[str, str]) -> None:
         """Note what is wrong with values that are not in force, by the key in ConfigMap or Secret."""
@@ -420,7 +441,12 @@ class ModuleStates:
         state.explain()
         if verdict.enabled and state.status is ModuleStatus.DISABLED:
             self.mark(state.module.name, ModuleStatus.PENDING)
-        elif not verdict.enabled and state.hooks is None and state.status is not ModuleStatus.DISABLED:
+        elif (
+            not verdict.enabled
+            and state.hooks is None
+            and state.held_back is None
+            and state.status is not ModuleStatus.DISABLED
+        ):
             # None of its hooks ran: nothing of it is left to be deleted but, perhaps, an old release.
             state.reset()
             self.mark(state.module.name, ModuleStatus.DISABLED)

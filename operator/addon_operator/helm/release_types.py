@@ -29,6 +29,8 @@ class ReleaseAction(enum.StrEnum):
     INSTALLED = "installed"
     UPGRADED = "upgraded"
     SKIPPED = "skipped"
+    HELD_BACK = "held back"
+    """The revision that is due is not made yet."""
 
 
 class Operation(enum.StrEnum):
@@ -103,6 +105,8 @@ class ReleaseRequest:
     """What the module changes of what its chart renders."""
     insists: bool = False
     """Whether it is tried although the last try of the same was taken back."""
+    waits: bool = False
+    """Whether a revision that would change what runs is held back."""
     skips_schemas: bool = False
     """Whether Helm leaves the schemas of the chart to the operator, because it would fetch what they name."""
 
@@ -134,6 +138,10 @@ class ReleaseOutcome:
     """What was repaired first, for a person."""
     adopted: tuple[str, ...] = ()
     """Objects that existed and became the release's, for a person."""
+    held_back: str = ""
+    """The revision that is due and was not made, for a person; empty if none was held back."""
+    is_broken: bool = False
+    """Whether the last revision, to which nothing was done, is one that failed."""
     seconds: Mapping[Operation, float] = dataclasses.field(default_factory=dict)
     """What took place and how long it took."""
 
@@ -193,6 +201,8 @@ class ReleasePreview:
     """Of the manifest, hooks included."""
     adopted: tuple[str, ...] = ()
     """Objects that exist and would become the release's, for a person."""
+    may_wait: bool = False
+    """Whether it is a revision that :attr:`ReleaseRequest.waits` holds back."""
     before: str = dataclasses.field(default="", repr=False)
     """What Helm applied with the last revision, if the release would change."""
     manifest: str = dataclasses.field(default="", repr=False)

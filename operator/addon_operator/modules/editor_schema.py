@@ -1,15 +1,16 @@
 """The JSON Schema of ``module.yaml`` for editors: plain 2020-12, which says all that the reader checks.
 
 The reader knows formats of its own, and what keys mean together; here these are patterns and conditions.
-Three things no schema can say: a module that requires itself, a file that is too large, and a
-``health.timeout`` of more than 292 years.
+Some things no schema can say: a module that requires itself, a file that is too large, a period of more than
+292 years, a time zone that does not exist, and a crontab that names a time that never comes.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from addon_operator.hook_contract import crontab
 from addon_operator.kernel import json_types, names, version_ranges
-from addon_operator.modules import module_schema
+from addon_operator.modules import module_schema, windows
 
 _END: Final = r"(?![\s\S])"
 """The end of a text; ``$`` may stand before a line feed."""
@@ -29,6 +30,12 @@ _NUMBERED: Final = rf"v?({_NUMERIC}(\.{_ANY}){{0,2}}{_BUILD}|{_PRERELEASE})"
 _CLAUSE: Final = rf"((>=|=>|=|!=)?\s*{_VERSION}|(>|<=|=<|<|~>|~|\^)\s*{_NUMBERED})"
 _CLAUSES: Final = rf"{_CLAUSE}((\s*,\s*|\s+){_CLAUSE})*(\s*,)?"
 _ALTERNATIVE: Final = rf"\s*({_VERSION}(\s*,)?\s+-\s+{_NUMBERED}(\s*,)?|{_CLAUSES})\s*"
+_CRON_VALUE: Final = "([0-9]{1,2}|[A-Za-z]{3})"
+_CRON_ITEM: Final = rf"([*?]|{_CRON_VALUE}(-{_CRON_VALUE})?)(/[0-9]{{1,2}})?"
+_CRON_FIELD: Final = f"{_CRON_ITEM}(,{_CRON_ITEM})*"
+_CRON_WORD: Final = "@(yearly|annually|monthly|weekly|daily|midnight|hourly)"
+_ZONE: Final = "[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*"
+_CRONTAB: Final = rf"\s*((CRON_)?TZ={_ZONE}\s+)?({_CRON_WORD}|{_CRON_FIELD}(\s+{_CRON_FIELD}){{4,5}})\s*"
 
 
 def _whole(pattern: str) -> str:
@@ -50,6 +57,8 @@ _FORMATS: Final[Mapping[str, Mapping[str, object]]] = {
         "maxLength": version_ranges.MAX_CHARS,
     },
     "period": {"pattern": _whole(rf"(?=.*[1-9])\+?({_NUMBER}{_UNIT})+"), "maxLength": 100},
+    "crontab": {"pattern": _whole(_CRONTAB), "maxLength": crontab.MAX_CHARS},
+    "timezone": {"pattern": _whole(_ZONE)},
     "json-pointer": {"pattern": _whole(r"/([^~]|~[01])*")},
 }
 _SENSITIVE: Final = _whole(r"(?![/$])(?![\s\S]*\[)(\\[^\n]|[^.\\])+(\.(\\[^\n]|[^.\\])+)*")
@@ -61,6 +70,7 @@ def schema() -> json_types.JsonObject:
     made: dict[str, Any] = _plain(module_schema.SCHEMA)
     made["type"] = ["object", "null"]
     properties = made["properties"]
+    properties["windows"]["maxItems"] = windows.MOST_WINDOWS
     properties["sensitive"]["maxItems"] = module_schema.MOST_PATHS
     properties["sensitive"]["items"]["pattern"] = _SENSITIVE
     made |= _if(

@@ -17,6 +17,7 @@ from addon_operator.documents import yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import deckhouse_config, module_schema
+from addon_operator.modules import windows as windows_module
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config, health_rules
 from addon_operator.modules.patching import manifest_changes
@@ -101,6 +102,8 @@ class ModuleConfig:
     """What is changed of what the chart renders."""
     rollback: bool = False
     """Whether the release goes back to the last revision that worked when an upgrade fails."""
+    windows: windows_module.Windows | None = None
+    """``None`` if those of the setting count."""
     warnings: tuple[str, ...] = ()
     """What is right and has no effect, one sentence each."""
     notes: tuple[str, ...] = ()
@@ -201,6 +204,7 @@ def _config(
         drift=drift_config.read(read.get("drift", {})),
         changes=_changes(read),
         rollback=read.get("remediation", {}).get("rollback", False),
+        windows=windows_module.parse(read["windows"]) if "windows" in read else None,
     )
 
 
@@ -270,6 +274,8 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
         if (count := len(read.get(place[0], {}).get(place[1], ()))) > health_config.MOST_ENTRIES:
             yield place, f"there are {count} entries, and {health_config.MOST_ENTRIES} may be"
     yield from _of_health(read.get("health", {}))
+    for number, problem in windows_module.problems(read.get("windows", ())):
+        yield ("windows",) if number is None else ("windows", number), problem
     if read.get("createNamespace") and "namespace" not in read:
         yield ("createNamespace",), "say which namespace with the key namespace, or remove this one"
 

@@ -183,6 +183,23 @@ def _texts(description: str) -> _Schema:
     return {"description": description, "type": "object", "additionalProperties": {"type": "string"}}
 
 
+WINDOWS: Final = _list(
+    "When changes may be made to what runs; at any other time they wait. An empty list: at any time.",
+    {
+        **_object(
+            "A window, which opens again and again.",
+            schedule=_text("A crontab that says when it opens.", format="crontab", examples=["0 22 * * 1-5"]),
+            duration=_text("How long it stays open, such as 4h.", format="period"),
+            timezone=_text(
+                "On whose clock the crontab is read; default: UTC.",
+                format="timezone",
+                examples=["Europe/Berlin"],
+            ),
+        ),
+        "required": ["schedule", "duration"],
+        "x-remedy": 'write {schedule: "0 22 * * 1-5", duration: 4h}',
+    },
+)
 SCHEMA: Final[json_types.JsonObject] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "module.yaml",
@@ -217,5 +234,6 @@ SCHEMA: Final[json_types.JsonObject] = {
             "What follows when an upgrade fails.",
             rollback=_flag("Whether the release goes back to the last revision that worked."),
         ),
+        windows=WINDOWS,
     ),
 }

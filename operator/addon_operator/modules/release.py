@@ -199,6 +199,8 @@ class Upgrade:
     reason: str
     validate: bool
     """Whether Helm checks the manifest against the cluster's OpenAPI schemas: two thirds of its time."""
+    heals: bool = False
+    """Whether all that it changes is that resources of the last revision are there again."""
 
 
 Decision: TypeAlias = Recover | Skip | Install | Render | Upgrade
@@ -232,7 +234,8 @@ def _after_render(state: ReleaseState, revision: Revision, manifest: Checksum) -
         cause = _changed_input(state) or "the rendered manifest changed"
     if cause is None:
         return Skip(SkippedBy.MANIFEST, f"the manifest is that of revision {revision.number}")
-    return Upgrade(cause, validate=_needs_validation(state, revision))
+    heals = revision.status == DEPLOYED and bool(state.absent) and _is_known(state) and not is_other
+    return Upgrade(cause, validate=_needs_validation(state, revision), heals=heals)
 
 
 def _recovery(revision: Revision) -> Recover | None:
@@ -249,11 +252,16 @@ def _cause_whatever_the_inputs(state: ReleaseState, revision: Revision) -> str |
         return f"revision {revision.number} is {revision.status}"
     if state.absent:
         return absence(state.absent)
-    if state.known is None and not state.applied:
+    if not _is_known(state):
         if revision.labels.get(MANAGED_LABEL) == "true" and not _is_by_hand(revision):
             return f"from what revision {revision.number} was made is not known"
         return f"revision {revision.number} was not made by this operator"
     return None
+
+
+def _is_known(state: ReleaseState) -> bool:
+    """Say whether what the last revision consists of is known."""
+    return state.known is not None or state.applied
 
 
 def _is_by_hand(revision: Revision) -> bool:

@@ -6,15 +6,18 @@
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
-from addon_operator.hook_contract import crontab
+from addon_operator.documents import yaml_reading
+from addon_operator.hook_contract import crontab, violations
 from addon_operator.kernel import clock, errors
+from addon_operator.modules import module_schema
 
 MOST_WINDOWS: Final = 50
 """How many windows one list may have: each is looked at whenever something has to wait."""
 _EVERY: Final = "@every"
+_CHECKER: Final = violations.Checker(module_schema.WINDOWS)
 
 
 class WindowError(errors.ConfigurationError):
@@ -38,6 +41,8 @@ class Windows:
     """All windows of a module; without any, there is no time at which it has to wait."""
 
     windows: tuple[Window, ...] = ()
+    documents: tuple[Mapping[str, Any], ...] = dataclasses.field(default=(), compare=False, repr=False)
+    """As they were written."""
 
     def is_open(self, moment: dt.datetime) -> bool:
         """Say whether changes may be made at ``moment``, which knows its time zone."""
@@ -50,22 +55,64 @@ class Windows:
         return min(each.opens.next_after(moment) for each in self.windows)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeldBack:
+    """What waits for a window; times are seconds since the epoch."""
+
+    what: str
+    """For a person, and without values."""
+    until: float
+    """When the next window opens."""
+    since: float = 0.0
+    is_removal: bool = False
+    is_broken: bool = False
+    """Whether the last revision failed, so that what runs is not as it should be."""
+
+    def __str__(self) -> str:
+        return f"{waiting(self.until)}: {self.what}"
+
+
+def waiting(until: float) -> str:
+    """Say for how long something waits."""
+    return f"waits for a window, which opens at {clock.rfc3339(until)}"
+
+
+def chosen(own: Windows | None, default: Windows | None) -> Windows:
+    """Return the windows that count: those of the module if it has a list, else those of the setting."""
+    return own if own is not None else default or Windows()
+
+
 def parse(windows: Sequence[Mapping[str, Any]]) -> Windows:
     """Read the list ``windows``.
 
     Raises :class:`WindowError`, which names the window by its number, from 0 on.
     """
+    for number, text in problems(windows):
+        raise WindowError(text if number is None else f"windows[{number}]: {text}")
+    return Windows(tuple(map(_window, windows)), tuple(windows))
+
+
+def problems(windows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int | None, str]]:
+    """Yield what is wrong with the list: the number of the window, ``None`` for all of them, and why."""
     if len(windows) > MOST_WINDOWS:
-        raise WindowError(f"there are {len(windows)} windows, and {MOST_WINDOWS} may be; join some of them")
-    return Windows(tuple(_numbered(windows)))
-
-
-def _numbered(windows: Sequence[Mapping[str, Any]]) -> Iterable[Window]:
+        yield None, f"there are {len(windows)} windows, and {MOST_WINDOWS} may be; join some of them"
+        return
     for number, window in enumerate(windows):
         try:
-            yield _window(window)
+            _window(window)
         except errors.ConfigurationError as error:
-            raise WindowError(f"windows[{number}]: {error}") from None
+            yield number, str(error)
+
+
+def read(text: str) -> Windows:
+    """Read a list as a setting has it, YAML or JSON; raises :class:`WindowError` with all that is wrong."""
+    try:
+        found = yaml_reading.load_document(text, "the list").value
+    except yaml_reading.YamlError as error:
+        raise WindowError(str(error)) from None
+    if wrong := _CHECKER.find([] if found is None else found):
+        raise WindowError("; ".join(wrong))
+    return parse(cast("Sequence[Mapping[str, Any]]", found or ()))
 
 
 def _window(window: Mapping[str, Any]) -> Window:

@@ -165,6 +165,8 @@ def resolve(
         text, origins[field] = given
         try:
             values[field] = row.type.parse(text)
+        except setting_types.ExplainedError as error:
+            problems.append(f"{row.documented} ({origins[field]}): {error}")
         except (ValueError, errors.ConfigurationError):
             problems.append(_problem(row, text, origins[field]))
     return Resolution(MappingProxyType(values), MappingProxyType(origins), tuple(problems), tuple(missing))

@@ -11,10 +11,13 @@ import re
 import urllib.parse
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from addon_operator.kernel import clock, json_types, names
+from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.podpreset import volume_types
+
+if TYPE_CHECKING:
+    from addon_operator.modules import windows
 
 T = TypeVar("T")
 Plain = json_types.JsonValue
@@ -306,3 +309,30 @@ def _labels(text: str) -> Mapping[str, str]:
 
 
 LABELS: Final = SettingType(_labels, "labels such as heritage=my-app,scope=extra", "KEY=VALUE,…", dict)
+
+
+# --- windows
+
+
+class ExplainedError(errors.ConfigurationError):
+    """A text is not allowed; the sentence says by itself what is wrong, and what to write."""
+
+
+def _windows(text: str) -> "windows.Windows | None":
+    if not text:
+        return None
+    # Crontabs and schemas take time to import, and few have windows.
+    from addon_operator.modules import windows
+
+    try:
+        return windows.read(text)
+    except windows.WindowError as error:
+        raise ExplainedError(str(error)) from None
+
+
+WINDOWS: Final = SettingType(
+    _windows,
+    "a list of windows, as YAML or JSON",
+    "LIST",
+    lambda found: [] if found is None else list(map(dict, found.documents)),
+)

@@ -11,11 +11,14 @@ import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from addon_operator.podpreset import volume_types
 from addon_operator.settings import setting_names, setting_resolution
 from addon_operator.settings import setting_types as t
+
+if TYPE_CHECKING:
+    from addon_operator.modules import windows
 
 NO_SECRET: Final = "none"  # noqa: S105 - a word, not a password
 """Value of ``VALUES_SECRET`` that stands for no Secret at all."""
@@ -84,6 +87,11 @@ class Settings:
         t.choice("wait", "continue"),
         "wait",
         "Whether modules of a higher order wait for a failing one or continue.",
+    )
+    windows: "windows.Windows | None" = _OPERATOR.setting(
+        t.WINDOWS,
+        "",
+        "When upgrades and removals of releases may be made, as a list of windows; at any time by default.",
     )
     enabled_modules_crd_names: bool = _OPERATOR.setting(
         t.BOOLEAN,

@@ -1,24 +1,18 @@
 """What the cluster shows of a module: the status of its object, and the Events about it; no requests.
 
-The conditions are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says whether the last run
-succeeded, ``Healthy`` how its resources are, ``Drifted`` whether somebody changed them, ``Reconciling`` that
-something is under way, ``Stalled`` that it failed several times. ``ConfigValid`` says whether the
-values that the ConfigMap or the Secret has for the module are in force, ``DefinitionsInForce`` whether its
-CustomResourceDefinitions are, or those of another module.
-Nothing here holds values.
-Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
+Nothing here holds values. The conditions are those of :mod:`.module_conditions`.
 """
 
 import dataclasses
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import model
-from addon_operator.modules.health import resource_health
+from addon_operator.status import module_conditions
 
 API_VERSION: Final = module_objects.API_VERSION
 KIND: Final = module_objects.KIND
@@ -26,31 +20,6 @@ PLURAL: Final = module_objects.PLURAL
 
 _DESCRIPTION_MAX: Final = 300
 _ERROR_MAX: Final = 1024
-_MESSAGE_MAX: Final = 2048
-_TYPES: Final = (
-    "Enabled",
-    "Ready",
-    "Healthy",
-    "Drifted",
-    "Reconciling",
-    "Stalled",
-    "ConfigValid",
-    "DefinitionsInForce",
-    "Suspended",
-)
-
-ConditionStatus = Literal["True", "False", "Unknown"]
-
-
-class Condition(TypedDict):
-    """One condition as the API writes it."""
-
-    type: str
-    status: ConditionStatus
-    reason: str
-    message: str
-    observedGeneration: int
-    lastTransitionTime: str
 
 
 class ShownRelease(TypedDict):
@@ -80,22 +49,23 @@ class ModuleStatusDocument(TypedDict):
     state: str
     order: int
     hooks: list[str]
-    conditions: list[Condition]
+    conditions: list[module_conditions.Condition]
     description: NotRequired[str]
     release: NotRequired[ShownRelease]
     lastRun: NotRequired[str]
     lastError: NotRequired[str]
     suspended: NotRequired[ShownSuspension]
     lastHandledRun: NotRequired[str]
+    lastHandledNow: NotRequired[str]
     """The last value of the annotation that asks for a run which was served."""
 
 
-Stored = Mapping[str, Any]
-"""``status`` as it stands in the cluster; others may have added to it."""
-
-
 def document(
-    module: state.ModuleState, release: ShownRelease | None, stored: Stored, generation: int, now: float
+    module: state.ModuleState,
+    release: ShownRelease | None,
+    stored: module_conditions.Stored,
+    generation: int,
+    now: float,
 ) -> ModuleStatusDocument:
     """Return the status of a module; a condition keeps its time while its status stays as stored."""
     made = ModuleStatusDocument(
@@ -103,21 +73,23 @@ def document(
         state=str(module.status),
         order=module.module.order,
         hooks=_hooks(module, stored),
-        conditions=_conditions(module, stored, generation, now),
+        conditions=module_conditions.conditions(module, stored, generation, now),
     )
     if module.module.config.description:
-        made["description"] = one_line(module.module.config.description, _DESCRIPTION_MAX)
+        made["description"] = module_conditions.one_line(module.module.config.description, _DESCRIPTION_MAX)
     if (installed := release or _left_by_another(module, stored, "release")) is not None:
         made["release"] = _placed(module.module, installed)
     last_run = clock.rfc3339(module.last_run) if module.last_run is not None else stored.get("lastRun")
     if last_run:
         made["lastRun"] = last_run
     if module.last_error_without_values:
-        made["lastError"] = one_line(module.last_error_without_values, _ERROR_MAX)
+        made["lastError"] = module_conditions.one_line(module.last_error_without_values, _ERROR_MAX)
     if module.suspended is not None:
         made["suspended"] = _suspended(module.suspended)
     if handled := module.handled_run or stored.get("lastHandledRun"):
         made["lastHandledRun"] = handled
+    if handled := module.handled_now or stored.get("lastHandledNow"):
+        made["lastHandledNow"] = handled
     return made
 
 
@@ -139,20 +111,20 @@ def _placed(module: model.Module, release: ShownRelease) -> ShownRelease:
     return shown
 
 
-def _hooks(module: state.ModuleState, stored: Stored) -> list[str]:
+def _hooks(module: state.ModuleState, stored: module_conditions.Stored) -> list[str]:
     if module.hooks is None:
         return list(_left_by_another(module, stored, "hooks") or ())
     return sorted(hook.name for hook in module.hooks)
 
 
-def _left_by_another(module: state.ModuleState, stored: Stored, key: str) -> Any:  # noqa: ANN401 - JSON
+def _left_by_another(module: state.ModuleState, stored: module_conditions.Stored, key: str) -> Any:  # noqa: ANN401 - JSON
     """Return what an operator before this one wrote, until this one knows; nothing of a disabled module."""
     return None if module.status is _Status.DISABLED else stored.get(key)
 
 
-def is_stored(wanted: ModuleStatusDocument, stored: Stored) -> bool:
+def is_stored(wanted: ModuleStatusDocument, stored: module_conditions.Stored) -> bool:
     """Return whether the cluster has this status already; conditions of others do not count."""
-    ours = [each for each in stored.get("conditions") or () if each.get("type") in _TYPES]
+    ours = [each for each in stored.get("conditions") or () if each.get("type") in module_conditions.TYPES]
     by_type = {each["type"]: each for each in ours}
     return by_type == {each["type"]: each for each in wanted["conditions"]} and all(
         stored.get(key) == wanted.get(key) for key in _COMPARED
@@ -162,194 +134,7 @@ def is_stored(wanted: ModuleStatusDocument, stored: Stored) -> bool:
 _COMPARED: Final = tuple(key for key in ModuleStatusDocument.__annotations__ if key != "conditions")
 
 
-def one_line(text: str, longest: int) -> str:
-    """Return the text without line breaks, cut to a length; what cannot be written in UTF-8 is replaced."""
-    flat = " ".join(text.encode("utf-8", "replace").decode().split())
-    return flat if len(flat) <= longest else flat[: longest - 1] + "…"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Said:
-    """A condition before it has a time."""
-
-    status: ConditionStatus
-    reason: str
-    message: str
-
-
-def _conditions(module: state.ModuleState, stored: Stored, generation: int, now: float) -> list[Condition]:
-    before = {each.get("type"): each for each in stored.get("conditions") or ()}
-    said = (
-        _enabled(module),
-        _ready(module),
-        _healthy(module),
-        _drifted(module),
-        _reconciling(module),
-        _stalled(module),
-        _config_valid(module),
-        _definitions_in_force(module),
-        _left_to_people(module),
-    )
-    return [
-        Condition(
-            type=type_,
-            status=each.status,
-            reason=each.reason,
-            message=one_line(each.message, _MESSAGE_MAX),
-            observedGeneration=generation,
-            lastTransitionTime=_since(before.get(type_, {}), each.status) or clock.rfc3339(now),
-        )
-        for type_, each in zip(_TYPES, said, strict=True)
-    ]
-
-
-def _since(before: Stored, status: ConditionStatus) -> str | None:
-    return before.get("lastTransitionTime") if before.get("status") == status else None
-
-
 _Status = state.ModuleStatus
-_OFF: Final = (_Status.DISABLED, _Status.DELETING)
-STALLED_TRIES: Final = 3
-"""After so many tries in a row that failed, a module is stalled."""
-_RUN_FAILED: Final = "RunFailed"
-_DELETE_FAILED: Final = "DeleteFailed"
-_UNDER_WAY: Final = {
-    _Status.PENDING: "The module has not run yet.",
-    _Status.RUNNING: "The module is running.",
-    _Status.DELETING: "The module is being removed.",
-}
-
-
-def _enabled(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
-        return _Said("False", "Disabled", module.reason)
-    return _Said("True", "Enabled", module.reason)
-
-
-def _ready(module: state.ModuleState) -> _Said:
-    error = module.last_error_without_values
-    if module.status is _Status.READY:
-        return _Said(
-            "True",
-            "RunSucceeded" if module.suspended is None else "Suspended",
-            f"The last run succeeded{_left_alone(module)}{_left_out(module)}{_not_in_force(module)}.",
-        )
-    if module.status is _Status.DISABLED:
-        return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
-    if module.status is _Status.DELETING:
-        return _Said("False", _DELETE_FAILED if error else "Deleting", error or _UNDER_WAY[module.status])
-    if error:
-        # It is tried again: until that succeeds, it stays as unready as it was.
-        told = f"{error}; it {_cure(module)}" if module.cure else error
-        return _Said("False", module.failure or _RUN_FAILED, told)
-    if module.awaits_health:
-        return _Said("Unknown", "WaitsForHealth", _awaited(module))
-    return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
-
-
-def _awaited(module: state.ModuleState) -> str:
-    own = module.module.name in module.awaits_health and module.health is not None
-    because = f": {module.health.message}" if own and module.health is not None else ""
-    begin = "The release is in place; the run" if module.status is _Status.RUNNING else "The module"
-    return f"{begin} waits until {module.awaited} healthy{because}."
-
-
-_HEALTH: Final[Mapping[resource_health.HealthState, tuple[ConditionStatus, str]]] = {
-    resource_health.HealthState.HEALTHY: ("True", "Healthy"),
-    resource_health.HealthState.PROGRESSING: ("Unknown", "Progressing"),
-    resource_health.HealthState.FAILED: ("False", "Failed"),
-}
-
-
-def _healthy(module: state.ModuleState) -> _Said:
-    if module.status in _OFF:
-        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
-    if module.health is not None:
-        status, reason = _HEALTH[module.health.state]
-        return _Said(status, reason, module.health.message or "All its resources are healthy.")
-    if module.maintenance:
-        return _Said("Unknown", "Maintenance", "In maintenance, its resources are not watched.")
-    if not module.module.has_chart and module.status is _Status.READY:
-        return _Said("True", "NoResources", "The module has no release.")
-    return _Said("Unknown", "NotKnown", "Nothing is known of its resources yet.")
-
-
-def _drifted(module: state.ModuleState) -> _Said:
-    if module.drift is None or module.status in _OFF:
-        return _Said("Unknown", "NotKnown", "Its resources are not compared with its chart.")
-    if module.drift.resources:
-        return _Said("True", "ChangedByOthers", module.drift.message)
-    return _Said("False", "AsInstalled", "Nobody has changed its resources.")
-
-
-def _left_alone(module: state.ModuleState) -> str:
-    mode = module.maintenance if module.suspended is None else module.suspended
-    return f"; Helm and healing leave it alone: {mode}" if mode else ""
-
-
-def _not_in_force(module: state.ModuleState) -> str:
-    values = "; it had the last good values, and newer ones are wrong" if module.wrong_values else ""
-    return values + ("; its files changed since and are wrong" if _wrong_files(module) else "")
-
-
-def _wrong_files(module: state.ModuleState) -> str:
-    return "; ".join(filter(None, (module.wrong_files, module.wrong_hooks)))
-
-
-def _config_valid(module: state.ModuleState) -> _Said:
-    if module.wrong_values:
-        return _Said("False", "InvalidValues", module.not_in_force)
-    if wrong := _wrong_files(module):
-        return _Said("False", "InvalidFiles", f"{state.REFUSED}: {wrong}")
-    return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
-
-
-def _definitions_in_force(module: state.ModuleState) -> _Said:
-    if module.left_out_definitions:
-        return _Said("False", "OfAnotherModule", module.left_out_definitions)
-    return _Said("True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions.")
-
-
-def _left_to_people(module: state.ModuleState) -> _Said:
-    if module.suspended is not None:
-        return _Said("True", "Annotated", f"The module is {module.suspended}.")
-    return _Said("False", "NotAnnotated", "Nobody has suspended the module.")
-
-
-def _left_out(module: state.ModuleState) -> str:
-    if not module.go_hooks:
-        return ""
-    return f"; without its Go hooks, which never run here: {', '.join(module.go_hooks)}"
-
-
-def _reconciling(module: state.ModuleState) -> _Said:
-    if module.status in _UNDER_WAY and not _is_stuck_in_delete(module):
-        return _Said("True", str(module.status), _UNDER_WAY[module.status])
-    if module.next_try is not None:
-        at = clock.rfc3339(module.next_try)
-        sooner = f", or sooner: it {_cure(module)}" if module.cure else ""
-        told = f"The last try failed; the next one starts at {at}{sooner}."
-        return _Said("True", "ProgressingWithRetry", told)
-    return _Said("False", str(module.status), "Nothing is in progress.")
-
-
-def _cure(module: state.ModuleState) -> str:
-    return f"waits for {', '.join(module.cure)}"
-
-
-def _stalled(module: state.ModuleState) -> _Said:
-    if module.status is _Status.FAILED and module.tries >= STALLED_TRIES:
-        said = module.last_error_without_values or "The last run failed."
-        waits = f", and {_cure(module)}" if module.cure else ""
-        told = f"It failed {module.tries} times in a row{waits}: {said}"
-        return _Said("True", module.failure or _RUN_FAILED, told)
-    if _is_stuck_in_delete(module):
-        return _Said("True", _DELETE_FAILED, module.last_error_without_values)
-    return _Said("False", str(module.status), "The last run did not fail, or is being retried.")
-
-
-def _is_stuck_in_delete(module: state.ModuleState) -> bool:
-    return module.status is _Status.DELETING and bool(module.last_error_without_values)
 
 
 class ModulePhase(enum.Enum):
@@ -381,7 +166,7 @@ class Notice:
 
 def moment(module: state.ModuleState) -> Moment | None:
     """Return the phase of a module now; ``None`` while something that decides about it is under way."""
-    error = one_line(module.last_error_without_values, _ERROR_MAX)
+    error = module_conditions.one_line(module.last_error_without_values, _ERROR_MAX)
     if module.status is _Status.DELETING:
         return Moment(ModulePhase.DELETE_FAILED, error) if error else None
     phase = _PHASES.get(module.status)
@@ -396,7 +181,7 @@ _PHASES: Final = {
 }
 
 
-def stored_moment(stored: Stored) -> Moment | None:
+def stored_moment(stored: module_conditions.Stored) -> Moment | None:
     """Return the phase that the cluster shows, as an operator before this one left it."""
     conditions = {each.get("type"): each for each in stored.get("conditions") or ()}
     if not conditions:
@@ -405,10 +190,10 @@ def stored_moment(stored: Stored) -> Moment | None:
     if ready.get("status") == "True":
         return Moment(ModulePhase.READY)
     by_reason = {
-        _RUN_FAILED: ModulePhase.FAILED,
+        module_conditions.RUN_FAILED: ModulePhase.FAILED,
         "RolledBack": ModulePhase.FAILED,
         "RollbackRefused": ModulePhase.FAILED,
-        _DELETE_FAILED: ModulePhase.DELETE_FAILED,
+        module_conditions.DELETE_FAILED: ModulePhase.DELETE_FAILED,
         "Disabled": ModulePhase.DISABLED,
     }
     phase = by_reason.get(ready.get("reason", ""), ModulePhase.ENABLED)

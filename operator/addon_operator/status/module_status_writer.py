@@ -19,7 +19,7 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events, suspension
-from addon_operator.status import module_definition, module_status
+from addon_operator.status import module_conditions, module_definition, module_status
 
 LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 """Labels of a Module that an operator keeps."""
@@ -48,7 +48,7 @@ class _Stored:
     """Whether an operator made it."""
     uid: str
     generation: int
-    status: module_status.Stored
+    status: module_conditions.Stored
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> "_Stored":

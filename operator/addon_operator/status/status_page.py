@@ -80,7 +80,8 @@ def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.M
             row["reason"],
             row["lastRun"] or "",
             errors.get(names.ModuleName(row["name"]), "")
-            or introspection.waiting_text([*row["waitsFor"], *row["cure"]]),
+            or introspection.waiting_text([*row["waitsFor"], *row["cure"]])
+            or introspection.held_back_text(row["heldBack"]),
         )
         for row in modules
     )

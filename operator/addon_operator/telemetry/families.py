@@ -128,6 +128,10 @@ class ModuleMetrics:
         """``module``, ``state``: ``Healthy``, ``Progressing`` or ``Failed``; there only when it is known"""
         self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", "module")
         """``module``; 1 or 0"""
+        self.held_back = make.gauge(
+            "module_held_back", "Since when something of a module waits for a window, in Unix time.", "module"
+        )
+        """``module``; there only while something waits"""
         self.maintenance = make.gauge(
             "mm_module_maintenance", "Modules that Helm and healing leave alone; always 1.", "module", "state"
         )

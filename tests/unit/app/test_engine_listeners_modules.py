@@ -14,7 +14,7 @@ from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.kube.objects import events as kube_events
-from addon_operator.modules import model, release
+from addon_operator.modules import model, release, windows
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
 from tests.fakes import logs
@@ -45,6 +45,26 @@ def hook(name: str, owner: names.ModuleName | None = WEB) -> state.Hook:
     text = json.dumps({"configVersion": "v1", "beforeHelm": 1, "schedule": [{"crontab": "* * * * *"}]})
     kind = hook_config.HookKind.MODULE
     return state.Hook(name, pathlib.Path(name), hook_config.parse(text, kind, name), owner)
+
+
+def test_what_waits_for_a_window_has_a_series_as_long_as_it_waits(
+    meters: metrics.Metrics, tell: events.Listener
+) -> None:
+    tell(events.HeldBack(WEB, windows.HeldBack("upgrade to revision 2", 2000.0, 1000.0)))
+    assert value(meters, "module_held_back", module="web") == 1000
+    tell(events.HeldBack(WEB, None))
+    assert value(meters, "module_held_back", module="web") is None
+
+
+def test_the_log_says_what_waits_for_a_window_and_when_nothing_does_any_more() -> None:
+    log = logs.Records()
+    tell = event_log.EventLog(log.logger)
+    tell(events.HeldBack(WEB, windows.HeldBack("upgrade to revision 2", 2000.0, 1000.0)))
+    tell(events.HeldBack(WEB, None))
+    assert log.lines == [
+        ("info", "held back: waits for a window, which opens at 1970-01-01T00:33:20Z: upgrade to revision 2"),
+        ("info", "nothing waits for a window any more"),
+    ]
 
 
 @pytest.mark.parametrize(

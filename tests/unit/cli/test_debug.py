@@ -15,6 +15,7 @@ from click import shell_completion, testing
 from addon_operator.cli import debug, main, printing
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
+from addon_operator.modules import windows
 from tests.unit.cli import debug_server
 from tests.unit.debug import inspected
 
@@ -57,6 +58,38 @@ def test_a_module_is_run_and_tried_again() -> None:
     assert text("module", "retry", "web").startswith("module web runs as soon as its queue lets it")
     assert "nothing of it waits for another try" in error("module", "retry", "kube-dns")
     assert error("module", "run", "wbe") == "there is no module 'wbe'; did you mean 'web'?"
+
+
+def compared(*arguments: str) -> tuple[int, str]:
+    ran = testing.CliRunner().invoke(main.cli, ["module", "diff", "web", *arguments], standalone_mode=False)
+    return ran.return_value, ran.stdout
+
+
+def test_what_waits_for_a_window_is_shown_where_one_looks(
+    served: tuple[pathlib.Path, inspected.World],
+) -> None:
+    assert text("module", "diff", "web", "--pending") == "Nothing is held back.\n"
+    held = windows.HeldBack("upgrade to revision 8", 1000.0, 500.0)
+    served[1].states.hold_back(inspected.WEB, held)
+    try:
+        waits = "waits for a window, which opens at 1970-01-01T00:16:40Z: upgrade to revision 8"
+        assert waits in text("module", "list", "-o", "wide")
+        lines = text("module", "describe", "web").splitlines()
+        place = lines.index("Held back:")
+        assert lines[place + 1] == f"  {waits}"
+        assert lines[place + 2].startswith("  since 1970-01-01T00:08:20Z (")
+        assert compared("--pending") == (1, f"{waits}\nthe difference of web\n")
+        assert text("module", "run", "web", "--now").startswith("module web runs as soon as")
+    finally:
+        served[1].states.hold_back(inspected.WEB, None)
+
+
+def test_what_others_changed_is_shown_with_both_values() -> None:
+    assert compared() == (
+        1,
+        "ConfigMap web: /data/a (by alice)\n  - b\n  + z\n"
+        "Secret hidden: /data/password\n  - ***\n  + (missing)\n",
+    )
 
 
 def test_modules_are_a_table() -> None:

@@ -27,6 +27,7 @@ from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.client import client
 from addon_operator.modules import model
+from addon_operator.modules.drift import drift_report, field_drift
 from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
@@ -72,6 +73,10 @@ class Renderer(debug_render.Renderer):
     @override
     async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
         return f"diff of {module.name}, sensitive: {show_sensitive}\n"
+
+    @override
+    async def pending(self, module: model.Module, *, is_removal: bool) -> str:
+        return f"the difference of {module.name}\n"
 
 
 class Snapshots(hook_bindings.HookBindings):
@@ -142,6 +147,23 @@ class Releases(module_releases.ModuleReleases):
         return 7 if release == WEB else None
 
 
+class Content(content_drift.ContentDrift):
+    """Somebody changed two objects of web."""
+
+    def __init__(self) -> None:
+        """Nothing is compared."""
+
+    @override
+    def found(self, module: names.ModuleName) -> drift_report.Found:
+        def changed(path: str, expected: str, live: str | None, manager: str) -> field_drift.Difference:
+            return field_drift.Difference(("data", path), ("data", path), expected, live, manager)
+
+        return {
+            "ConfigMap web": [changed("a", "b", "z", "alice")],
+            "Secret hidden": [changed("password", "c2VjcmV0", None, "")],
+        }
+
+
 def monitor() -> release_monitor.ReleaseMonitor:
     """What web consists of, and that one of its objects comes and goes."""
     return release_monitor.ReleaseMonitor(
@@ -151,7 +173,7 @@ def monitor() -> release_monitor.ReleaseMonitor:
         Releases(),
         unused.unused(crd_guard.CrdGuard),
         unused.unused(module_healths.ModuleHealths),
-        unused.unused(content_drift.ContentDrift),
+        Content(),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.debug import debug_render
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors, places, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.helm.repositories import chart_cache
@@ -51,6 +52,19 @@ class Releases(releases.ReleaseManager):
         self.places = places.ReleaseLocations("addons")
         self.requests: list[release_types.ReleaseRequest] = []
         self.is_broken = False
+
+    @override
+    async def preview(self, request: release_types.ReleaseRequest) -> release_types.ReleasePreview:
+        self.requests.append(request)
+        key = manifest_diff.ManifestKey("ConfigMap", "web")
+        lines = ("-  size: '2'", "+  size: '3'")
+        changes = (manifest_diff.ManifestChange(manifest_diff.ChangeKind.CHANGED, key, lines),)
+        upgrade = release_types.PlannedAction.UPGRADE
+        return release_types.ReleasePreview(upgrade, "the values changed", 1, changes=changes)
+
+    @override
+    async def manifest(self, module: names.ModuleName) -> str | None:
+        return MANIFEST.replace("3", "former-password")
 
     @override
     async def render(self, request: release_types.ReleaseRequest) -> str:
@@ -229,6 +243,29 @@ async def test_a_difference_that_cannot_hide_former_values_is_not_shown_and_that
         "chart renders to, and --show-sensitive shows the difference with all values"
     )
     assert "size" in await world.renderer.diff(MODULE, show_sensitive=True)
+
+
+async def test_what_waits_is_the_difference_of_the_last_revision_with_all_that_is_hidden(
+    world: World,
+) -> None:
+    shown = await world.renderer.pending(MODULE, is_removal=False)
+    assert shown == "-  size: '2'\n+  size: '3'\n"
+    (request,) = world.releases.requests
+    assert request.redact(f"{SECRET} former-password") == "*** ***"
+
+
+async def test_a_removal_that_waits_takes_everything_away(world: World) -> None:
+    shown = await world.renderer.pending(MODULE, is_removal=True)
+    assert "-kind: ConfigMap\n" in shown
+    assert "former-password" not in shown
+    assert SECRET not in shown
+    assert not [line for line in shown.splitlines() if line.startswith("+") and not line.startswith("+++")]
+
+
+async def test_a_difference_that_cannot_hide_former_values_waits_unseen(world: World) -> None:
+    world.releases.is_broken = True
+    with pytest.raises(errors.ModuleError, match=r"'module render' shows what the chart renders to$"):
+        await world.renderer.pending(MODULE, is_removal=False)
 
 
 async def test_an_object_that_is_not_there_is_all_new(world: World) -> None:

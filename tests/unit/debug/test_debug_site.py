@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import pathlib
 import sys
@@ -21,6 +22,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import module_objects, suspension
+from addon_operator.modules import module_config, windows
 from addon_operator.settings import settings
 from tests.unit.debug import inspected
 
@@ -397,6 +399,71 @@ async def test_a_module_is_suspended_in_the_cluster_and_for_a_time(
     assert written[-1] == dict.fromkeys(suspension.ALL)
 
 
+def hold(world: inspected.World, *, is_removal: bool = False) -> None:
+    held = windows.HeldBack("upgrade to revision 8", 1000.0, 500.0, is_removal)
+    world.states.hold_back(inspected.WEB, held)
+
+
+async def test_a_module_is_run_past_its_windows_when_somebody_asks(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    hold(world)
+    status, row = await post(session, "/module/web/run?now=true")
+    assert (status, row["heldBack"]["what"]) == (200, "upgrade to revision 8")
+    assert row["heldBack"]["until"] == "1970-01-01T00:16:40Z"
+    wanted = intents.RunWanted(inspected.WEB, "Command", at_once=True, past_windows=True)
+    assert world.inbox.get_nowait() == wanted
+
+
+async def test_a_disabled_module_is_removed_past_its_windows_and_that_can_be_waited_for(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    world.states.enabled = (inspected.KUBE_DNS,)
+    hold(world, is_removal=True)
+    world.states.mark(inspected.WEB, state.ModuleStatus.DELETING, "")
+    assert (await post(session, "/module/web/run"))[0] == 409
+    asked = asyncio.ensure_future(post(session, "/module/web/run?now=true&wait=true"))
+    assert (await world.inbox.get()) == intents.RunWanted(
+        inspected.WEB, "Command", at_once=True, past_windows=True
+    )
+    await asyncio.sleep(3 * module_requests.LOOK_SECONDS)
+    assert not asked.done()
+    world.states.mark(inspected.WEB, state.ModuleStatus.DISABLED, "")
+    assert (await asked)[1]["state"] == "Disabled"
+
+
+async def test_a_removal_is_not_done_before_those_that_come_first(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    needs = module_config.Requirements(modules=(inspected.WEB,))
+    config = module_config.ModuleConfig(requires=needs)
+    world.states[inspected.KUBE_DNS].module = dataclasses.replace(
+        world.states[inspected.KUBE_DNS].module, config=config
+    )
+    world.states.enabled = ()
+    hold(world, is_removal=True)
+    world.states.hold_back(inspected.KUBE_DNS, windows.HeldBack("removal", 1000.0, is_removal=True))
+    status, document = await post(session, "/module/web/run?now=true")
+    assert status == 409
+    assert "comes after that of kube-dns, which waits, too" in document["error"]
+
+
+async def test_what_waits_for_a_window_is_a_difference_below_a_line_that_says_until_when(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    status, text = await get(session, "/module/web/diff?pending=true")
+    assert (status, text) == (200, "Nothing is held back.\n")
+    hold(world)
+    _, text = await get(session, "/module/web/diff?pending=true")
+    assert text == (
+        "waits for a window, which opens at 1970-01-01T00:16:40Z: upgrade to revision 8\n"
+        "the difference of web\n"
+    )
+    status, text = await get(session, "/module/web/diff")
+    assert status == 400
+    assert "ask with ?pending=true" in text
+
+
 async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     _, text = await get(session, "/discovery")
     lines = text.splitlines()
@@ -404,7 +471,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 25
+    assert len(lines) == len(set(lines)) == 26
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

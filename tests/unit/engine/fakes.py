@@ -6,10 +6,12 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from addon_operator.engine import events, intents, tasks
+from addon_operator.engine import events, intents, state, tasks
+from addon_operator.engine.modules import module_windows
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube.objects import object_patches, own_deletions
+from tests.fakes import clocks
 
 
 class CallTask(tasks.Task):
@@ -99,3 +101,8 @@ class Objects(object_patches.ObjectPatcher):
             raise self.error
         self.applied.append(tuple(operations))
         self.owners.append(owner)
+
+
+def always_open() -> module_windows.ModuleWindows:
+    """Windows of modules that have none: nothing waits."""
+    return module_windows.ModuleWindows(state.ModuleStates([], ignore), Inbox(), ignore, clocks.Clock())

@@ -342,3 +342,28 @@ async def reload(bench: Bench, reaction: reactions.Reaction) -> None:
 
     await bench.engine.reload(fakes.CallTask(tasks.TaskKind.RELOAD_MODULES, take))
     await clocks.settle()
+
+
+async def test_a_run_past_windows_may_pass_them_and_begins(benches: list[Bench]) -> None:
+    bench = Bench()
+    benches.append(bench)
+    await bench.start()
+    bench.inbox.put_nowait(intents.RunWanted(WEB, "test", past_windows=True))
+    bench.story  # noqa: B018
+    await clocks.settle()
+    assert bench.story == ["run web"]
+    assert bench.steps.runner.releases.windows.may_pass(WEB)
+
+
+async def test_modules_converge_for_a_disabled_one_that_is_to_be_removed_past_its_windows(
+    benches: list[Bench],
+) -> None:
+    bench = Bench()
+    benches.append(bench)
+    await bench.start()
+    bench.story  # noqa: B018
+    for wanted in (intents.RunWanted(OFF, "test", past_windows=True), intents.ConvergeWanted("test")):
+        bench.inbox.put_nowait(wanted)
+        await clocks.settle()
+        assert "beforeAll" in bench.story
+    assert bench.steps.runner.releases.windows.may_pass(OFF)

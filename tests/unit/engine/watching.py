@@ -301,7 +301,14 @@ def content_of(
     contents = live_contents.LiveContents(Client(cluster), resources)
     config = drift_config.DriftConfig(drift_config.DriftMode.IGNORE)
     return content_drift.ContentDrift(
-        resources, absences, Records(cluster), contents, lambda _: config, cluster.tell, clocks.Clock()
+        resources,
+        absences,
+        Records(cluster),
+        contents,
+        lambda _: config,
+        lambda _: None,
+        cluster.tell,
+        clocks.Clock(),
     )
 
 

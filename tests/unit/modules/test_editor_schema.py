@@ -4,6 +4,7 @@ import copy
 import json
 import random
 import re
+import zoneinfo
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -46,6 +47,8 @@ TEXTS = (
     "/spec/replicas", "", "/", "/a~1b", "/a~2", "spec", "/a~",
     "auth.password", "*.secretKey", "a..b", ".a", "a.", "a\\.b", "a\\", "$.a", "a[0]",
     "users.*.token", "itself.x", "a/b",
+    "0 22 * * 1-5", "*/5 0 22 ? JAN,2 *", "@daily", "TZ=Europe/Berlin @daily", "@every 1h", "22:00",
+    "0 22 * *",    "Europe/Berlin", "UTC",
 )  # fmt: skip
 """What is right somewhere, and what is nearly right."""
 NOISE: list[Node] = [None, True, False, 1, 1.5, {}, [], {"a": "b"}, ["a"], *TEXTS]
@@ -142,6 +145,11 @@ def mutated(draw: st.DrawFn) -> Node:
 def is_beyond_schemas(document: Node) -> bool:
     """Whether the reader knows more than a schema can say."""
     text = json.dumps(document)
+    windows = document.get("windows") if isinstance(document, dict) else None
+    for window in windows if isinstance(windows, list) else ():
+        zone = window.get("timezone", "UTC") if isinstance(window, dict) else "UTC"
+        if zone not in zoneinfo.available_timezones() or zone not in str(window.get("schedule", zone)):
+            return True
     return (
         f'"{MODULE}"' in text or re.search(r'"timeout": "[^"]*[0-9]{5}', text) is not None or "://[" in text
     )
@@ -258,10 +266,8 @@ def test_a_wrong_value_of_each_key_is_shown_with_file_line_and_key(path: tuple[s
     with pytest.raises(module_config.ModuleConfigError) as caught:
         module_config.parse(MODULE, "\n".join(lines), "010-itself/module.yaml")
     key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
-    found = re.search(
-        rf"(?:^|; )010-itself/module\.yaml, line {len(lines)}, column \d+, {re.escape(key)}: ",
-        str(caught.value),
-    )
+    place = rf"010-itself/module\.yaml, line {len(lines)}, column \d+, {re.escape(key)}: "
+    found = re.search(rf"(^|; ){place}", str(caught.value))
     assert found, str(caught.value)
 
 

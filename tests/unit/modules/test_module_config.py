@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import module_config, module_schema
+from addon_operator.modules import module_config, module_schema, windows
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config
 from addon_operator.modules.patching import manifest_changes
@@ -46,6 +46,34 @@ remediation: {rollback: true}
 
 def parse(text: str) -> module_config.ModuleConfig:
     return module_config.parse(ModuleName("web"), text, "010-web/module.yaml")
+
+
+def test_windows_are_read_and_an_empty_list_is_not_none() -> None:
+    found = parse('windows: [{schedule: "0 22 * * 1-5", duration: 4h, timezone: Europe/Berlin}]').windows
+    assert found == windows.parse(
+        [{"schedule": "0 22 * * 1-5", "duration": "4h", "timezone": "Europe/Berlin"}]
+    )
+    assert parse("windows: []").windows == windows.Windows()
+    assert parse("").windows is None
+
+
+@pytest.mark.parametrize(
+    ("windows", "told"),
+    [
+        ('[{schedule: "@daily", duration: 4h, timezone: Berlin}]', "windows[0].timezone: 'Berlin' is not a"),
+        ('\n- {schedule: "0 22 31 2 *", duration: 4h}', "line 2, column 4, windows[0].schedule: "),
+        (
+            '\n- {schedule: "@every 1h", duration: 4h}',
+            "line 2, column 3, windows[0]: schedule '@every 1h' is",
+        ),
+        ("[{duration: 4h}]", "windows[0]: the key 'schedule' is missing"),
+        ("nightly", 'windows: "nightly" is not a list; write a list'),
+        ('\n- {schedule: "@daily", duration: 4h}' * 51, "windows: there are 51 windows, and 50 may be"),
+    ],
+    ids=["zone", "never", "period", "no schedule", "no list", "too many"],
+)
+def test_a_wrong_window_is_told_with_its_place(windows: str, told: str) -> None:
+    assert told in mistakes(f"windows: {windows}")
 
 
 def mistakes(text: str) -> str:

@@ -105,6 +105,25 @@ def test_without_a_release_it_is_installed_before_anything_is_rendered(
     assert release.decide(state(last)) == release.Install("first revision")
 
 
+@pytest.mark.parametrize(
+    ("observed", "manifest", "heals"),
+    [
+        (state(revision(), absent=("ConfigMap web",)), "manifest-1", True),
+        (state(revision(), "inputs-2", absent=("ConfigMap web",)), "manifest-2", False),
+        (state(revision("failed"), absent=("ConfigMap web",)), "manifest-1", False),
+        (state(revision(revision=None), absent=("ConfigMap web",)), "manifest-1", False),
+        (state(revision(), "inputs-2"), "manifest-2", False),
+    ],
+    ids=["absent", "absent, and changed", "absent, and failed", "absent, and not known", "changed"],
+)
+def test_a_revision_heals_if_it_only_brings_back_what_is_absent(
+    observed: release.ReleaseState, manifest: str, heals: bool
+) -> None:
+    decision = release.decide(dataclasses.replace(observed, manifest=release.Checksum(manifest)))
+    assert isinstance(decision, release.Upgrade)
+    assert decision.heals is heals
+
+
 def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> None:
     decision = release.decide(
         dataclasses.replace(state(revision(), "inputs-2", "chart-2"), manifest=MANIFEST)

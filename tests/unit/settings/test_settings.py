@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from addon_operator.kernel import errors
+from addon_operator.modules import windows
 from addon_operator.podpreset import volume_types
 from addon_operator.settings import setting_names, setting_resolution, settings
 
@@ -21,6 +22,48 @@ def problems(flags: Mapping[str, str | None] | None = None, /, **environ: str) -
     with pytest.raises(setting_resolution.SettingsError) as refused:
         load(flags, **environ)
     return refused.value.problems
+
+
+WINDOWS = '[{schedule: "0 22 * * 1-5", duration: 4h, timezone: Europe/Berlin}]'
+
+
+def test_windows_are_a_list_as_yaml_or_json() -> None:
+    assert load().windows is None
+    found = load(WINDOWS=WINDOWS).windows
+    assert found == windows.parse(
+        [{"schedule": "0 22 * * 1-5", "duration": "4h", "timezone": "Europe/Berlin"}]
+    )
+    assert load({"windows": "- {schedule: '@daily', duration: 1h}"}).windows == windows.parse(
+        [{"schedule": "@daily", "duration": "1h"}]
+    )
+    row = settings.TABLE["windows"]
+    assert row.type.plain(found) == [
+        {"schedule": "0 22 * * 1-5", "duration": "4h", "timezone": "Europe/Berlin"}
+    ]
+    assert row.type.plain(None) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[{schedule: '0 22 * * *', duration: 4h, timezone: Berlin}]",
+            "[0].timezone: 'Berlin' is not a time",
+        ),
+        ("[{schedule: '0 0 31 2 *', duration: 4h}]", "names a time that never comes"),
+        (
+            "[{schedule: '@every 1h', duration: 4h}]",
+            "windows[0]: schedule '@every 1h' is not bound to a clock",
+        ),
+        ("[{schedul: '@daily', duration: 4h}]", "did you mean 'schedule'?"),
+        ("nightly", '"nightly" is not a list'),
+        ("[{", "the list, line 2"),
+    ],
+)
+def test_a_wrong_window_is_told_with_its_number(text: str, told: str) -> None:
+    (problem,) = problems(WINDOWS=text)
+    assert problem.startswith("WINDOWS (variable WINDOWS): ")
+    assert told in problem
 
 
 DEFAULTS: dict[str, object] = {

@@ -10,7 +10,7 @@ from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, names
 from addon_operator.kube.objects import suspension
-from addon_operator.modules import model, module_config
+from addon_operator.modules import model, module_config, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.modules.health.resource_health import HealthState
@@ -146,6 +146,37 @@ def test_a_run_that_waits_for_health_says_for_whose() -> None:
     others = tuple(map(names.ModuleName, ("db", "dns")))
     waiting = dataclasses.replace(module(Status.PENDING), awaits_health=others)
     assert document(waiting)["conditions"][1]["message"] == "The module waits until db and dns are healthy."
+
+
+HELD = windows.HeldBack("upgrade to revision 4", NOW)
+REMOVAL = windows.HeldBack("removal of the release", NOW, is_removal=True)
+BROKEN = windows.HeldBack("upgrade to revision 4", NOW, is_broken=True)
+HELD_BACK = {
+    "an upgrade": (module(), HELD, "True WaitsForWindow", "False"),
+    "of a broken release": (module(Status.FAILED, ERROR), BROKEN, "False WaitsForWindow", "False"),
+    "a removal": (module(Status.DELETING), REMOVAL, "False WaitsForWindow", "False"),
+    "and a run goes on": (module(Status.RUNNING), HELD, "Unknown Running", "True"),
+    "and a hook failed": (module(Status.FAILED, ERROR), HELD, "False RunFailed", "False"),
+    "and the removal fails": (module(Status.DELETING, ERROR), REMOVAL, "False DeleteFailed", "False"),
+}
+
+
+@pytest.mark.parametrize(("of", "held", "ready", "reconciling"), HELD_BACK.values(), ids=HELD_BACK.keys())
+def test_what_waits_for_a_window_is_the_reason_of_ready_if_nothing_else_is(
+    of: state.ModuleState, held: windows.HeldBack, ready: str, reconciling: str
+) -> None:
+    found = conditions(dataclasses.replace(of, held_back=held))
+    assert found["Ready"] == ready
+    assert found["Reconciling"].split()[0] == reconciling
+
+
+def test_the_message_says_what_waits_and_until_when() -> None:
+    upgrade = document(dataclasses.replace(module(), held_back=HELD))["conditions"][1]
+    waits = "waits for a window, which opens at 2023-11-14T22:13:20Z"
+    assert upgrade["message"] == f"The last run succeeded; {waits}: upgrade to revision 4."
+    removal = document(dataclasses.replace(module(Status.DELETING), held_back=REMOVAL))["conditions"]
+    assert removal[1]["message"] == f"The module is disabled; {waits}: removal of the release."
+    assert removal[4]["message"] == f"Nothing is in progress; {waits}: removal of the release."
 
 
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:

@@ -131,6 +131,7 @@ ROW: Final[introspection.ModuleRow] = {
     "wrongValues": "",
     "lastError": "",
     "waitingBindings": [],
+    "heldBack": None,
 }
 
 

@@ -45,9 +45,9 @@ class ModuleRequests:
         """Have a module looked after again; see :meth:`suspend`."""
         return asyncio.run(self._resume(name))
 
-    def run(self, name: str, *, waits: bool) -> Object:
-        """Have a module run, and wait for the end of that run if wanted; see :meth:`suspend`."""
-        return asyncio.run(self._run(name, waits=waits))
+    def run(self, name: str, *, waits: bool, now: bool = False) -> Object:
+        """Have a module run, ``now`` past windows, and wait for its end if wanted; see :meth:`suspend`."""
+        return asyncio.run(self._run(name, waits=waits, now=now))
 
     async def _suspend(self, name: str, reason: str, seconds: float | None) -> Object:
         async with client.KubeClient(self.place.access) as kube:
@@ -71,16 +71,17 @@ class ModuleRequests:
             await module.until(lambda status: "suspended" not in status)
             return {"name": name}
 
-    async def _run(self, name: str, *, waits: bool) -> Object:
+    async def _run(self, name: str, *, waits: bool, now: bool) -> Object:
         async with client.KubeClient(self.place.access) as kube:
             module = _Module(kube, self.place, name)
             found = await module.get()
             if _status(found).get("state") == "Disabled":
                 raise RequestError(f"module {name} is disabled: enable it, and it runs")
             value = dt.datetime.now(dt.UTC).isoformat()
-            await module.annotate({suspension.RUN: value})
+            annotation = suspension.NOW if now else suspension.RUN
+            await module.annotate({annotation: value})
             if waits:
-                found = await module.handled()
+                found = await module.handled("lastHandledNow" if now else "lastHandledRun", value)
             status = _status(found)
             return {
                 "name": name,
@@ -129,10 +130,10 @@ class _Module:
             f"that in within {_ANSWER_SECONDS:g} s: does one run there, and may it watch modules?"
         )
 
-    async def handled(self) -> Object:
-        """Wait until the last run was done that somebody asked for."""
+    async def handled(self, field: str, value: str) -> Object:
+        """Wait until a field of the status says that the run was done which somebody asked for."""
         async for found in self._looks(RUN_SECONDS):
-            if _status(found).get("lastHandledRun") == _annotations(found).get(suspension.RUN):
+            if _status(found).get(field) == value:
                 return found
         raise RequestError(
             f"the run of module {self.name} has not ended within {RUN_SECONDS:g} s; 'module describe' shows "

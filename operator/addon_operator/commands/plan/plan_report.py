@@ -19,6 +19,8 @@ class PlanStep(enum.StrEnum):
 
     INSTALL = "install"
     UPGRADE = "upgrade"
+    WAIT = "wait"
+    """The release would be upgraded or removed, and waits for a window."""
     RESTORE = "restore"
     """Objects of it are created again, without a revision."""
     DELETE = "delete"
@@ -33,7 +35,7 @@ _ADDED: Final = manifest_diff.ChangeKind.ADDED
 _POLICY: Final = "helm.sh/resource-policy"
 _NAMED: Final = 3
 """So many objects are named, and the others counted."""
-CHANGING = frozenset({PlanStep.INSTALL, PlanStep.UPGRADE, PlanStep.RESTORE, PlanStep.DELETE})
+CHANGING = frozenset({PlanStep.INSTALL, PlanStep.UPGRADE, PlanStep.WAIT, PlanStep.RESTORE, PlanStep.DELETE})
 """Steps that change something in the cluster."""
 
 

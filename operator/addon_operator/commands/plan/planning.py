@@ -7,6 +7,7 @@ over the same observations; hooks are not run, and nothing is changed.
 import asyncio
 import contextlib
 import dataclasses
+import datetime as dt
 import pathlib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.app import tools
-from addon_operator.commands.plan import cluster_lookup, dry_run, given_values, plan_report
+from addon_operator.commands.plan import cluster_lookup, dry_run, given_values, plan_report, plan_windows
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.definitions import crd_index
@@ -136,6 +137,7 @@ class _Planner:
             parts.kube, parts.kinds, settings.namespace, waiting.SystemTime(), _no_watch
         )
         self._sources = parts.crd_sources(values)
+        self._windows = plan_windows.PlanWindows(self._modules, settings.windows, dt.datetime.now(dt.UTC))
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, self._seen.kinds, notes.append)
         self._dry_run = dry_run.DryRun(parts.kube, self._seen.kinds, parts.helm_major, notes.append)
@@ -151,7 +153,9 @@ class _Planner:
         self._values.enabled = decided.enabled
         looked_at = [module for name, module in self._modules.items() if name in chosen]
         modules = await asyncio.gather(*(self._module(module, decided) for module in looked_at))
-        purges = plan_report.purges(observed, decided) if len(chosen) == len(self._modules) else ()
+        all_purges = plan_report.purges(observed, decided) if len(chosen) == len(self._modules) else ()
+        successor = self._manager.places.successor
+        purges = tuple(self._windows.purge(each, successor(each.release)) for each in all_purges)
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
         self._notes += plan.stays(observed)
@@ -209,6 +213,8 @@ class _Planner:
         if report is None:
             async with self._turns:
                 report = await self._release(module)
+        elif report.step is plan_report.PlanStep.DELETE:
+            report = self._windows.removal(module, report, self._releases.__contains__)
         title = "" if module.release_title == module.name else module.release_title
         waits_for = requirements.required(module) if verdict.enabled else ()
         return plan_report.ModuleReport(
@@ -245,7 +251,12 @@ class _Planner:
         step, reason = _STEPS[preview.action], preview.reason
         if refused := await self._refused(module, preview, request.redact):
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
-        return plan_report.ReleaseReport(step, reason, preview.revision, preview.recoveries, preview.changes)
+        report = plan_report.ReleaseReport(
+            step, reason, preview.revision, preview.recoveries, preview.changes
+        )
+        if preview.may_wait and step is plan_report.PlanStep.UPGRADE:
+            return self._windows.upgrade(module, report)
+        return report
 
     async def _refused(
         self,
@@ -284,7 +295,8 @@ class _Planner:
         if module.name not in self._releases:
             return plan_report.ReleaseReport(plan_report.PlanStep.INSTALL, f"there is no release; {reason}")
         if self._given.operator or module.name in self._given.releases:
-            return plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, reason)
+            upgrade = plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, reason)
+            return self._windows.upgrade(module, upgrade)
         return unknown
 
     def _have_hooks(self, violation: schema_violations.Violation, module: model.Module) -> bool:

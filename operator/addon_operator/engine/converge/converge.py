@@ -22,8 +22,9 @@ import functools
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from addon_operator.aio import waiting
 from addon_operator.engine import events, tasks
 from addon_operator.engine.converge import global_hooks, module_discovery
 from addon_operator.engine.modules import module_run
@@ -73,14 +74,6 @@ class ConvergeBackoff:
         return task_queue.retry_delay(late, self._rng) if late > 0 else 0.0
 
 
-class Timers(Protocol):
-    """What calls something later: the event loop, or a test by hand."""
-
-    def call_later(self, delay: float, callback: Callable[[], object], /) -> asyncio.TimerHandle:
-        """Call it after ``delay`` seconds, unless the handle is cancelled."""
-        ...
-
-
 class _SupersededError(Exception):
     """A newer intent came; never leaves this file."""
 
@@ -116,7 +109,7 @@ class Converger:
         tell: events.Listener,
         *,
         on_failure: OnFailure = OnFailure.WAIT,
-        timers: Timers | None = None,
+        timers: waiting.Timers | None = None,
     ) -> None:
         self._queue = queue
         self.hooks = hooks

@@ -195,6 +195,7 @@ class DiscoverTask(tasks.Task):
             self._discovery.failed(error)
             raise
         self.checkpoint()
+        releases.windows.keep_only(decided.enabled, {*decided.deletes, *decided.purges})
         self._discovery.take(observed, decided)
         self._runner.keep_only(decided.enabled)
         self.plan = decided

@@ -61,15 +61,20 @@ class ContentDrift(watched_resources.ResourceListener):
         manager: releases.ReleaseManager,
         contents: live_contents.LiveContents,
         config_of: Callable[[names.ModuleName], drift_config.DriftConfig],
+        opening: Callable[[names.ModuleName], float | None],
         tell: events.Listener,
         clock: clocks.Clock,
     ) -> None:
-        """``config_of`` gives what a module says of drift, with its mode."""
+        """``config_of`` gives what a module says of drift, with its mode.
+
+        ``opening``: when corrections may be made, in seconds since the epoch; ``None`` for now.
+        """
         self._resources = resources
         self._absences = absences
         self._manager = manager
         self._contents = contents
         self._config_of = config_of
+        self._opening = opening
         self._tell = tell
         self._clock = clock
         self._modules: dict[names.ModuleName, _Followed] = {}
@@ -281,6 +286,10 @@ class ContentDrift(watched_resources.ResourceListener):
         differences: Sequence[field_drift.Difference],
     ) -> bool:
         if self._config_of(module).mode is not drift_config.DriftMode.CORRECT:
+            return False
+        if (opens := self._opening(module)) is not None:
+            self._modules[module].pending.add(watched)
+            self._look_in(module, opens - self._clock.time())
             return False
         now, times = self._clock.monotonic(), self._corrected.get(watched, collections.deque[float]())
         while times and times[0] <= now - CORRECTION_SECONDS:

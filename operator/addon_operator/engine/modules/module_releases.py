@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
+from addon_operator.engine.modules import module_windows
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
 from addon_operator.modules import chart_values, model, module_config
+from addon_operator.modules import windows as windows_module
 from addon_operator.values import checks, redaction, store
 from addon_operator.values.patches import hook_values
 
@@ -89,6 +91,7 @@ class ModuleReleases:
         followed: followed_releases.FollowedReleases,
         healths: module_healths.ModuleHealths,
         tell: events.Listener,
+        windows: module_windows.ModuleWindows,
         *,
         ignored: frozenset[str] = frozenset(),
     ) -> None:
@@ -100,6 +103,8 @@ class ModuleReleases:
         self.healths = healths
         """How the modules' resources are."""
         self._tell = tell
+        self.windows = windows
+        """When releases may be changed, and what waits for that."""
         self._ignored = ignored
         self._unreadable: frozenset[str] = frozenset()
         self._modes: dict[names.ModuleName, str] = {}
@@ -168,13 +173,16 @@ class ModuleReleases:
         ``fresh``: look at the release in the cluster first, instead of trusting the last discovery.
         ``insists``: do so although the same was taken back the last time.
         Raises :class:`.InvalidValuesError` for values that the schemas do not allow, and what
-        :meth:`.ReleaseManager.ensure` raises.
+        :meth:`.ReleaseManager.ensure` raises. While no window is open, a revision of a release that is there
+        is held back.
         """
         name = module.name
         if self._note_maintenance(name):
             self._leave(name)
+            self.windows.done(name)
             return
         check_release_name(module, self.ignored)
+        opens = self.windows.opening(name)
         async with self._drift.helm_at_work(name):
             absent = await self._drift.restore(name)
             # What is checked is what is asked for, whatever hooks change meanwhile.
@@ -185,6 +193,7 @@ class ModuleReleases:
                 absent=absent,
                 fresh=fresh or bool(absent),
                 insists=insists,
+                waits=opens is not None,
                 before_change=functools.partial(self._restore_before_change, name),
                 give_up=functools.partial(self._followed.give_up, name),
             )
@@ -194,8 +203,13 @@ class ModuleReleases:
             except helm_errors.HelmError as error:
                 raise await self._rolled_back(module, request, error) from error.__cause__
         self._known[name] = outcome.revision
+        if opens is not None and outcome.held_back:
+            held = windows_module.HeldBack(outcome.held_back, opens, is_broken=outcome.is_broken)
+            self.windows.hold(name, held)
+        else:
+            self.windows.done(name)
         self._tell(events.ReleaseEnsured(name, activation, outcome))
-        if absent:
+        if absent and not outcome.held_back:
             self._drift.restored_by_helm(name, absent)
         if not self._followed.is_followed(name, outcome.revision):
             self.healths.expect(name)
@@ -247,6 +261,23 @@ class ModuleReleases:
         if (work := self._working.get(module)) is not None:
             work.cancel()
 
+    def hold_removal(
+        self, release: str, owner: names.ModuleName, why: str, dependants: Iterable[names.ModuleName] = ()
+    ) -> bool:
+        """Hold the removal of the release back while no window of ``owner`` is open; whether it is held.
+
+        What waits of ``dependants`` is done before. What is to be removed is not restored meanwhile.
+        """
+        opens = (self.windows.opening(owner), *map(self.windows.held_until, dependants))
+        until = max((moment for moment in opens if moment is not None), default=None)
+        if until is None or not self.exists(release):
+            return False
+        name = names.ModuleName(release)
+        self._leave(name)
+        held = windows_module.HeldBack(f"removal of the release: {why}", until, is_removal=True)
+        self.windows.hold(name, held)
+        return True
+
     async def remove(self, release: str, *, keep_record: bool = False) -> None:
         """Uninstall the release; one that is not there is fine, and one that is ignored stays.
 
@@ -262,6 +293,7 @@ class ModuleReleases:
             if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
                 self._tell(events.Noted("release uninstalled", release))
         self._known.pop(release, None)
+        self.windows.done(name)
         if keep_record:
             self._half_removed.add(release)
 

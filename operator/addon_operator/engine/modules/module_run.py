@@ -108,6 +108,10 @@ class ModuleRunner:
         name = names.ModuleName(task.owner)
         if task.waits_since is None or task.wanted_again:
             await self._run_steps(task, name)
+        held = self.states[name].held_back
+        if held is not None and held.is_broken:
+            self.states.mark(name, state.ModuleStatus.FAILED, f"the last revision failed; {held}")
+            return
         await self._await_health(task, name)
         self.states.mark(name, state.ModuleStatus.READY, "")
 
@@ -131,6 +135,7 @@ class ModuleRunner:
             raise
         task.checkpoint()
         _begin_try(task, self.states[name])
+        passes = self.releases.windows.may_pass(name)
         self.states.mark(name, state.ModuleStatus.RUNNING)
         began = time.monotonic()
         try:
@@ -150,11 +155,18 @@ class ModuleRunner:
             self.states[name].last_run = time.time()
             self.states[name].runs += 1
             self._tell(events.ModuleRan(name, task.activation, time.monotonic() - began))
+        if passes:
+            self.releases.windows.has_passed(name)
 
     async def delete(self, task: tasks.Task) -> None:
         """Try a module's removal once: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
         name = names.ModuleName(task.owner)
         module = self.states[name]
+        dependants = requirements.dependants(self.states.modules).get(name, ())
+        why = f"the module is disabled: {module.verdict}"
+        if self.releases.hold_removal(name, name, why, dependants):
+            self.states.mark(name, state.ModuleStatus.DELETING, "")
+            return
         _begin_try(task, module)
         # Enabled again before this ends, it starts up again.
         module.started = module.settled = False
@@ -172,6 +184,7 @@ class ModuleRunner:
         self._bindings.end(name)
         self.hooks.forget(name)
         module.reset()
+        self.releases.windows.has_passed(name)
         self.states.mark(name, state.ModuleStatus.DISABLED, "")
 
     async def purge(self, release: str) -> None:
@@ -179,6 +192,9 @@ class ModuleRunner:
         module = self.releases.successor(release)
         if module is not None and module in self.states.enabled:
             self._check_moved(self.states[module], release)
+        owner = module or names.ModuleName(release)
+        if self.releases.hold_removal(release, owner, "no module directory explains it"):
+            return
         await self.releases.remove(release)
 
     def _check_moved(self, module: state.ModuleState, release: str) -> None:
@@ -234,6 +250,7 @@ class ModuleRunner:
 
     async def _release(self, task: tasks.Task, module: state.ModuleState) -> None:
         if not module.module.has_chart:
+            self.releases.windows.done(module.module.name)
             return
         fresh = task.converge is None or task.attempts > 0
         try:

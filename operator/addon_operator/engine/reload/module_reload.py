@@ -173,6 +173,7 @@ def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleN
             module.release,
             module.config.namespace,
             module.config.requires,
+            module.config.windows,
             module.problem,
         )
         for name, module in modules.items()

@@ -47,7 +47,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
         self._subscription: informers.Subscription | None = None
         self._suspended: dict[names.ModuleName, suspension.Suspension] = {}
         self._seen: dict[names.ModuleName, dict[str, str]] = {}
-        self._asked: dict[names.ModuleName, str] = {}
+        self._asked: dict[tuple[names.ModuleName, str], str] = {}
         self._runs: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
 
@@ -64,6 +64,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
             status = found.get("status") or {}
             if (module := self._state(found)) is not None:
                 module.handled_run = str(status.get("lastHandledRun") or "")
+                module.handled_now = str(status.get("lastHandledNow") or "")
             self._take(found, _since(status))
         selection = object_selections.ObjectSelection(
             module_objects.KIND,
@@ -132,8 +133,9 @@ class ModuleAnnotations(object_changes.ObjectListener):
         now = self._time.time()
         self._seen[name] = {key: annotations[key] for key in suspension.ALL if key in annotations}
         self._set(name, suspension.read(annotations, now if seen is None else seen))
-        if value := annotations.get(suspension.RUN):
-            self._run(name, value)
+        for annotation in (suspension.RUN, suspension.NOW):
+            if value := annotations.get(annotation):
+                self._run(name, annotation, value)
 
     def _set(self, name: names.ModuleName, wanted: suspension.Suspension | None) -> None:
         """Suspend the module, or look after it again."""
@@ -149,27 +151,27 @@ class ModuleAnnotations(object_changes.ObjectListener):
             self._inbox.put_nowait(intents.ConfigEdited(change, module_objects.KIND))
         self._wake.set()
 
-    def _run(self, name: names.ModuleName, value: str) -> None:
+    def _run(self, name: names.ModuleName, annotation: str, value: str) -> None:
         """Have the module run, unless that was done for this value."""
         module = self._states.get(name)
-        if module is None or value in (module.handled_run, self._asked.get(name)):
+        if module is None or value in (module.handled(annotation), self._asked.get((name, annotation))):
             return
-        self._asked[name] = value
-        task = asyncio.create_task(self._serve(name, value), name=f"run of module {name}")
+        self._asked[name, annotation] = value
+        task = asyncio.create_task(self._serve(name, annotation, value), name=f"run of module {name}")
         self._runs.add(task)
         task.add_done_callback(self._runs.discard)
 
-    async def _serve(self, name: names.ModuleName, value: str) -> None:
+    async def _serve(self, name: names.ModuleName, annotation: str, value: str) -> None:
         """Have the module run to its end, and note for which value."""
         if not await self._is_discovered(name):
             return
         try:
-            ended = self.requests.run(name)
+            ended = self.requests.run(name, past_windows=annotation == suspension.NOW)
         except module_requests.CannotRunError as error:
-            self._tell(events.Warned(f"{error}; its annotation {suspension.RUN} is not tried again"))
+            self._tell(events.Warned(f"{error}; its annotation {annotation} is not tried again"))
         else:
             await ended()
-        self._states.handled(name, value)
+        self._states.handled(name, annotation, value)
 
     async def _is_discovered(self, name: names.ModuleName) -> bool:
         """Wait until it is known whether the module is enabled; whether it is still there then."""

@@ -152,6 +152,17 @@ class ReleasePlanner:
                 raise TypeError("what is rendered is to be rendered")
             yield ReleasePlan(decision, record, inputs, files, manifest, inputs.rendered_to(checksum))
 
+    async def may_wait(self, plan: ReleasePlan) -> bool:
+        """Say whether the plan is a revision that changes what runs.
+
+        Another try of a first install, and one that only brings back what is absent, are none.
+        """
+        if not isinstance(plan.decision, release.Upgrade) or plan.decision.heals or plan.record is None:
+            return False
+        if plan.record.revision.status == release.DEPLOYED:
+            return True
+        return await self.records.upgraded_from(plan.record) is not plan.record
+
     async def _compared(
         self,
         request: release_types.ReleaseRequest,

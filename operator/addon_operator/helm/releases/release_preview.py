@@ -2,11 +2,17 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Sequence
+from typing import Final
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import release_planning, release_records
+from addon_operator.kernel import names
 from addon_operator.modules import release
+
+_NAMED: Final = 3
+"""So many changed resources are named, and the others counted."""
 
 
 async def preview(
@@ -43,7 +49,7 @@ async def _shown(
     else:
         action, manifest = release_types.PlannedAction.UPGRADE, plan.manifest
         before = await _applied(planner, request, plan.record)
-    changes = await asyncio.to_thread(_changes, request, before, manifest)
+    changes = await asyncio.to_thread(_difference, request, before, manifest)
     foreign = await planner.live.foreign(request.module, manifest, before)
     return release_types.ReleasePreview(
         action,
@@ -51,9 +57,33 @@ async def _shown(
         revision,
         changes=changes,
         adopted=(*filter(None, [planner.foreign(request, plan.record)]), *(each.name for each in foreign)),
+        may_wait=await planner.may_wait(plan),
         before=before,
         manifest=manifest,
     )
+
+
+async def changes(
+    planner: release_planning.ReleasePlanner,
+    request: release_types.ReleaseRequest,
+    plan: release_planning.ReleasePlan,
+) -> tuple[manifest_diff.ManifestChange, ...]:
+    """Return what an upgrade would change."""
+    before = await _applied(planner, request, plan.record)
+    return await asyncio.to_thread(_difference, request, before, plan.manifest)
+
+
+def summary(
+    request: release_types.ReleaseRequest,
+    revision: int,
+    reason: str,
+    changes: Sequence[manifest_diff.ManifestChange],
+) -> str:
+    """Say in a phrase which revision is due, and what it changes."""
+    listed = names.listed([str(each.key) for each in changes], _NAMED)
+    count = f"{len(changes)} resource{' changes' if len(changes) == 1 else 's change'}"
+    what = f"{count}: {listed}" if changes else reason
+    return request.redact(f"upgrade to revision {revision}: {what}")
 
 
 async def _applied(
@@ -70,7 +100,7 @@ async def _applied(
         return ""
 
 
-def _changes(
+def _difference(
     request: release_types.ReleaseRequest, before: str, after: str
 ) -> tuple[manifest_diff.ManifestChange, ...]:
     return manifest_diff.diff(

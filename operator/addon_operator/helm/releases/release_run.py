@@ -5,7 +5,7 @@
    checksums of the inputs mean that nothing is rendered; a render is compared with what is installed.
 3. Recover, if the last revision was left half done: drop a pending record, or finish an uninstall. Then plan
    again, a few times at most: somebody else may be at work on the release.
-4. Skip, and save checksums that are new; or install; or upgrade:
+4. Skip, and save checksums that are new; or install; or hold a revision back that has to wait; or upgrade:
    a. Make no revision for what the API server refused last time and refuses still.
    b. Let Helm not delete objects that left the chart, but belong to other releases.
    c. Let another try of a failed revision take its place in the history.
@@ -24,6 +24,7 @@ from typing import Final
 from addon_operator.helm import helm_errors, messages, release_types, verbs
 from addon_operator.helm.releases import (
     release_planning,
+    release_preview,
     release_records,
     render_inputs,
     rendering,
@@ -63,6 +64,8 @@ class ReleaseRun:
                 if isinstance(plan.decision, release.Install):
                     return await self._install(plan, plan.decision)
                 if isinstance(plan.decision, release.Upgrade):
+                    if self._request.waits and await self._planner.may_wait(plan):
+                        return await self._hold_back(plan, plan.decision)
                     return await self._upgrade(plan, plan.decision)
             with self._stopwatch.measured(release_types.Operation.CHECK):
                 await self._recover(plan.decision)
@@ -113,6 +116,20 @@ class ReleaseRun:
         rendered = None if plan.inputs.looks_up else plan.rendered
         await self._save(await self._as_seen_now(plan, rendered or await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.UPGRADED, decision.reason)
+
+    async def _hold_back(
+        self, plan: release_planning.ReleasePlan, decision: release.Upgrade
+    ) -> release_types.ReleaseOutcome:
+        """Make no revision now, and say which one is due."""
+        revision = self._last_record().revision
+        with self._stopwatch.measured(release_types.Operation.CHECK):
+            changes = await release_preview.changes(self._planner, self._request, plan)
+        outcome = self._outcome(release_types.ReleaseAction.HELD_BACK, decision.reason)
+        return dataclasses.replace(
+            outcome,
+            held_back=release_preview.summary(self._request, revision.number + 1, decision.reason, changes),
+            is_broken=revision.status != release.DEPLOYED,
+        )
 
     async def _check_refusal(self, manifest: str) -> None:
         """Make no revision for what the API server refused last time and refuses still."""

@@ -12,6 +12,8 @@ from addon_operator.kernel import clock
 
 RUN: Final = "addon-operator.io/run"
 """Each new value runs the module once."""
+NOW: Final = "addon-operator.io/now"
+"""The same, past windows."""
 SUSPENDED: Final = "addon-operator.io/suspended"
 """Suspends the module; the value is the reason."""
 BY: Final = f"{SUSPENDED}-by"

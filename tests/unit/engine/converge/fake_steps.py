@@ -119,6 +119,7 @@ class Releases(module_releases.ModuleReleases):
 
     def __init__(self) -> None:
         self._left_alone: frozenset[str] = frozenset()
+        self.windows = fakes.always_open()
 
     @property
     @override

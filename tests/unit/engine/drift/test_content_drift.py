@@ -85,6 +85,7 @@ class Bench:
         self.cluster.record = release_types.Deployed(1, MANIFEST)
         self.resources = watching.resources_of(self.cluster)
         self.told: list[events.Event] = []
+        self.opens: float | None = None
         self.config = drift_config.DriftConfig(DriftMode.WARN)
         self.absences = drift.Drift(
             self.resources,
@@ -101,6 +102,7 @@ class Bench:
             watching.Records(self.cluster),
             self.contents,
             lambda _: self.config,
+            lambda _: self.opens,
             self.told.append,
             self.clock,
         )
@@ -201,6 +203,16 @@ async def test_who_insists_wins_for_ten_minutes(bench: Bench) -> None:
     assert bench.contents.objects["app"]["data"]["b"] == "x7"
     assert bench.shown[-1] == "ConfigMap app: /data/b"
     await bench.after(content_drift.CORRECTION_SECONDS)
+    assert bench.contents.objects["app"]["data"]["b"] == "2"
+
+
+async def test_a_correction_waits_for_a_window(bench: Bench) -> None:
+    bench.config, bench.opens = drift_config.DriftConfig(DriftMode.CORRECT), bench.clock.time() + 60.0
+    await bench.follow()
+    await bench.edit(b="x")
+    assert bench.shown[-1] == "ConfigMap app: /data/b"
+    bench.opens = None
+    await bench.after(60.0)
     assert bench.contents.objects["app"]["data"]["b"] == "2"
 
 

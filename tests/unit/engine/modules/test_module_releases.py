@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases
-from addon_operator.engine.modules import module_releases
+from addon_operator.engine.modules import module_releases, module_windows
 from addon_operator.helm import places, release_types
 from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
@@ -97,7 +97,11 @@ class Reported(fakes.Heard):
 
 
 def releases_of(
-    manager: Manager, values: store.ValuesStore, reported: Reported, ignored: frozenset[str] = frozenset()
+    manager: Manager,
+    values: store.ValuesStore,
+    reported: Reported,
+    ignored: frozenset[str] = frozenset(),
+    windows: module_windows.ModuleWindows | None = None,
 ) -> module_releases.ModuleReleases:
     cluster, clock = watching.Cluster(), clocks.Clock()
     resources, deletions = watching.resources_of(cluster), own_deletions.OwnDeletions()
@@ -113,7 +117,14 @@ def releases_of(
         manager, resources, drifted, watching.content_of(resources, drifted), lambda _: None, clock
     )
     return module_releases.ModuleReleases(
-        manager, values, drifted, followed, watching.healths_of(resources), reported.append, ignored=ignored
+        manager,
+        values,
+        drifted,
+        followed,
+        watching.healths_of(resources),
+        reported.append,
+        windows or fakes.always_open(),
+        ignored=ignored,
     )
 
 

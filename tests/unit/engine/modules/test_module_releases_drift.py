@@ -129,7 +129,13 @@ class Bench:
         )
         self.values = Values([store.ModuleValues(WEB), store.ModuleValues(watching.DB)])
         self.releases = module_releases.ModuleReleases(
-            self.helm, self.values, self.drift, self.followed, watching.healths_of(self.resources), self._tell
+            self.helm,
+            self.values,
+            self.drift,
+            self.followed,
+            watching.healths_of(self.resources),
+            self._tell,
+            fakes.always_open(),
         )
 
     async def see(self, revision: int) -> None:

@@ -14,15 +14,15 @@ from typing_extensions import override
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
-from addon_operator.engine.modules import module_hooks, module_releases, module_run
+from addon_operator.engine.modules import module_hooks, module_releases, module_run, module_windows
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
-from addon_operator.modules import model
+from addon_operator.modules import model, module_config, windows
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store
 from addon_operator.values.patches import patches
-from tests.fakes import programs
+from tests.fakes import clocks, programs, timers
 from tests.unit.engine import bound_fakes, fakes, watching
 from tests.unit.engine.definitions import crd_bench
 
@@ -60,6 +60,7 @@ class Releases(module_releases.ModuleReleases):
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
+        self.windows = fakes.always_open()
         self.there: set[str] = set()
         self.half_removed: set[str] = set()
         self.noted: list[str] = []
@@ -621,3 +622,131 @@ async def test_a_module_whose_files_are_wrong_fails_before_anything_of_it_runs(
             await step()
     assert (bench.log, bench.helm) == ([], [])
     assert bench.states[WEB].last_error == f"module web: {problem}"
+
+
+TOP = ModuleName("top")
+NIGHTS = windows.parse([{"schedule": "0 22 * * *", "duration": "4h"}])
+HELD = windows.HeldBack("upgrade to revision 2", 1000.0)
+
+
+class KeptReleases(Releases):
+    """Writes down which releases nobody looks after any more."""
+
+    def __init__(self, log: list[str], windows: module_windows.ModuleWindows) -> None:
+        super().__init__(log)
+        self.windows = windows
+        self.left: list[str] = []
+
+    @override
+    def _leave(self, module: ModuleName) -> None:
+        self.left.append(module)
+
+    @override
+    def successor(self, release: str) -> ModuleName | None:
+        return None
+
+
+class WindowBench(Bench):
+    """A module with a release whose window is closed."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        super().__init__(root)
+        self.clock, self.heard = clocks.Clock(), fakes.Heard()
+        self.clock.now = 12 * 3600.0
+        self.windows = module_windows.ModuleWindows(
+            self.states,
+            fakes.Inbox(),
+            self.heard.append,
+            self.clock,
+            default=NIGHTS,
+            timers=timers.Timers(),
+        )
+        self.kept = KeptReleases(self.helm, self.windows)
+        self.kept.there.add(WEB)
+        self.runner.releases = self.kept
+
+
+@pytest.fixture
+def windowed(tmp_path: pathlib.Path) -> WindowBench:
+    return WindowBench(tmp_path)
+
+
+async def test_a_run_whose_upgrade_waits_succeeds(windowed: WindowBench) -> None:
+    windowed.windows.hold(WEB, HELD)
+    windowed.hook("a", config(beforeHelm=1, afterHelm=2))
+    await windowed.run()
+    assert windowed.states[WEB].status is state.ModuleStatus.READY
+    assert len(windowed.log) == 2, "hooks do not wait"
+
+
+async def test_a_run_on_top_of_a_failed_revision_that_waits_is_no_success_and_not_tried_again(
+    windowed: WindowBench,
+) -> None:
+    windowed.windows.hold(WEB, windows.HeldBack("upgrade to revision 3", 1000.0, is_broken=True))
+    await windowed.run()
+    module = windowed.states[WEB]
+    assert module.status is state.ModuleStatus.FAILED
+    assert module.last_error.startswith("the last revision failed; waits for a window, which opens at 1970-")
+
+
+async def test_only_a_run_that_began_with_the_right_to_pass_uses_it_up(windowed: WindowBench) -> None:
+    windowed.windows.let_pass(WEB)
+    await windowed.run()
+    assert not windowed.windows.may_pass(WEB)
+
+
+async def test_a_run_that_fails_may_pass_the_next_time_too(windowed: WindowBench) -> None:
+    windowed.windows.let_pass(WEB)
+    windowed.hook("a", config(beforeHelm=1), "exit 1")
+    with pytest.raises(Exception, match="exit code 1"):
+        await windowed.run()
+    assert windowed.windows.may_pass(WEB)
+
+
+async def test_a_removal_waits_with_its_hooks_and_the_task_ends(windowed: WindowBench) -> None:
+    windowed.hook("a", config(beforeDeleteHelm=1, afterDeleteHelm=1))
+    windowed.states[WEB].verdict = "disabled by webEnabled"
+    await windowed.delete()
+    assert (windowed.helm, windowed.log) == ([], [])
+    module = windowed.states[WEB]
+    assert module.status is state.ModuleStatus.DELETING
+    assert module.held_back is not None
+    assert module.held_back.what == "removal of the release: the module is disabled: disabled by webEnabled"
+    assert windowed.kept.left == [WEB], "nothing of it is restored meanwhile"
+
+    windowed.windows.let_pass(WEB)
+    await windowed.delete()
+    assert windowed.helm == ["uninstall"]
+    assert windowed.states[WEB].status is state.ModuleStatus.DISABLED
+    assert not windowed.windows.may_pass(WEB)
+
+
+async def test_a_module_that_has_no_release_is_removed_at_any_time(windowed: WindowBench) -> None:
+    windowed.kept.there.clear()
+    windowed.hook("a", config(afterDeleteHelm=1))
+    await windowed.delete()
+    assert windowed.runs("afterDeleteHelm") == ["a"]
+    assert windowed.states[WEB].status is state.ModuleStatus.DISABLED
+
+
+async def test_a_removal_waits_for_those_that_go_before_it(windowed: WindowBench) -> None:
+    requires = module_config.Requirements(modules=(WEB,))
+    described = module_config.ModuleConfig(requires=requires)
+    windowed.states.replace([windowed.module, model.Module(TOP, 1, pathlib.Path("top"), config=described)])
+    windowed.clock.now = 23 * 3600.0
+    windowed.windows.hold(TOP, windows.HeldBack("removal", 99 * 3600.0, is_removal=True))
+    await windowed.delete()
+    assert windowed.windows.held_until(WEB) == 99 * 3600.0
+    windowed.windows.done(TOP)
+    await windowed.delete()
+    assert windowed.helm == ["uninstall"]
+
+
+async def test_a_purge_waits_for_the_windows_of_the_setting(windowed: WindowBench) -> None:
+    windowed.kept.there.add("old")
+    await windowed.runner.purge("old")
+    assert windowed.helm == []
+    assert [event.module for event in windowed.heard.of(events.HeldBack)] == ["old"]
+    windowed.clock.now = 23 * 3600.0
+    await module_run.ReleasePurgeTask(windowed.runner, "old", "test").run()
+    assert windowed.helm == ["uninstall"]

@@ -207,3 +207,55 @@ def test_custom_resources_are_as_their_conditions_or_the_modules_rules_say(
     modules.wait(operator, "db", Healthy="False")
     operator.stop()
     modules.kubectl("delete", "crd", f"shops.{group}", "--wait=false")
+
+
+TEST: Final = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: check
+  annotations: {helm.sh/hook: test, helm.sh/hook-delete-policy: before-hook-creation}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {on: the-moon}
+  containers: [{name: check, image: example.com/check:1}]
+"""
+
+
+def test_the_charts_tests_run_after_an_upgrade_that_is_healthy_and_a_failed_one_is_taken_back(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    module = with_deployment(site, "010-web")
+    (module / "templates" / "test.yaml").write_text(TEST)
+    (module / "module.yaml").write_text("health: {test: true}\nremediation: {rollback: true}\n")
+    site.hook(module, "tick.sh", {"schedule": [{"crontab": "* * * * * *", "name": "tick"}]})
+    operator = site.start(HELM_TIMEOUT="60s")
+
+    def end(phase: str) -> None:
+        """The pod of the test ends, as a kubelet would tell."""
+        there = ("get", "pod", "check", "--ignore-not-found", "--output=name")
+        operator.wait_until(lambda: "check" in site.kubectl(*there), "the test runs")
+        status = f'{{"status": {{"phase": "{phase}"}}}}'
+        site.kubectl("patch", "pod", "check", "--subresource=status", "--type=merge", "-p", status)
+
+    operator.wait_until(lambda: "the chart's tests run" in str(modules.get("web")), "the run waits for tests")
+    assert modules.conditions("web")["Ready"] == "Unknown"
+    operator.wait_until(lambda: any(label.startswith("tick.sh") for label in site.labels()), "hooks run")
+    end("Succeeded")
+    modules.wait(operator, "web", Ready="True", Healthy="True")
+    operator.stop()
+
+    # What was tested is not tested again.
+    site.kubectl("delete", "pod", "check", "--force", "--grace-period=0")
+    again = operator = site.start(HELM_TIMEOUT="60s").wait_ready()
+    assert site.kubectl("get", "pods", "check", "--ignore-not-found") == ""
+
+    site.config(web="a: z\nnodes: {}\n")
+    (module / "templates" / "configmap.yaml").read_text()
+    site.config(web="nodes: {kubernetes.io/os: linux}\n")
+    end("Failed")
+    again.wait_until(lambda: "RolledBack" in str(modules.get("web")), "it is taken back")
+    error = (modules.get("web") or {})["status"]["lastError"]
+    assert "the chart's tests failed: " in error
+    again.stop()

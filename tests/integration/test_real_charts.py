@@ -17,7 +17,7 @@ from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
 
-INSTALLED, UPGRADED, SKIPPED = release_types.ReleaseAction
+INSTALLED, UPGRADED, SKIPPED, _ = release_types.ReleaseAction
 MANIFEST = release.SkippedBy.MANIFEST
 
 PASSWORD: Final = """\

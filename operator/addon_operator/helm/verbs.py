@@ -1,4 +1,4 @@
-"""The verbs of ``helm`` that the operator needs: ``template``, ``upgrade --install`` and ``uninstall``."""
+"""The verbs of ``helm`` that the operator needs."""
 
 import dataclasses
 import pathlib
@@ -128,6 +128,15 @@ async def rollback(
     if helm.binary.major >= 4 and is_server_side:
         arguments += ["--server-side=true", "--force-conflicts"]
     await helm.run(call, arguments, command.time_limit(options.timeout))
+
+
+async def test(helm: command.Helm, call: command.Call, timeout: float) -> None:
+    """Run the tests of the release's chart; ``timeout`` is in seconds, for each.
+
+    Raises :class:`.HelmError` when one fails.
+    """
+    arguments = ["test", helm.places.of(call.module).name, "--timeout", clock.duration_text(timeout)]
+    await helm.run(call, arguments, command.time_limit(timeout))
 
 
 async def uninstall(

@@ -29,6 +29,8 @@ REJECTED_LABEL: Final = "addon-operator.io/rejected-inputs"
 """On a release that was rolled back: the checksum of the inputs that are not tried again."""
 HEALTHY_LABEL: Final = "addon-operator.io/healthy"
 """On a revision that was healthy: its number, as Helm copies labels to the next one."""
+TESTED_LABEL: Final = "addon-operator.io/tested"
+"""On a revision whose chart's tests succeeded: its number."""
 GO_OPERATOR_LABEL: Final = "moduleChecksum"
 """What the Go operator puts on the releases that it makes."""
 
@@ -113,10 +115,9 @@ class Revision:
         """Whether it is uninstalled, and its record only says that hooks of the module have yet to run."""
         return not self.exists and self.labels.get(REMOVAL_LABEL) == REMOVAL_BEGUN
 
-    @property
-    def was_healthy(self) -> bool:
-        """Whether the module was healthy with this revision, as far as somebody waited for that."""
-        return self.labels.get(HEALTHY_LABEL) == str(self.number)
+    def is_marked(self, label: str) -> bool:
+        """Say whether a label is about this revision: Helm copies labels to the next one."""
+        return self.labels.get(label) == str(self.number)
 
     @property
     def is_busy(self) -> bool:

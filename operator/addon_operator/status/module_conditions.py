@@ -143,6 +143,8 @@ def _not_ready(module: state.ModuleState) -> _Said:
 
 def _awaited(module: state.ModuleState) -> str:
     own = module.module.name in module.awaits_health and module.health is not None
+    if own and module.health is not None and module.health.state is resource_health.HealthState.HEALTHY:
+        return "The release is in place and healthy; the chart's tests run."
     because = f": {module.health.message}" if own and module.health is not None else ""
     begin = "The release is in place; the run" if module.status is _Status.RUNNING else "The module"
     return f"{begin} waits until {module.awaited} healthy{because}."

@@ -83,7 +83,8 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
         self._judge = judge
         self._config_of = config_of
         self._tell = tell
-        self._inbox = inbox
+        self.inbox = inbox
+        """Where it is told that somebody has news."""
         self._clock = clock
         self._observed: dict[names.ModuleName, _Observed] = {}
         self._expected: set[names.ModuleName] = set()
@@ -230,7 +231,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             observed.changed_at = now
         if before is None or (before.state, before.message) != (health.state, health.message):
             self._tell(events.HealthChanged(module, health))
-            self._inbox.put_nowait(intents.HealthChanged(module))
+            self.inbox.put_nowait(intents.HealthChanged(module))
 
     def _reach(self, module: names.ModuleName, observed: _Observed, now: float) -> None:
         if observed.reached or observed.shown is None or observed.shown.state is not _HEALTHY:
@@ -239,7 +240,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             self._look_in(module, observed.counts_from - now)
             return
         observed.reached = True
-        self._inbox.put_nowait(intents.HealthChanged(module))
+        self.inbox.put_nowait(intents.HealthChanged(module))
 
     def _stand(self, module: names.ModuleName, observed: _Observed, now: float) -> None:
         health = observed.shown

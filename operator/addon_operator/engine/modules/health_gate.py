@@ -4,10 +4,11 @@ A run that waits holds no worker: its task is put off, and looked at again when 
 changes.
 """
 
+import asyncio
 import time
 from typing import Final
 
-from addon_operator.engine import state, tasks
+from addon_operator.engine import intents, state, tasks
 from addon_operator.engine.modules import module_releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -25,6 +26,9 @@ class HealthGate:
         self._states = states
         self._releases = releases
         self._healths = releases.healths
+        self._inbox = releases.healths.inbox
+        self._tests: dict[names.ModuleName, asyncio.Task[None]] = {}
+        """Tests of charts that run."""
 
     def check_required(self, task: tasks.Task) -> None:
         """Raise :class:`.PostponedError` until all required modules were healthy since their revisions."""
@@ -42,19 +46,30 @@ class HealthGate:
             task.step_aside()
             raise tasks.PostponedError(LOOK_AGAIN)
 
-    async def check_own(self, task: tasks.Task) -> None:
-        """Raise :class:`.PostponedError` until a module with ``health.wait`` is healthy.
+    def end_tests(self, module: names.ModuleName) -> None:
+        """End tests of the chart that run: the release will be another one."""
+        if (running := self._tests.pop(module, None)) is not None:
+            running.cancel()
 
-        Raises :class:`.ModuleError` if it has failed, or has waited too long.
+    async def check_own(self, task: tasks.Task) -> None:
+        """Raise :class:`.PostponedError` until a module that waits for health or tests is as it should be.
+
+        Raises :class:`.ModuleError` if it has failed, or has waited too long, or a test of its chart fails.
         """
         name = names.ModuleName(task.owner)
         module = self._states[name]
         config = module.module.config.health
-        if not config.wait:
+        if not ((config.wait or config.test) and module.module.has_chart) or module.maintenance:
             return
+        self._check_healthy(task, module)
+        if config.test:
+            await self._check_tests(task, module)
+        if module.module.config.rollback:
+            await self._releases.mark_healthy(name)
+
+    def _check_healthy(self, task: tasks.Task, module: state.ModuleState) -> None:
+        name, config = module.module.name, module.module.config.health
         if self._healths.has_been_healthy(name):
-            if module.module.config.rollback:
-                await self._releases.mark_healthy(name)
             return
         health, now = self._healths.health_of(name), time.monotonic()
         if task.waits_since is None:
@@ -69,3 +84,21 @@ class HealthGate:
             raise errors.ModuleError(name, f"the release is in place and not healthy within {waited}: {told}")
         self._states.await_health(name, state.ModuleStatus.RUNNING, [name])
         raise tasks.PostponedError(left)
+
+    async def _check_tests(self, task: tasks.Task, module: state.ModuleState) -> None:
+        name = module.module.name
+        running = self._tests.get(name)
+        if running is None:
+            if await self._releases.is_tested(name):
+                return
+            running = self._tests[name] = asyncio.create_task(
+                self._releases.test(module.module), name=f"tests of module {name}"
+            )
+            # The task is looked at again as soon as its health is news.
+            running.add_done_callback(lambda _: self._inbox.put_nowait(intents.HealthChanged(name)))
+        if not running.done():
+            task.waits_since = task.waits_since or time.monotonic()
+            self._states.await_health(name, state.ModuleStatus.RUNNING, [name])
+            raise tasks.PostponedError(LOOK_AGAIN)
+        del self._tests[name]
+        await running

@@ -13,7 +13,7 @@ from addon_operator.engine.modules import module_windows
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import errors, names
-from addon_operator.modules import chart_values, model, module_config
+from addon_operator.modules import chart_values, model, module_config, release
 from addon_operator.modules import windows as windows_module
 from addon_operator.values import checks, redaction, store
 from addon_operator.values.patches import hook_values
@@ -252,7 +252,21 @@ class ModuleReleases:
 
         Raises the errors of the API client.
         """
-        await self._manager.mark_healthy(module)
+        await self._manager.mark(module, release.HEALTHY_LABEL)
+
+    async def is_tested(self, module: names.ModuleName) -> bool:
+        """Say whether the tests of the chart succeeded with the last revision; raises as :meth:`test`."""
+        return await self._manager.is_marked(module, release.TESTED_LABEL)
+
+    async def test(self, module: model.Module) -> None:
+        """Run the tests of the module's chart.
+
+        Raises :class:`.HelmError` when one fails, and the errors of the API client.
+        """
+        asked = await asyncio.to_thread(request_of, self._values.snapshot(module.name), module)
+        async with self._drift.helm_at_work(module.name):
+            await self._manager.test(asked)
+            await self._manager.mark(module.name, release.TESTED_LABEL)
 
     def stop(self, module: names.ModuleName) -> None:
         """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises

@@ -127,6 +127,7 @@ class ModuleRunner:
 
     async def _run_steps(self, task: tasks.Task, name: names.ModuleName) -> None:
         task.waits_since = None
+        self._gate.end_tests(name)
         self._gate.check_required(task)
         try:
             await self.define(name)

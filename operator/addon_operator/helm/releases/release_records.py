@@ -40,7 +40,7 @@ class ReleaseRecords:
         self, api: client.KubeClient, where: places.ReleaseLocations, driver: str = "secret"
     ) -> None:
         """``driver`` is the setting ``HELM_DRIVER``: ``secret`` or ``configmap``."""
-        self._api = api
+        self._api = self.kube = api
         self._resource = f"{driver}s"
         self._places = where
         self._records: dict[str, Record] = {}

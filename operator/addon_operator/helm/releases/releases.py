@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Collection, Iterable
 
 from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
+    chart_tests,
     release_planning,
     release_preview,
     release_records,
@@ -79,15 +80,30 @@ class ReleaseManager:
         async with self._alone(request.module):
             return await rollback.Rollback(self._planner, request).run(failed, unhealthy=unhealthy)
 
-    async def mark_healthy(self, module: names.ModuleName) -> None:
-        """Save with the last revision that the module was healthy with it.
+    async def mark(self, module: names.ModuleName, label: str) -> None:
+        """Save with the last revision that something is true of it: the label has its number.
 
         Raises the errors of the API client.
         """
         async with self._alone(module):
             record = await self._records.get(module)
-            if record is not None and not record.revision.was_healthy:
-                await self._records.add_labels(record, {release.HEALTHY_LABEL: str(record.revision.number)})
+            if record is not None and not record.revision.is_marked(label):
+                # Tests change the record, too.
+                record = await self._records.read(module) or record
+                await self._records.add_labels(record, {label: str(record.revision.number)})
+
+    async def is_marked(self, module: names.ModuleName, label: str) -> bool:
+        """Say whether :meth:`mark` was called for the last revision, or there is none."""
+        record = await self._records.get(module)
+        return record is None or record.revision.is_marked(label)
+
+    async def test(self, request: release_types.ReleaseRequest) -> None:
+        """Run the tests of the module's chart.
+
+        Raises :class:`.HelmError` with the last lines of the pods that failed.
+        """
+        async with self._alone(request.module):
+            await chart_tests.ChartTests(self._planner, request).run()
 
     async def render(self, request: release_types.ReleaseRequest) -> str:
         """Return what the module's chart renders to in the next call of Helm, with hooks; touches no release.

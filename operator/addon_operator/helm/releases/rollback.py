@@ -109,6 +109,6 @@ def _target(found: Sequence[release_records.Record], *, unhealthy: bool) -> rele
     for record in reversed(found[:-1]):
         revision = record.revision
         was_deployed = revision.status in (release.DEPLOYED, release.SUPERSEDED)
-        if was_deployed and (not unhealthy or revision.was_healthy):
+        if was_deployed and (not unhealthy or revision.is_marked(release.HEALTHY_LABEL)):
             return record
     return None

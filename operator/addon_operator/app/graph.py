@@ -161,6 +161,7 @@ class Graph(health.Beginning):
                 self._tools.healths.judge_health,
                 drift_config.DriftMode(self._settings.drift_mode),
                 self._windows,
+                self._settings.health_rules,
             ),
         )
         hooks_of_modules = module_hooks.ModuleHooks(

@@ -34,6 +34,7 @@ from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, projections
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_config
+from addon_operator.modules.health import health_config
 from addon_operator.modules.patching import manifest_changes
 from addon_operator.values import store
 
@@ -62,6 +63,15 @@ class Watching:
     """Evaluates the rules of ``health.rules``."""
     drift_mode: drift_config.DriftMode
     windows: module_windows.ModuleWindows
+    health_rules: tuple[health_config.HealthRule, ...] = ()
+    """Rules of all modules; a module's own come first."""
+
+    def health_of(self, module: model.Module) -> health_config.HealthConfig:
+        """Return what counts for the health of a module."""
+        config = module.config.health
+        if not self.health_rules:
+            return config
+        return dataclasses.replace(config, rules=(*config.rules, *self.health_rules))
 
     def drift_of(self, module: model.Module) -> drift_config.DriftConfig:
         """Return what is done about drift of a module."""
@@ -106,7 +116,7 @@ def monitor(
         resources,
         health_causes.HealthCauses(cluster.kube),
         watching.judge,
-        lambda module: states[module].module.config.health,
+        lambda module: watching.health_of(states[module].module),
         tell,
         inbox,
         clock,

@@ -117,25 +117,26 @@ _REQUIRES: Final = _object(
         "APIs that the cluster must serve.", _text("Such as monitoring.coreos.com/v1.", format="served-api")
     ),
 )
+HEALTH_RULES: Final = _list(
+    "When resources of kinds without conditions are healthy, and when they have failed.",
+    {
+        **_object(
+            "A rule for one kind, in CEL over self.",
+            apiVersion=_text("Such as example.com/v1.", format="api-version"),
+            kind=_text("The kind of the resources."),
+            healthy=_text("Such as self.status.phase == 'Running'."),
+            failed=_text("Such as self.status.phase == 'Broken'."),
+        ),
+        "required": ["apiVersion", "kind", "healthy"],
+    },
+)
 _HEALTH: Final = _object(
     "When the module's resources are healthy, and what its runs do with that.",
     wait=_flag("Whether a run ends only when the resources are healthy."),
     timeout=_text("How long a run waits for that; default: 5m.", format="period"),
     deadline=_text("For how long a resource may be in progress; default: 10m.", format="period"),
     test=_flag("Whether the chart's tests run after an install or upgrade that is healthy."),
-    rules=_list(
-        "When resources of kinds without conditions are healthy, and when they have failed.",
-        {
-            **_object(
-                "A rule for one kind, in CEL over self.",
-                apiVersion=_text("Such as example.com/v1.", format="api-version"),
-                kind=_text("The kind of the resources."),
-                healthy=_text("Such as self.status.phase == 'Running'."),
-                failed=_text("Such as self.status.phase == 'Broken'."),
-            ),
-            "required": ["apiVersion", "kind", "healthy"],
-        },
-    ),
+    rules=HEALTH_RULES,
     ignore=_list(
         "Resources whose health does not count.",
         _object("Resources by kind and name.", **_RESOURCE),

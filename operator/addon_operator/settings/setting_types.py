@@ -18,6 +18,7 @@ from addon_operator.podpreset import volume_types
 
 if TYPE_CHECKING:
     from addon_operator.modules import windows
+    from addon_operator.modules.health import health_config
 
 T = TypeVar("T")
 Plain = json_types.JsonValue
@@ -330,6 +331,24 @@ def _windows(text: str) -> "windows.Windows | None":
         raise ExplainedError(str(error)) from None
 
 
+def _health_rules(text: str) -> "tuple[health_config.HealthRule, ...]":
+    if not text:
+        return ()
+    # The runtime of CEL takes time to import, and few have rules.
+    from addon_operator.modules.health import health_rules
+
+    try:
+        return health_rules.read(text)
+    except health_rules.RulesError as error:
+        raise ExplainedError(str(error)) from None
+
+
+HEALTH_RULES: Final = SettingType(
+    _health_rules,
+    "a list of rules, as YAML or JSON",
+    "LIST",
+    lambda found: [dict(each.document) for each in found],
+)
 WINDOWS: Final = SettingType(
     _windows,
     "a list of windows, as YAML or JSON",

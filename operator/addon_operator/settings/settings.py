@@ -19,6 +19,7 @@ from addon_operator.settings import setting_types as t
 
 if TYPE_CHECKING:
     from addon_operator.modules import windows
+    from addon_operator.modules.health import health_config
 
 NO_SECRET: Final = "none"  # noqa: S105 - a word, not a password
 """Value of ``VALUES_SECRET`` that stands for no Secret at all."""
@@ -87,6 +88,9 @@ class Settings:
         t.choice("wait", "continue"),
         "wait",
         "Whether modules of a higher order wait for a failing one or continue.",
+    )
+    health_rules: "tuple[health_config.HealthRule, ...]" = _OPERATOR.setting(
+        t.HEALTH_RULES, "", "When resources of kinds without conditions are healthy, as a list of rules."
     )
     windows: "windows.Windows | None" = _OPERATOR.setting(
         t.WINDOWS,

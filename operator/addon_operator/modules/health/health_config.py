@@ -5,7 +5,7 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, json_types
 from addon_operator.modules.health import module_health
 
 TIMEOUT_SECONDS: Final = 300.0
@@ -34,6 +34,17 @@ class HealthRule:
     kind: str
     healthy: str = ""
     failed: str = ""
+
+    @property
+    def document(self) -> json_types.JsonObject:
+        """The rule as somebody writes it."""
+        named = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "healthy": self.healthy,
+            "failed": self.failed,
+        }
+        return {key: text for key, text in named.items() if text}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,8 +5,12 @@ Evaluated by a worker process: a rule over many items may take long.
 
 from typing import Final
 
+from addon_operator.documents import yaml_reading
+from addon_operator.hook_contract import violations
+from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import KubernetesObject
-from addon_operator.modules.health import resource_health
+from addon_operator.modules import module_schema
+from addon_operator.modules.health import health_config, resource_health
 from addon_operator.values.schema import cel_rules, schema_rules
 
 MOST_CHARS: Final = 1000
@@ -23,6 +27,26 @@ def problem(expression: str, evaluator: cel_rules.CelEvaluator) -> str:
     except schema_rules.RuleError as error:
         return f"this is not a rule in CEL: {error}"
     return ""
+
+
+class RulesError(errors.ConfigurationError):
+    """A list of rules is wrong; the sentence says what."""
+
+
+def read(text: str) -> tuple[health_config.HealthRule, ...]:
+    """Read a list as a setting has it, YAML or JSON; raises :class:`RulesError` with all that is wrong."""
+    try:
+        found = yaml_reading.load_document(text, "the list").value or []
+    except yaml_reading.YamlError as error:
+        raise RulesError(str(error)) from None
+    if wrong := violations.Checker(module_schema.HEALTH_RULES).find(found):
+        raise RulesError("; ".join(wrong))
+    rules = health_config.read({"rules": found}).rules
+    evaluator = cel_rules.CelEvaluator()
+    texts = [(rule, text) for rule in rules for text in (rule.healthy, rule.failed) if text]
+    if mistakes := [f"{rule.kind}: {said}" for rule, text in texts if (said := problem(text, evaluator))]:
+        raise RulesError("; ".join(mistakes))
+    return rules
 
 
 def judged(

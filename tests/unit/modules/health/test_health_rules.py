@@ -37,3 +37,25 @@ def test_what_is_no_rule_is_known_before_it_meets_anything() -> None:
     assert health_rules.problem("self.status.phase == 'Open'", EVALUATOR) == ""
     assert health_rules.problem("self.status.", EVALUATOR).startswith("this is not a rule in CEL: ")
     assert "1000 characters" in health_rules.problem("a" * 1001, EVALUATOR)
+
+
+def test_rules_of_all_modules_are_a_list_as_yaml_or_json() -> None:
+    text = "[{apiVersion: x.io/v1, kind: Shop, healthy: self.status.open}]"
+    (rule,) = health_rules.read(text)
+    assert rule.document == {"apiVersion": "x.io/v1", "kind": "Shop", "healthy": "self.status.open"}
+    assert health_rules.read("") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[{kind: Shop}]", "the key 'apiVersion' is missing"),
+        ("[{apiVersion: x.io/v1, kind: Shop, healthy: 'self.'}]", "Shop: this is not a rule in CEL"),
+        ("{a: b}", "write a list"),
+        ("[", "the list, line 2"),
+    ],
+)
+def test_wrong_rules_are_told(text: str, said: str) -> None:
+    with pytest.raises(health_rules.RulesError) as caught:
+        health_rules.read(text)
+    assert said in str(caught.value)

@@ -141,6 +141,7 @@ class HealthWatch(object_changes.ObjectListener):
         self._listener = listener
         self._subscription: informers.Subscription | None = None
         self._wanted: dict[kind_watch.ObjectKey, set[names.ModuleName]] = {}
+        self._of_module: dict[names.ModuleName, set[kind_watch.ObjectKey]] = {}
         self.is_known = False
         """Whether all objects are known, or it is known that they cannot be followed."""
         self.reason: str | None = None
@@ -170,11 +171,15 @@ class HealthWatch(object_changes.ObjectListener):
 
     def want(self, module: names.ModuleName, keys: Iterable[kind_watch.ObjectKey]) -> None:
         """Follow these objects for the module, and none else."""
-        for wanting in self._wanted.values():
-            wanting.discard(module)
-        for key in keys:
+        now = set(keys)
+        for key in self._of_module.pop(module, set()) - now:
+            self._wanted[key].discard(module)
+            if not self._wanted[key]:
+                del self._wanted[key]
+        for key in now:
             self._wanted.setdefault(key, set()).add(module)
-        self._wanted = {key: wanting for key, wanting in self._wanted.items() if wanting}
+        if now:
+            self._of_module[module] = now
 
     def verdict(self, key: kind_watch.ObjectKey) -> Verdict | None:
         """Return the verdict about an object; ``None`` if none of that name has come."""
@@ -201,4 +206,4 @@ class HealthWatch(object_changes.ObjectListener):
         self._listener.verdicts_changed(self._modules())
 
     def _modules(self) -> frozenset[names.ModuleName]:
-        return frozenset[names.ModuleName]().union(*self._wanted.values())
+        return frozenset(self._of_module)

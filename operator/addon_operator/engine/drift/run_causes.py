@@ -1,5 +1,6 @@
 """Wakes failed runs when what refused them is gone: just that is watched, and only while a run waits."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -15,6 +16,8 @@ from addon_operator.modules.failure_causes import Cause, CauseKind
 
 PAUSE: Final = 10.0
 """Seconds between two times that the same cause seems to be gone: perhaps it is not what was refused."""
+_INLINE_BYTES: Final = 1 << 15
+"""Below this much JSON a thread costs more than it spares the event loop."""
 _DEFINITIONS: Final = object_selections.ObjectSelection("CustomResourceDefinition", "apiextensions.k8s.io/v1")
 
 
@@ -26,6 +29,11 @@ class _Gist(projections.Projection):
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[projections.Reduced]:
         """See :class:`.Projection`."""
+        if sum(map(len, objects)) < _INLINE_BYTES:
+            return self._all_reduced(objects)
+        return await asyncio.to_thread(self._all_reduced, objects)
+
+    def _all_reduced(self, objects: Sequence[bytes]) -> list[projections.Reduced]:
         return [self._reduced(orjson.loads(data)) for data in objects]
 
     def _reduced(self, found: Mapping[str, Any]) -> projections.Reduced:
@@ -86,14 +94,16 @@ def selection_of(cause: Cause) -> object_selections.ObjectSelection:
     )
 
 
-class _Awaited(object_changes.ObjectListener):
+class Awaited(object_changes.ObjectListener):
     """One cause that is watched for a module."""
 
     def __init__(self, cause: Cause, watches: informers.Informers, gone: Callable[[Cause], None]) -> None:
         self.cause = cause
         self._gone = gone
         self._entries: dict[object_changes.ObjectKey, Any] = {}
-        self._subscription = watches.subscribe(selection_of(cause), _Gist(cause), self)
+        self.projection = _Gist(cause)
+        """What is kept of the objects."""
+        self._subscription = watches.subscribe(selection_of(cause), self.projection, self)
 
     def close(self) -> None:
         """Watch no more."""
@@ -167,7 +177,7 @@ class RunCauses:
         self._inbox = inbox
         self._tell = tell
         self._clock = clock
-        self._awaited: dict[names.ModuleName, list[_Awaited]] = {}
+        self._awaited: dict[names.ModuleName, list[Awaited]] = {}
         self._last: dict[tuple[names.ModuleName, Cause], float] = {}
 
     def listen(self, event: events.Event) -> None:
@@ -185,7 +195,7 @@ class RunCauses:
         if not found:
             return
         self._awaited[module] = [
-            _Awaited(cause, self._watches, lambda gone: self._cured(module, gone)) for cause in found
+            Awaited(cause, self._watches, lambda gone: self._cured(module, gone)) for cause in found
         ]
         self._tell(events.CureAwaited(module, tuple(map(str, found))))
 

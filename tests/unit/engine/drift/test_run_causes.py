@@ -1,0 +1,135 @@
+"""When failed runs are woken: by what refused them, and by nothing else."""
+
+import json
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from addon_operator.engine import events, intents, tasks
+from addon_operator.engine.drift import run_causes
+from addon_operator.kernel import errors
+from addon_operator.kube.informers import object_changes, projections
+from addon_operator.modules.failure_causes import Cause, CauseKind
+from tests.fakes import clocks
+from tests.unit.engine import fakes, watching
+
+WEB = watching.WEB
+QUOTA = "exceeded quota: few, requested: pods=1"
+ENDPOINTS = (
+    'failed calling webhook "x": failed to call webhook: Post "https://guard.far.svc:443/x": no endpoints'
+)
+
+
+class Run(tasks.Task):
+    kind = tasks.TaskKind.MODULE_RUN
+
+    @override
+    async def run(self) -> None:
+        """It is never run."""
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.cluster, self.clock = watching.Cluster(), clocks.Clock()
+        self.inbox = fakes.Inbox()
+        self.told: list[events.Event] = []
+        self.causes = run_causes.RunCauses(
+            self.cluster, lambda _: "addons", self.inbox, self.told.append, self.clock
+        )
+
+    def fail(self, error: str) -> None:
+        self.task = Run(owner=WEB)
+        self.causes.listen(events.TaskFailed("main", self.task, errors.ModuleError(WEB, error), 5.0))
+
+    def begin(self) -> None:
+        self.causes.listen(events.TaskStarted("main", self.task, 0.0))
+
+    async def see(self, kind: object_changes.ChangeType, **found: Any) -> None:  # noqa: ANN401
+        """The watch tells of one object."""
+        (open_,) = self.cluster.open
+        listener = open_.listener
+        assert isinstance(listener, run_causes.Awaited)
+        (reduced,) = await listener.projection.reduce([json.dumps(found).encode()])
+        assert isinstance(reduced, projections.Reduced)
+        key = object_changes.ObjectKey("addons", "x")
+        if not open_.synced:
+            open_.sync()
+        listener.changed([object_changes.Change(kind, key, reduced.entry, "1")])
+
+    @property
+    def woken(self) -> int:
+        return sum(each == intents.RetryWanted(WEB) for each in self.inbox.put_in)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+ADDED, MODIFIED = object_changes.ChangeType.ADDED, object_changes.ChangeType.MODIFIED
+DELETED = object_changes.ChangeType.DELETED
+
+
+async def test_a_quota_that_is_raised_wakes_and_one_that_is_only_used_more_does_not(bench: Bench) -> None:
+    bench.fail(QUOTA)
+    assert bench.told == [events.CureAwaited(WEB, ("room in ResourceQuota addons/few",))]
+    await bench.see(ADDED, spec={"hard": {"pods": "3"}}, status={"used": {"pods": "2"}})
+    await bench.see(MODIFIED, spec={"hard": {"pods": "3"}}, status={"used": {"pods": "3"}})
+    assert bench.woken == 0
+    await bench.see(MODIFIED, spec={"hard": {"pods": "3"}}, status={"used": {"pods": "1"}})
+    assert bench.woken == 1
+    bench.clock.now += run_causes.PAUSE
+    await bench.see(MODIFIED, spec={"hard": {"pods": "4"}}, status={"used": {"pods": "1"}})
+    assert bench.woken == 2
+
+
+async def test_a_quota_that_is_removed_wakes(bench: Bench) -> None:
+    bench.fail(QUOTA)
+    await bench.see(DELETED)
+    assert bench.woken == 1
+
+
+async def test_endpoints_that_are_ready_wake(bench: Bench) -> None:
+    bench.fail(ENDPOINTS)
+    (selection,) = [each.selection for each in bench.cluster.open]
+    assert (selection.label_selector, selection.namespaces) == ("kubernetes.io/service-name=guard", ("far",))
+    await bench.see(ADDED, endpoints=[{"conditions": {"ready": False}}])
+    assert bench.woken == 0
+    await bench.see(MODIFIED, endpoints=[{"conditions": {"ready": True}}])
+    assert bench.woken == 1
+
+
+async def test_what_seems_gone_and_is_not_wakes_only_now_and_then(bench: Bench) -> None:
+    for _ in range(10):
+        bench.fail(ENDPOINTS)
+        await bench.see(ADDED, endpoints=[{}])
+        bench.begin()
+        bench.clock.now += 1.0
+    assert bench.woken == 1
+
+
+async def test_nothing_is_watched_once_the_next_try_begins(bench: Bench) -> None:
+    bench.fail(ENDPOINTS)
+    bench.begin()
+    assert bench.cluster.open == []
+
+
+async def test_an_error_that_names_nothing_is_waited_for_by_time_alone(bench: Bench) -> None:
+    bench.fail("no host")
+    assert (bench.cluster.open, bench.told) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        (Cause(CauseKind.NAMESPACE, "x"), "Namespace"),
+        (Cause(CauseKind.OBJECT, "x", "y", "Secret"), "Secret"),
+        (Cause(CauseKind.DEFINITION, "X", resource="X", group="x.io"), "CustomResourceDefinition"),
+    ],
+    ids=str,
+)
+def test_only_what_is_needed_is_watched(cause: Cause, kind: str) -> None:
+    found = run_causes.selection_of(cause)
+    assert found.kind == kind
+    assert found.metadata_only is (kind != "CustomResourceDefinition")

@@ -2,13 +2,18 @@
 
 import json
 import pathlib
+import select
+import socket
+import socketserver
+import threading
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import module_objects, operator_process, operator_site
+from tests.integration import chart_repositories, module_objects, operator_process, operator_site, pulling
 
 pytestmark = pytest.mark.integration
 
@@ -139,37 +144,64 @@ def test_what_does_not_become_healthy_goes_back_to_what_was(
     operator.stop()
 
 
+RETRY: Final = 5.0
+"""Seconds until the next try, whose cause is still there."""
+
+
 def begins(
-    operator: operator_process.OperatorProcess, modules: module_objects.Modules, cure: object
-) -> float:
-    """Seconds from the cure until the module is Ready."""
-    assert callable(cure)
-    cure()
+    site: operator_site.Site, modules: module_objects.Modules, waits_for: str, *cure: Sequence[str]
+) -> None:
+    """The run waits for something, and is Ready as soon as that is there, long before its next try."""
+    site.first_retry = None
+    operator = site.start()
+    operator.wait_until(lambda: f"waits for {waits_for}" in json.dumps(modules.get("web")), "it is told")
+    for command in cure:
+        site.kubectl(*command)
     began = time.monotonic()
     modules.wait(operator, "web", Ready="True")
-    return time.monotonic() - began
+    assert time.monotonic() - began < RETRY - 1
+    operator.stop()
 
 
-def test_stalled_after_three_tries_and_woken_by_a_namespace(
+def test_a_module_is_stalled_after_three_tries_and_says_what_it_waits_for(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
     far = f"{site.namespace}-far"
-    with_web(site, f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: far, namespace: {far}}}\n", "{}")
+    with_web(site, FAR.format(far=far), "{}")
     operator = site.start()
     modules.wait(operator, "web", Ready="False", Stalled="True")
-    operator.wait_until(lambda: f"waits for namespace {far}" in json.dumps(modules.get("web")), "it is told")
-    listed = site.command("module", "list").stdout
-    assert f"waits for namespace {far}" in listed
-    assert begins(operator, modules, lambda: site.kubectl("create", "namespace", far)) < 4
+    assert f"waits for namespace {far}" in site.command("module", "list").stdout
     operator.stop()
+
+
+FAR: Final = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: far, namespace: {far}}}\n"
+
+
+def test_woken_by_a_namespace_that_comes(site: operator_site.Site, modules: module_objects.Modules) -> None:
+    far = f"{site.namespace}-far"
+    with_web(site, FAR.format(far=far), "{}")
+    begins(site, modules, f"namespace {far}", ("create", "namespace", far))
     site.kubectl("delete", "namespace", far, "--wait=false")
+
+
+def test_woken_by_the_end_of_a_namespace(site: operator_site.Site, modules: module_objects.Modules) -> None:
+    far = f"{site.namespace}-far"
+    site.kubectl("create", "namespace", far)
+    held = {"metadata": {"name": "held", "finalizers": ["example.com/held"]}}
+    body = site.root / "held.json"
+    body.write_text(json.dumps({"apiVersion": "v1", "kind": "ConfigMap", **held}))
+    site.kubectl(f"--namespace={far}", "create", "-f", str(body))
+    site.kubectl("delete", "namespace", far, "--wait=false")
+    namespace = f"---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {far}}}\n"
+    with_web(site, namespace + FAR.format(far=far), "{}")
+    free = json.dumps({"metadata": {"finalizers": None}})
+    cure = ("patch", f"--namespace={far}", "configmap", "held", "--type=merge", "-p", free)
+    begins(site, modules, f"the end of namespace {far}", cure)
 
 
 def test_woken_by_a_kind_that_comes(site: operator_site.Site, modules: module_objects.Modules) -> None:
     group = f"{site.namespace}.example.com"
     with_web(site, f"---\napiVersion: {group}/v1\nkind: Shop\nmetadata: {{name: one}}\n", "{}")
-    operator = site.start()
-    modules.wait(operator, "web", Ready="False", Stalled="True")
     definition = site.root / "crd.yaml"
     definition.write_text(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
@@ -178,8 +210,7 @@ def test_woken_by_a_kind_that_comes(site: operator_site.Site, modules: module_ob
         "  - name: v1\n    served: true\n    storage: true\n"
         "    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n"
     )
-    assert begins(operator, modules, lambda: site.kubectl("apply", "-f", str(definition))) < 6
-    operator.stop()
+    begins(site, modules, "the kind Shop", ("apply", "-f", str(definition)))
     site.kubectl("delete", "-f", str(definition), "--wait=false")
 
 
@@ -187,9 +218,92 @@ def test_woken_by_a_quota_that_is_raised(site: operator_site.Site, modules: modu
     site.kubectl("create", "quota", "few", "--hard=count/services=0")
     service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 80}]}\n"
     with_web(site, service, "{}")
-    operator = site.start()
-    modules.wait(operator, "web", Ready="False", Stalled="True")
-    operator.wait_until(lambda: "room in ResourceQuota" in json.dumps(modules.get("web")), "it is told")
     more = json.dumps({"spec": {"hard": {"count/services": "5"}}})
-    assert begins(operator, modules, lambda: site.kubectl("patch", "quota", "few", "-p", more)) < 4
-    operator.stop()
+    begins(site, modules, "room in ResourceQuota", ("patch", "quota", "few", "-p", more))
+
+
+def test_woken_by_a_secret_that_comes(site: operator_site.Site, modules: module_objects.Modules) -> None:
+    module = with_web(site, "", "{}")
+    config = site.cluster.kubeconfig
+    asks = f"kubectl --kubeconfig={config} --namespace={site.namespace} get secret db >&2"
+    site.hook(module, "needs.sh", {"beforeHelm": 1}, asks)
+    secret = ("create", "secret", "generic", "db", "--from-literal=a=b")
+    begins(site, modules, f"Secret {site.namespace}/db", secret)
+
+
+WEBHOOK: Final = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {{name: {namespace}}}
+webhooks:
+- name: guard.example.com
+  clientConfig: {{service: {{name: guard, namespace: {namespace}}}}}
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  rules: [{{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [services]}}]
+  namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {namespace}}}}}
+"""
+SLICE: Final = """\
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: guard-1, labels: {kubernetes.io/service-name: guard}}
+addressType: IPv4
+endpoints: [{addresses: [10.1.2.3], conditions: {ready: true}}]
+"""
+
+
+def test_woken_by_endpoints_of_a_webhook(site: operator_site.Site, modules: module_objects.Modules) -> None:
+    site.kubectl("create", "service", "clusterip", "guard", "--tcp=443")
+    for name, text in (("webhook", WEBHOOK.format(namespace=site.namespace)), ("slice", SLICE)):
+        (site.root / f"{name}.yaml").write_text(text)
+    site.kubectl("create", "-f", str(site.root / "webhook.yaml"))
+    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 80}]}\n"
+    with_web(site, service, "{}")
+    begins(
+        site,
+        modules,
+        f"endpoints of Service {site.namespace}/guard",
+        # Nobody serves the webhook here: it goes, of which no watch tells, and its endpoints come.
+        ("delete", "validatingwebhookconfiguration", site.namespace),
+        ("create", "-f", str(site.root / "slice.yaml")),
+    )
+
+
+def pass_on(port: int, to: int) -> socketserver.BaseServer:
+    """Serve what another port of this machine serves, from now on."""
+
+    class Passed(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", to)) as behind:
+                sides = {self.request: behind, behind: self.request}
+                while True:
+                    for side in select.select(list(sides), [], [], 10)[0]:
+                        data = side.recv(65536)
+                        if not data:
+                            return
+                        sides[side].sendall(data)
+
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", port), Passed)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def test_woken_by_a_registry_that_comes_back(
+    site: operator_site.Site,
+    modules: module_objects.Modules,
+    registry: chart_repositories.Registry,
+    archive: pathlib.Path,
+) -> None:
+    registry.push(archive)
+    port = operator_process.free_port()
+    pulling.write_module(site, registry.address.replace(str(registry.port), str(port)))
+    site.first_retry = None
+    operator = site.start()
+    operator.wait_until(lambda: "waits for the repository at" in json.dumps(modules.get("web")), "it is told")
+    with pass_on(port, registry.port) as server:
+        began = time.monotonic()
+        modules.wait(operator, "web", Ready="True")
+        assert time.monotonic() - began < RETRY - 1
+        operator.stop()
+        server.shutdown()

@@ -31,6 +31,8 @@ class CauseKind(enum.Enum):
     """A kind is served."""
     OBJECT = enum.auto()
     """A Secret or ConfigMap comes."""
+    REPOSITORY = enum.auto()
+    """A registry or repository takes connections; nobody tells of that, so it is tried."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ _WORDS: Final = {
     CauseKind.QUOTA: "room in ResourceQuota {place}",
     CauseKind.DEFINITION: "the kind {resource}",
     CauseKind.OBJECT: "{resource} {place}",
+    CauseKind.REPOSITORY: "the repository at {name}",
 }
 _WEBHOOK: Final = re.compile(
     rf"failed calling webhook.{{0,300}}?https://({_NAME})\.({_NAME})\.svc[:/.]", re.DOTALL
@@ -67,6 +70,12 @@ _NO_NAMESPACE: Final = re.compile(rf'namespaces "({_NAME})" not found')
 _QUOTA: Final = re.compile(rf"exceeded quota: ({_NAME})[,\s]")
 _NO_KIND: Final = re.compile(r'no matches for kind "([A-Za-z0-9]{1,63})" in version "([a-z0-9.-]{1,253})/')
 _NO_OBJECT: Final = re.compile(rf'(secret|configmap)s? "({_NAME})" not found', re.IGNORECASE)
+_AWAY: Final = re.compile(
+    r"cannot pull chart \S+ \S+ of (oci|https?)://(\[[0-9a-f:.]{2,45}\]|[A-Za-z0-9.-]{1,253})(:[0-9]{1,5})?[/:\s]"
+    r".{0,1000}?(?:refuses connections|does not answer|cannot resolve|there is no way to)",
+    re.DOTALL,
+)
+_PORTS: Final = {"http": ":80"}
 _OBJECTS: Final = {"secret": "Secret", "configmap": "ConfigMap"}
 
 
@@ -88,5 +97,8 @@ def _found(text: str, namespace: str) -> Iterator[Cause]:
         yield Cause(CauseKind.QUOTA, match[1], namespace)
     for match in _NO_KIND.finditer(text):
         yield Cause(CauseKind.DEFINITION, match[1], resource=match[1], group=match[2])
+    for match in _AWAY.finditer(text):
+        port = match[3] or _PORTS.get(match[1], ":443")
+        yield Cause(CauseKind.REPOSITORY, f"{match[2]}{port}")
     for match in _NO_OBJECT.finditer(text):
         yield Cause(CauseKind.OBJECT, match[2], namespace, _OBJECTS[match[1].lower()])

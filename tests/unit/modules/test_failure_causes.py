@@ -30,6 +30,10 @@ CASES = {
         'no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"',
         "the kind ServiceMonitor",
     ),
+    "a registry that is away": (
+        "cannot pull chart up 1.2.3 of oci://reg.example.com:5000/charts: 10.0.0.1:5000 refuses connections",
+        "the repository at reg.example.com:5000",
+    ),
     "a missing Secret": ('secrets "db" not found', "Secret addons/db"),
     "a missing ConfigMap": ('configmap "settings" not found', "ConfigMap addons/settings"),
     "nothing of the cluster": ("execution error at (web/templates/x.yaml:1:2): no host", ""),

@@ -1,12 +1,14 @@
 """Wakes failed runs when what refused them is gone: just that is watched, and only while a run waits."""
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
+from addon_operator.aio import waiting
 from addon_operator.engine import events, intents, tasks
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names, quantities
@@ -16,6 +18,9 @@ from addon_operator.modules.failure_causes import Cause, CauseKind
 
 PAUSE: Final = 10.0
 """Seconds between two times that the same cause seems to be gone: perhaps it is not what was refused."""
+PROBES: Final = waiting.Backoff(0.5, 1.5)
+"""Seconds between two tries to connect to a repository that is away."""
+PROBE_SECONDS: Final = 2.0
 _INLINE_BYTES: Final = 1 << 15
 """Below this much JSON a thread costs more than it spares the event loop."""
 _DEFINITIONS: Final = object_selections.ObjectSelection("CustomResourceDefinition", "apiextensions.k8s.io/v1")
@@ -69,6 +74,7 @@ _GISTS: Final[Mapping[CauseKind, Callable[[Mapping[str, Any]], object]]] = {
     CauseKind.QUOTA: _quota,
     CauseKind.DEFINITION: _is_served,
     CauseKind.OBJECT: _is_alive,
+    CauseKind.REPOSITORY: _is_alive,
 }
 
 
@@ -160,6 +166,30 @@ def _more(first: str | None, second: str | None) -> bool:
     return amounts[0] is not None and amounts[1] is not None and amounts[0] > amounts[1]
 
 
+class _Probed:
+    """A repository that is tried now and then, until it takes connections."""
+
+    def __init__(self, cause: Cause, gone: Callable[[Cause], None]) -> None:
+        self._cause = cause
+        self._gone = gone
+        self._task = asyncio.create_task(self._probe(), name=f"wait for {cause}")
+
+    def close(self) -> None:
+        """Try no more."""
+        self._task.cancel()
+
+    async def _probe(self) -> None:
+        host, _, port = self._cause.name.rpartition(":")
+        for pause in PROBES.pauses():
+            await asyncio.sleep(pause)
+            with contextlib.suppress(OSError, TimeoutError, ValueError):
+                async with asyncio.timeout(PROBE_SECONDS):
+                    _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+                writer.close()
+                self._gone(self._cause)
+                return
+
+
 class RunCauses:
     """Knows what each failed run waits for."""
 
@@ -177,7 +207,7 @@ class RunCauses:
         self._inbox = inbox
         self._tell = tell
         self._clock = clock
-        self._awaited: dict[names.ModuleName, list[Awaited]] = {}
+        self._awaited: dict[names.ModuleName, list[Awaited | _Probed]] = {}
         self._last: dict[tuple[names.ModuleName, Cause], float] = {}
 
     def listen(self, event: events.Event) -> None:
@@ -194,10 +224,16 @@ class RunCauses:
         found = failure_causes.causes(error, self._namespace_of(module))
         if not found:
             return
-        self._awaited[module] = [
-            Awaited(cause, self._watches, lambda gone: self._cured(module, gone)) for cause in found
-        ]
+        self._awaited[module] = [self._waiting(module, cause) for cause in found]
         self._tell(events.CureAwaited(module, tuple(map(str, found))))
+
+    def _waiting(self, module: names.ModuleName, cause: Cause) -> Awaited | _Probed:
+        def gone(_: Cause) -> None:
+            self._cured(module, cause)
+
+        if cause.kind is CauseKind.REPOSITORY:
+            return _Probed(cause, gone)
+        return Awaited(cause, self._watches, gone)
 
     def _end(self, module: names.ModuleName) -> None:
         for each in self._awaited.pop(module, ()):

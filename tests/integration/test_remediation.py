@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import pytest
+from typing_extensions import override
 
 from addon_operator.devcluster import handle
 from tests.integration import chart_repositories, module_objects, operator_process, operator_site, pulling
@@ -273,6 +274,7 @@ def pass_on(port: int, to: int) -> socketserver.BaseServer:
     """Serve what another port of this machine serves, from now on."""
 
     class Passed(socketserver.BaseRequestHandler):
+        @override
         def handle(self) -> None:
             with socket.create_connection(("127.0.0.1", to)) as behind:
                 sides = {self.request: behind, behind: self.request}

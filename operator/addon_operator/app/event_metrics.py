@@ -145,6 +145,8 @@ class EventMetrics:
                 self._meters.releases.resources_corrected_total.labels(module=event.module).inc(
                     len(event.resources)
                 )
+            case events.CorrectionsGivenUp(module=name):
+                self._meters.releases.corrections_given_up_total.labels(module=name).inc()
             case events.HealthChanged(module=name, health=health):
                 modules.health.remove_by_labels({"module": name})
                 if health is not None:
@@ -155,8 +157,20 @@ class EventMetrics:
         self._meters.module_known(name, runs=module.status is not state.ModuleStatus.DISABLED)
         self._meters.module_state(name, module.status)
         self._meters.modules.enabled.labels(module=name).set(0 if module.status in _OFF else 1)
+        self._module_failed(module)
         if module.status is state.ModuleStatus.DISABLED:
             self._meters.forget_hooks_of(name)
+
+    def _module_failed(self, module: state.ModuleState) -> None:
+        """Show why and how often it failed, until a run of it ends otherwise."""
+        if module.status is state.ModuleStatus.RUNNING:
+            return
+        name, modules = module.module.name, self._meters.modules
+        for gauge in (modules.failure, modules.failed_tries):
+            gauge.remove_by_labels({"module": name})
+        if module.status is state.ModuleStatus.FAILED:
+            modules.failure.labels(module=name, reason=module.failure or "RunFailed").set(1)
+            modules.failed_tries.labels(module=name).set(module.tries)
 
     def _release_ensured(self, event: events.ReleaseEnsured) -> None:
         """Measure Helm, and count what was skipped."""

@@ -126,6 +126,14 @@ class ModuleMetrics:
             "module_health", "How the resources of each module are; always 1.", "module", "state"
         )
         """``module``, ``state``: ``Healthy``, ``Progressing`` or ``Failed``; there only when it is known"""
+        self.failure = make.gauge(
+            "module_failure", "Why each failed module failed; always 1.", "module", "reason"
+        )
+        """``module``, ``reason``: ``RunFailed``, ``RolledBack`` or ``RollbackRefused``; only while failed"""
+        self.failed_tries = make.gauge(
+            "module_failed_tries", "How often in a row each failed module failed.", "module"
+        )
+        """``module``; there only while it is failed"""
         self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", "module")
         """``module``; 1 or 0"""
         self.held_back = make.gauge(
@@ -167,6 +175,9 @@ class ReleaseMetrics:
         )
         self.resources_corrected_total = make.counter(
             "resources_corrected_total", "Changed resources of releases that were put back.", "module"
+        )
+        self.corrections_given_up_total = make.counter(
+            "corrections_given_up_total", "Times that somebody changed a resource again and again.", "module"
         )
         self.drifted_resources = make.gauge(
             "module_drifted_resources", "Resources that somebody changed and that are not put back.", "module"

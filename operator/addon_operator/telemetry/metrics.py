@@ -83,6 +83,7 @@ class Metrics:
             self.modules.delete_errors_total,
             self.releases.resources_healed_total,
             self.releases.resources_corrected_total,
+            self.releases.corrections_given_up_total,
         ):
             counter.labels(module=module)
         for by in ("inputs", "manifest"):

@@ -103,3 +103,18 @@ def test_monitors_let_no_hook_pass_for_another_job_namespace_or_instance() -> No
     endpoints = template.count("path: /metrics")
     assert endpoints == 2
     assert template.count("honorLabels: false") == endpoints
+
+
+def test_no_panel_chooses_by_a_label_that_a_metric_has_for_something_else() -> None:
+    """The label namespace of some metrics is that of pods, and not of the operator."""
+    registry = metrics.Metrics()
+    of_pods = {description.name for description in registry.descriptions if "namespace" in description.labels}
+    assert of_pods
+    expressions = [target["expr"] for panel in PANELS for target in panel["targets"]]
+    wrong = [
+        (name, expression)
+        for name in of_pods
+        for expression in expressions
+        if re.search(rf"{re.escape(name)}\{{[^}}]*\$namespace", expression)
+    ]
+    assert wrong == []

@@ -26,7 +26,6 @@ metadata: {name: wrong}
 spec: {ports: [{port: 99999}]}
 {{ end }}
 """
-HOOK: Final = {"afterHelm": 1}
 
 
 @pytest.fixture
@@ -97,6 +96,39 @@ def test_what_would_delete_data_is_not_taken_back(
     operator.wait_until(lambda: reason(modules) == "RollbackRefused", "it is refused")
     assert "it would delete PersistentVolumeClaim data" in (modules.get("web") or {})["status"]["lastError"]
     operator.stop()
+
+
+def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_restart(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    service = (
+        "{{ if .Values.web.service }}\n---\napiVersion: v1\nkind: Service\n"
+        "metadata: {name: app}\nspec: {ports: [{port: 80}]}\n{{ end }}\n"
+    )
+    with_web(site, service)
+    site.kubectl("create", "quota", "few", "--hard=count/services=0")
+    site.start().wait_ready().stop()
+    site.config(web="service: true\na: two\n")
+    operator = site.start()
+    operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back")
+    waits = f"waits for room in ResourceQuota {site.namespace}/few"
+    operator.wait_until(lambda: waits in site.command("module", "list").stdout, "it is told")
+    made = site.deployed()["web"]
+    operator.wait_metric(3, "tasks_queue_retries")
+    assert waits in site.command("module", "list").stdout
+    operator.stop()
+
+    site.first_retry = None
+    again = site.start()
+    again.wait_until(lambda: waits in json.dumps(modules.get("web")), "it is told again")
+    assert "exceeded quota: few" in (modules.get("web") or {})["status"]["lastError"]
+    assert site.deployed()["web"] == made
+    site.kubectl("patch", "quota", "few", "-p", json.dumps({"spec": {"hard": {"count/services": "5"}}}))
+    began = time.monotonic()
+    modules.wait(again, "web", Ready="True")
+    assert time.monotonic() - began < RETRY - 1
+    assert site.data("web") == {"a": "two"}
+    again.stop()
 
 
 def test_a_first_install_that_fails_is_uninstalled(

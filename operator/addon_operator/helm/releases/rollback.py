@@ -54,7 +54,7 @@ class Rollback:
             await self._roll_back(target)
         except helm_errors.HelmError as error:
             return self._refused(failed, f"the rollback failed, too: {error.message}")
-        await self._remember(last, failed)
+        await self._remember(last, target, failed)
         return self._told(
             failed,
             f"revision {last.revision.number} is taken back to revision {target.revision.number}; it is not "
@@ -86,12 +86,16 @@ class Rollback:
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         return f"it would delete {', '.join(map(str, lost[:_SHOWN]))}{more}"
 
-    async def _remember(self, last: release_records.Record, failed: Exception) -> None:
-        """Save with the release that it is not to be made so again, and why."""
+    async def _remember(
+        self, last: release_records.Record, target: release_records.Record, failed: Exception
+    ) -> None:
+        """Save with the release what it is made from now, and what is not to be made so again, and why."""
         inputs = await self._planner.renderer.inputs(self._request)
         record = await self._records.read(self._request.module)
         if record is not None and record.revision.number > last.revision.number:
             labels = {release.REJECTED_LABEL: inputs.checksum, release.MANAGED_LABEL: "true"}
+            if (before := target.revision.saved) is not None:
+                labels |= before.labels(record.revision.number)
             because = {release.REJECTED_BECAUSE: self._without_module(failed)[:_LONGEST]}
             with contextlib.suppress(api_errors.ApiError):
                 marked = labels | self._records.marks(self._request.module)

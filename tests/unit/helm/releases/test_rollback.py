@@ -75,6 +75,19 @@ async def test_it_is_not_tried_again_as_it_was_and_a_restart_knows_what_it_faile
     assert release.REJECTED_LABEL not in world.api.labels("web", 4)
 
 
+async def test_the_values_of_before_need_no_other_revision(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = await installed(world, module_dir)
+    failing(world)
+    await fail(manager, asked(module_dir, size=2))
+    world.helm.calls.clear()
+    for each in (manager, world.manager()):
+        outcome = await each.ensure(asked(module_dir))
+        assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.SKIPPED, 3)
+    assert world.helm.calls == []
+
+
 async def test_other_values_are_tried(world: fakes.World, module_dir: pathlib.Path) -> None:
     manager = await installed(world, module_dir)
     failing(world)

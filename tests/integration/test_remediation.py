@@ -54,7 +54,9 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
 ) -> None:
     if version == "helm4":
         site.use_helm(request.getfixturevalue(version))
-    with_web(site)
+    module = with_web(site)
+    size = '[{"op": "add", "path": "/web/size", "value": 3}]'
+    site.hook(module, "size.sh", {"beforeHelm": 1}, f"echo '{size}' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"")
     operator = site.start().wait_ready()
     site.config(web="fails: true\na: two\n")
     operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back")
@@ -62,6 +64,8 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     error = (modules.get("web") or {})["status"]["lastError"]
     assert "99999" in error or "Invalid value" in error
     assert "is taken back to revision 1" in error
+    # What hooks wrote to the values stays.
+    assert "size: 3" in (site.data(operator_site.CONFIG_MAP) or {})["web"]
     made = site.deployed()["web"]
     time.sleep(2)
     assert site.deployed()["web"] == made
@@ -69,8 +73,8 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
 
     # It is remembered over a restart.
     again = site.start()
-    operator_process.wait_until(lambda: reason(modules) == "RolledBack", "it is known")
-    time.sleep(1)
+    again.wait_logged("the last upgrade failed and was taken back", "next try")
+    again.wait_until(lambda: reason(modules) == "RolledBack", "it is known")
     assert site.deployed()["web"] == made
     assert site.command("module", "retry", "web").returncode == 0
     again.wait_until(lambda: site.deployed()["web"] > made, "it is tried again")

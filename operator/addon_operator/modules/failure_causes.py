@@ -70,6 +70,8 @@ _WEBHOOK: Final = re.compile(
 _TERMINATING: Final = re.compile(rf"in namespace ({_NAME}) because it is being terminated")
 _NO_NAMESPACE: Final = re.compile(rf'namespaces "({_NAME})" not found')
 _QUOTA: Final = re.compile(
+    # The operator's own dry runs name the namespace, Helm does not.
+    rf'(?:in namespace "({_NAME})": [^":]{{0,100}}"[^":]{{0,300}}" is forbidden: )?'
     rf"exceeded quota: ({_NAME})[,\s]"
     r"(?: ?requested: \S{1,2000} used: \S{1,2000} limited: (\S{1,2000}))?"
 )
@@ -99,7 +101,8 @@ def _found(text: str, namespace: str) -> Iterator[Cause]:
     for match in _NO_NAMESPACE.finditer(text):
         yield Cause(CauseKind.NAMESPACE, match[1])
     for match in _QUOTA.finditer(text):
-        yield Cause(CauseKind.QUOTA, match[1], namespace, limits=tuple(_amounts(match[2] or "")))
+        limits = tuple(_amounts(match[3] or ""))
+        yield Cause(CauseKind.QUOTA, match[2], match[1] or namespace, limits=limits)
     for match in _NO_KIND.finditer(text):
         yield Cause(CauseKind.DEFINITION, match[1], resource=match[1], group=match[2])
     for match in _AWAY.finditer(text):

@@ -26,6 +26,10 @@ CASES = {
         'pods "web" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=3, limited: pods=3',
         "room in ResourceQuota addons/compute",
     ),
+    "a quota of a namespace that is named": (
+        'refuses to create services in namespace "far": services "web" is forbidden: exceeded quota: few, ',
+        "room in ResourceQuota far/few",
+    ),
     "a missing kind": (
         'no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"',
         "the kind ServiceMonitor",
@@ -65,5 +69,8 @@ def test_a_long_error_costs_no_more_than_its_size() -> None:
     def quotas(size: int) -> str:
         return "exceeded quota: x, requested: a=1, used: " * (size // 41)
 
-    for text in (webhooks, quotas):
+    def namespaces(size: int) -> str:
+        return 'in namespace "x": a "b" is forbidden: ' * (size // 37)
+
+    for text in (webhooks, quotas, namespaces):
         assert costs.is_linear(text, lambda given: failure_causes.causes(given, "x"), 4000)

@@ -113,16 +113,22 @@ def test_a_run_that_waits_for_health_holds_up_no_hook_and_ends_with_an_edit(
     module = with_deployment(site, "010-web")
     (module / "module.yaml").write_text("health: {wait: true, timeout: 2m}\n")
     site.hook(module, "tick.sh", {"schedule": [{"crontab": "* * * * * *", "name": "tick"}]})
+    site.module("010-log", {"a": "{{ .Values.log.a }}"}, values="logEnabled: true\nlog: {a: b}\n")
+    site.module("020-late", {"a": "b"}, values="lateEnabled: true\n")
     site.config(web=NOWHERE)
     operator = site.start(MODULES_PARALLELISM="1")
-    status = modules.wait(operator, "web", Ready="Unknown", Healthy="Unknown")
-    operator.wait_until(lambda: site.deployed() == {"web": 1}, "the release is in place")
+    modules.wait(operator, "web", Ready="Unknown", Healthy="Unknown")
+    operator.wait_until(lambda: site.deployed() == {"web": 1, "log": 1}, "another one of its order runs")
     operator.wait_until(lambda: "WaitsForHealth" in str(modules.get("web")), "the run waits")
     operator.wait_until(lambda: any(label.startswith("tick.sh") for label in site.labels()), "hooks run")
-    assert status["state"] == "Running"
+    assert (modules.get("web") or {})["status"]["state"] == "Running"
+    site.config(log="a: z\n")
+    operator.wait_until(lambda: site.data("log") == {"a": "z"}, "an edit of another one is applied")
+    assert site.data("late") is None
 
     site.config(web=None)
     modules.wait(operator, "web", Ready="True", Healthy="True")
+    modules.wait(operator, "late", Ready="True")
     operator.stop()
 
 
@@ -251,8 +257,6 @@ def test_the_charts_tests_run_after_an_upgrade_that_is_healthy_and_a_failed_one_
     again = operator = site.start(HELM_TIMEOUT="60s").wait_ready()
     assert site.kubectl("get", "pods", "check", "--ignore-not-found") == ""
 
-    site.config(web="a: z\nnodes: {}\n")
-    (module / "templates" / "configmap.yaml").read_text()
     site.config(web="nodes: {kubernetes.io/os: linux}\n")
     end("Failed")
     again.wait_until(lambda: "RolledBack" in str(modules.get("web")), "it is taken back")

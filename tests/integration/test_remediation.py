@@ -26,7 +26,6 @@ metadata: {name: wrong}
 spec: {ports: [{port: 99999}]}
 {{ end }}
 """
-HOOK: Final = {"afterHelm": 1}
 
 
 @pytest.fixture
@@ -55,7 +54,9 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
 ) -> None:
     if version == "helm4":
         site.use_helm(request.getfixturevalue(version))
-    with_web(site)
+    module = with_web(site)
+    size = '[{"op": "add", "path": "/web/size", "value": 3}]'
+    site.hook(module, "size.sh", {"beforeHelm": 1}, f"echo '{size}' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"")
     operator = site.start().wait_ready()
     site.config(web="fails: true\na: two\n")
     operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back")
@@ -63,6 +64,8 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     error = (modules.get("web") or {})["status"]["lastError"]
     assert "99999" in error or "Invalid value" in error
     assert "is taken back to revision 1" in error
+    # What hooks wrote to the values stays.
+    assert "size: 3" in (site.data(operator_site.CONFIG_MAP) or {})["web"]
     made = site.deployed()["web"]
     time.sleep(2)
     assert site.deployed()["web"] == made
@@ -70,8 +73,8 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
 
     # It is remembered over a restart.
     again = site.start()
-    operator_process.wait_until(lambda: reason(modules) == "RolledBack", "it is known")
-    time.sleep(1)
+    again.wait_logged("the last upgrade failed and was taken back", "next try")
+    again.wait_until(lambda: reason(modules) == "RolledBack", "it is known")
     assert site.deployed()["web"] == made
     assert site.command("module", "retry", "web").returncode == 0
     again.wait_until(lambda: site.deployed()["web"] > made, "it is tried again")
@@ -97,6 +100,39 @@ def test_what_would_delete_data_is_not_taken_back(
     operator.wait_until(lambda: reason(modules) == "RollbackRefused", "it is refused")
     assert "it would delete PersistentVolumeClaim data" in (modules.get("web") or {})["status"]["lastError"]
     operator.stop()
+
+
+def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_restart(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    service = (
+        "{{ if .Values.web.service }}\n---\napiVersion: v1\nkind: Service\n"
+        "metadata: {name: app}\nspec: {ports: [{port: 80}]}\n{{ end }}\n"
+    )
+    with_web(site, service)
+    site.kubectl("create", "quota", "few", "--hard=count/services=0")
+    site.start().wait_ready().stop()
+    site.config(web="service: true\na: two\n")
+    operator = site.start()
+    operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back")
+    waits = f"waits for room in ResourceQuota {site.namespace}/few"
+    operator.wait_until(lambda: waits in site.command("module", "list").stdout, "it is told")
+    made = site.deployed()["web"]
+    operator.wait_metric(3, "tasks_queue_retries")
+    assert waits in site.command("module", "list").stdout
+    operator.stop()
+
+    site.first_retry = None
+    again = site.start()
+    again.wait_until(lambda: waits in json.dumps(modules.get("web")), "it is told again")
+    assert "exceeded quota: few" in (modules.get("web") or {})["status"]["lastError"]
+    assert site.deployed()["web"] == made
+    site.kubectl("patch", "quota", "few", "-p", json.dumps({"spec": {"hard": {"count/services": "5"}}}))
+    began = time.monotonic()
+    modules.wait(again, "web", Ready="True")
+    assert time.monotonic() - began < RETRY - 1
+    assert site.data("web") == {"a": "two"}
+    again.stop()
 
 
 def test_a_first_install_that_fails_is_uninstalled(

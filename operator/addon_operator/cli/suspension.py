@@ -7,9 +7,26 @@ import click
 from addon_operator.cli import debug
 
 
+class _Text(click.ParamType[str]):
+    """A text that says something."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.strip():
+            self.fail("it is empty: say why, for everybody who looks at the module", param, ctx)
+        return value
+
+
 @click.command()
 @click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
-@click.option("--reason", metavar="TEXT", required=True, help="Why, for everybody who looks at the module.")
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    type=_Text(),
+    required=True,
+    help="Why, for everybody who looks at the module.",
+)
 @click.option(
     "--for", "duration", metavar="DURATION", type=debug.Seconds(), help="End it by itself after this time."
 )

@@ -46,6 +46,8 @@ class Cause:
     """The kind of the object, or of the definition."""
     group: str = ""
     """The API group of the definition's kind."""
+    limits: tuple[tuple[str, str], ...] = ()
+    """What the quota allowed of each resource when it refused the run."""
 
     def __str__(self) -> str:
         """Say it behind "waits for"."""
@@ -67,7 +69,12 @@ _WEBHOOK: Final = re.compile(
 )
 _TERMINATING: Final = re.compile(rf"in namespace ({_NAME}) because it is being terminated")
 _NO_NAMESPACE: Final = re.compile(rf'namespaces "({_NAME})" not found')
-_QUOTA: Final = re.compile(rf"exceeded quota: ({_NAME})[,\s]")
+_QUOTA: Final = re.compile(
+    # The operator's own dry runs name the namespace, Helm does not.
+    rf'(?:in namespace "({_NAME})": [^":]{{0,100}}"[^":]{{0,300}}" is forbidden: )?'
+    rf"exceeded quota: ({_NAME})[,\s]"
+    r"(?: ?requested: \S{1,2000} used: \S{1,2000} limited: (\S{1,2000}))?"
+)
 _NO_KIND: Final = re.compile(r'no matches for kind "([A-Za-z0-9]{1,63})" in version "([a-z0-9.-]{1,253})/')
 _NO_OBJECT: Final = re.compile(rf'(secret|configmap)s? "({_NAME})" not found', re.IGNORECASE)
 _AWAY: Final = re.compile(
@@ -94,7 +101,8 @@ def _found(text: str, namespace: str) -> Iterator[Cause]:
     for match in _NO_NAMESPACE.finditer(text):
         yield Cause(CauseKind.NAMESPACE, match[1])
     for match in _QUOTA.finditer(text):
-        yield Cause(CauseKind.QUOTA, match[1], namespace)
+        limits = tuple(_amounts(match[3] or ""))
+        yield Cause(CauseKind.QUOTA, match[2], match[1] or namespace, limits=limits)
     for match in _NO_KIND.finditer(text):
         yield Cause(CauseKind.DEFINITION, match[1], resource=match[1], group=match[2])
     for match in _AWAY.finditer(text):
@@ -102,3 +110,11 @@ def _found(text: str, namespace: str) -> Iterator[Cause]:
         yield Cause(CauseKind.REPOSITORY, f"{match[2]}{port}")
     for match in _NO_OBJECT.finditer(text):
         yield Cause(CauseKind.OBJECT, match[2], namespace, _OBJECTS[match[1].lower()])
+
+
+def _amounts(text: str) -> Iterator[tuple[str, str]]:
+    """Read ``pods=1,requests.cpu=2``."""
+    for part in text.rstrip(".;:\"')").split(","):
+        resource, sign, amount = part.partition("=")
+        if sign:
+            yield resource, amount

@@ -147,7 +147,7 @@ def _awaited(module: state.ModuleState) -> str:
         return "The release is in place and healthy; the chart's tests run."
     because = f": {module.health.message}" if own and module.health is not None else ""
     begin = "The release is in place; the run" if module.status is _Status.RUNNING else "The module"
-    return f"{begin} waits until {module.awaited} healthy{because}."
+    return f"{begin} waits until {module.awaited} healthy{because}".removesuffix(".") + "."
 
 
 _HEALTH: Final[Mapping[resource_health.HealthState, tuple[ConditionStatus, str]]] = {

@@ -411,6 +411,8 @@ def test_a_module_is_suspended_and_resumed_on_the_socket(
     assert (form["reason"], form["for"]) == ("x", "5400.0s")
     assert form["by"].startswith("somebody on ")
     assert invoke("module", "suspend", "web").exit_code == 2
+    empty = invoke("module", "suspend", "web", "--reason", " ")
+    assert (empty.exit_code, "it is empty: say why" in empty.output) == (2, True)
 
 
 def test_tables_have_no_colours_where_there_is_no_terminal() -> None:

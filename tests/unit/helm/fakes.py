@@ -237,11 +237,23 @@ class FakeHelm(children.Children):
             return result(stdout=self._rendered(arguments).encode())
         if verb == "upgrade":
             self._store(name, "deployed", arguments)
+        elif verb == "rollback":
+            self._roll_back(name, int(arguments[2]))
         elif "--keep-history" in arguments:
             self.api.set_status(name, self.api.last(name), "uninstalled")
         else:
             self.api.remove(name)
         return result()
+
+    def _roll_back(self, name: str, number: int) -> None:
+        last = self.api.last(name)
+        labels = self.api.labels(name, number)
+        for earlier in range(1, last + 1):
+            if self.api.labels(name, earlier)["status"] == "deployed":
+                self.api.set_status(name, earlier, "superseded")
+        target = self.api.objects[f"sh.helm.release.v1.{name}.v{number}"]
+        self.api.put(name, last + 1, "deployed", labels)
+        self.api.objects[f"sh.helm.release.v1.{name}.v{last + 1}"]["data"] = dict(target["data"])
 
     def _rendered(self, arguments: list[str]) -> str:
         path = pathlib.Path(arguments[arguments.index("--values") + 1])

@@ -26,6 +26,10 @@ CASES = {
         'pods "web" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=3, limited: pods=3',
         "room in ResourceQuota addons/compute",
     ),
+    "a quota of a namespace that is named": (
+        'refuses to create services in namespace "far": services "web" is forbidden: exceeded quota: few, ',
+        "room in ResourceQuota far/few",
+    ),
     "a missing kind": (
         'no matches for kind "ServiceMonitor" in version "monitoring.coreos.com/v1"',
         "the kind ServiceMonitor",
@@ -46,6 +50,12 @@ def test_what_a_run_waits_for_is_what_its_error_names(case: str) -> None:
     assert ", ".join(map(str, failure_causes.causes(text, "addons"))) == waits_for
 
 
+def test_a_quota_tells_what_it_allowed() -> None:
+    text = "exceeded quota: few, requested: cpu=1,pods=1, used: cpu=3,pods=2, limited: cpu=3500m,pods=2"
+    (cause,) = failure_causes.causes(f"{text}\nand more", "x")
+    assert cause.limits == (("cpu", "3500m"), ("pods", "2"))
+
+
 def test_each_cause_counts_once_and_some_at_most() -> None:
     assert len(failure_causes.causes('secrets "a" not found; ' * 3, "x")) == 1
     many = "".join(f'secrets "a{number}" not found; ' for number in range(9))
@@ -53,7 +63,14 @@ def test_each_cause_counts_once_and_some_at_most() -> None:
 
 
 def test_a_long_error_costs_no_more_than_its_size() -> None:
-    def text(size: int) -> str:
+    def webhooks(size: int) -> str:
         return "failed calling webhook https://" * (size // 31)
 
-    assert costs.is_linear(text, lambda given: failure_causes.causes(given, "x"), 4000)
+    def quotas(size: int) -> str:
+        return "exceeded quota: x, requested: a=1, used: " * (size // 41)
+
+    def namespaces(size: int) -> str:
+        return 'in namespace "x": a "b" is forbidden: ' * (size // 37)
+
+    for text in (webhooks, quotas, namespaces):
+        assert costs.is_linear(text, lambda given: failure_causes.causes(given, "x"), 4000)

@@ -136,7 +136,7 @@ def test_a_run_that_waits_for_health_says_for_whose() -> None:
     own = dataclasses.replace(
         module(Status.RUNNING),
         awaits_health=(module().module.name,),
-        health=module_health.ModuleHealth(HealthState.PROGRESSING, "Deployment web: 0 of 1 pods ready"),
+        health=module_health.ModuleHealth(HealthState.PROGRESSING, "Deployment web: 0 of 1 pods ready."),
     )
     ready = document(own)["conditions"][1]
     assert (ready["status"], ready["reason"]) == ("Unknown", "WaitsForHealth")

@@ -23,6 +23,10 @@ from addon_operator.modules.drift import corrections, drift_config, drift_report
 
 GATHER: Final = 0.2
 """Seconds in which further changes of a module join the first."""
+JOINS: Final = 0.5
+"""Seconds in which further modules that are new here join the first: one list is for all of them."""
+MOST_JOINS: Final = 5.0
+"""Seconds after which those that came are looked at, although more come."""
 RETRY: Final = 1.0
 """Seconds until what could not be read, or what Helm is at work on, is looked at again."""
 MOST_CORRECTIONS: Final = 5
@@ -79,6 +83,8 @@ class ContentDrift(watched_resources.ResourceListener):
         self._clock = clock
         self._modules: dict[names.ModuleName, _Followed] = {}
         self._due: dict[names.ModuleName, float] = {}
+        self._new: set[names.ModuleName] = set()
+        self._new_since = self._new_due = 0.0
         self._corrected: dict[watched_resources.Watched, collections.deque[float]] = {}
         self._given_up: set[watched_resources.Watched] = set()
         self._wake = asyncio.Event()
@@ -94,6 +100,7 @@ class ContentDrift(watched_resources.ResourceListener):
         resources = self._resources.watched_of(module)
         if resources is None:
             self._due.pop(module, None)
+            self._new.discard(module)
             if (gone := self._modules.pop(module, None)) is not None and gone.told is not None:
                 self._tell(events.DriftChanged(module, None))
             return
@@ -102,7 +109,7 @@ class ContentDrift(watched_resources.ResourceListener):
         followed.not_kept.clear()
         for watched in followed.found.keys() - set(resources):
             del followed.found[watched]
-        self._look_in(module, GATHER)
+        self._join(module)
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """See :class:`.ResourceListener`: what is absent comes back as it was."""
@@ -128,11 +135,15 @@ class ContentDrift(watched_resources.ResourceListener):
         while True:
             self._wake.clear()
             await self.look()
-            await waiting.wait_until(self._wake, min(self._due.values(), default=None), self._clock)
+            due = [*self._due.values(), *([self._new_due] if self._new else [])]
+            await waiting.wait_until(self._wake, min(due, default=None), self._clock)
 
     async def look(self) -> None:
         """Look at every module for which it is time."""
         now = self._clock.monotonic()
+        if self._new_due <= now:
+            self._due |= dict.fromkeys(self._new, now)
+            self._new.clear()
         due = [module for module, due in self._due.items() if due <= now]
         for start in range(0, len(due), _MODULES_AT_ONCE):
             part = due[start : start + _MODULES_AT_ONCE]
@@ -312,6 +323,15 @@ class ContentDrift(watched_resources.ResourceListener):
 
     def _titled(self, module: names.ModuleName, found: _Found) -> drift_report.Found:
         return {self._resources.title(module, watched): differences for watched, differences in found.items()}
+
+    def _join(self, module: names.ModuleName) -> None:
+        """Look at all of a module soon, together with others that come now: after a start, these are many."""
+        now = self._clock.monotonic()
+        if not self._new:
+            self._new_since = now
+        self._new.add(module)
+        self._new_due = min(now + JOINS, self._new_since + MOST_JOINS)
+        self._wake.set()
 
     def _look_in(self, module: names.ModuleName, seconds: float) -> None:
         due = self._clock.monotonic() + max(0.0, seconds)

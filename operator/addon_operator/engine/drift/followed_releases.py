@@ -17,6 +17,8 @@ RETRY: Final = 10.0
 """Seconds until a manifest that could not be read is read again."""
 SETTLE: Final = 5.0
 """Seconds that the first lists have before single objects are asked for."""
+_AT_ONCE: Final = 8
+"""So many records are read at the same time: after a start, there is one for each module."""
 UNKNOWN_KIND_RETRY: Final = 60.0
 """Seconds until kinds that the API server does not have are looked up again."""
 
@@ -124,8 +126,12 @@ class FollowedReleases:
 
     async def follow_new(self) -> None:
         """Follow the resources of every release whose revision is another one than before."""
-        now = self._clock.monotonic()
-        for module in [name for name in self._pending() if self._not_before.get(name, now) <= now]:
+        now, turns = self._clock.monotonic(), asyncio.Semaphore(_AT_ONCE)
+        due = [name for name in self._pending() if self._not_before.get(name, now) <= now]
+        await asyncio.gather(*(self._try(module, turns) for module in due))
+
+    async def _try(self, module: names.ModuleName, turns: asyncio.Semaphore) -> None:
+        async with turns:
             try:
                 await self._follow(module)
             except errors.AddonOperatorError as error:

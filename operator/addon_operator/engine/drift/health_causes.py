@@ -12,6 +12,9 @@ from addon_operator.modules.health import pod_causes
 _AT_ONCE: Final = 4
 """So many causes are read at the same time: a cluster in trouble has other things to do."""
 _MOST_PODS: Final = 20
+_MOST_RUNNING_PODS: Final = 200
+"""Pods that crash run again and again: these have to be looked through."""
+_NOT_RUNNING: Final = "status.phase!=Running,status.phase!=Succeeded"
 _MOST_EVENTS: Final = 100
 _WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"})
 
@@ -27,21 +30,31 @@ class HealthCauses:
         """Return why the resource is not healthy; empty if the cluster says nothing, or does not answer."""
         async with self._turns:
             try:
+                if watched.resource.kind == "Pod":
+                    return await self._of_pod(watched)
                 return await self._of_pods(watched) or await self._of_events(watched)
             except api_errors.KubernetesError:
                 return ""
 
+    async def _of_pod(self, watched: watched_resources.Watched) -> str:
+        found = pod_causes.cause_of_pods([await self._get(watched)]).partition(": ")[2]
+        # That no node takes it is how the pod is; the Events say no more.
+        return "" if found.startswith(pod_causes.PENDING) else found or await self._of_events(watched)
+
     async def _of_pods(self, watched: watched_resources.Watched) -> str:
-        resource, key = watched.resource, watched.key
-        if resource.kind == "Pod":
-            return pod_causes.cause_of_pods([await self._get(watched)]).partition(": ")[2]
-        if resource.kind not in _WITH_PODS:
+        if watched.resource.kind not in _WITH_PODS:
             return ""
         selector = _selector(await self._get(watched))
         if not selector:
             return ""
-        pods = await self._list("pods", key.namespace, {"labelSelector": selector, "limit": str(_MOST_PODS)})
-        return pod_causes.cause_of_pods(pods)
+        for query in (
+            {"fieldSelector": _NOT_RUNNING, "limit": str(_MOST_PODS)},
+            {"limit": str(_MOST_RUNNING_PODS)},
+        ):
+            pods = await self._list("pods", watched.key.namespace, {"labelSelector": selector, **query})
+            if cause := pod_causes.cause_of_pods(pods):
+                return cause
+        return ""
 
     async def _of_events(self, watched: watched_resources.Watched) -> str:
         about = f"involvedObject.kind={watched.resource.kind},involvedObject.name={watched.key.name}"
@@ -62,7 +75,22 @@ class HealthCauses:
 
 
 def _selector(found: client.Object) -> str:
-    labels: Any = ((found.get("spec") or {}).get("selector") or {}).get("matchLabels")
-    if not isinstance(labels, dict):
-        return ""
-    return ",".join(f"{key}={value}" for key, value in labels.items())
+    selector: Any = (found.get("spec") or {}).get("selector") or {}
+    labels: Any = selector.get("matchLabels") or {}
+    terms = [f"{key}={value}" for key, value in labels.items()]
+    terms += [_term(each) for each in selector.get("matchExpressions") or ()]
+    return ",".join(terms)
+
+
+def _term(expression: Mapping[str, Any]) -> str:
+    """Write what the API server has accepted as it is asked for."""
+    key, values = expression["key"], ",".join(expression.get("values") or ())
+    match expression["operator"]:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return f"{key}"
+        case _:
+            return f"!{key}"

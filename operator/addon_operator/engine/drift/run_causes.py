@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -16,8 +16,11 @@ from addon_operator.kube.informers import informers, object_changes, object_sele
 from addon_operator.modules import failure_causes
 from addon_operator.modules.failure_causes import Cause, CauseKind
 
-PAUSE: Final = 10.0
+PAUSES: Final = waiting.Backoff(10.0, 300.0)
 """Seconds between two times that the same cause seems to be gone: perhaps it is not what was refused."""
+_EVEN: Final = 0.5
+_FORGOTTEN: Final = 2 * PAUSES.longest
+"""Seconds after which a cause is a new one."""
 PROBES: Final = waiting.Backoff(0.5, 1.5)
 """Seconds between two tries to connect to a repository that is away."""
 PROBE_SECONDS: Final = 2.0
@@ -119,10 +122,7 @@ class Awaited(object_changes.ObjectListener):
         """Look at what is there already: it may have come since the run failed."""
         keys = self._subscription.keys()
         self._entries = {key: orjson.loads(self._subscription.entry(key) or b"null") for key in keys}
-        if self.cause.kind is CauseKind.NAMESPACE_ENDS:
-            if not keys:
-                self._gone(self.cause)
-        elif any(map(self._is_cure, self._entries.values())):
+        if self._is_gone():
             self._gone(self.cause)
 
     def changed(self, changes: Sequence[object_changes.Change]) -> None:
@@ -140,6 +140,16 @@ class Awaited(object_changes.ObjectListener):
 
     def trouble(self, reason: str | None) -> None:
         """Wait for the next try: what cannot be watched tells nothing."""
+
+    def _is_gone(self) -> bool:
+        entries = self._entries.values()
+        match self.cause.kind:
+            case CauseKind.NAMESPACE_ENDS:
+                return not entries
+            case CauseKind.QUOTA:
+                return any(_is_raised(self.cause.limits, hard) for hard, _ in entries)
+            case _:
+                return any(map(self._is_cure, entries))
 
     def _is_cure(self, entry: Any) -> bool:  # noqa: ANN401 - JSON
         match self.cause.kind:
@@ -159,6 +169,11 @@ def _is_eased(before: Any, now: Any) -> bool:  # noqa: ANN401 - JSON
     return any(_more(hard_now.get(key), hard.get(key)) for key in hard) or any(
         _more(used.get(key), used_now.get(key)) for key in used
     )
+
+
+def _is_raised(limits: Iterable[tuple[str, str]], hard: Mapping[str, str]) -> bool:
+    """Say whether a quota allows more of something than when it refused a run, or does not limit it."""
+    return any(key not in hard or _more(hard[key], limit) for key, limit in limits)
 
 
 def _more(first: str | None, second: str | None) -> bool:
@@ -208,7 +223,8 @@ class RunCauses:
         self._tell = tell
         self._clock = clock
         self._awaited: dict[names.ModuleName, list[Awaited | _Probed]] = {}
-        self._last: dict[tuple[names.ModuleName, Cause], float] = {}
+        self._woken: dict[tuple[names.ModuleName, Cause], tuple[int, float]] = {}
+        self._later: dict[names.ModuleName, asyncio.TimerHandle] = {}
 
     def listen(self, event: events.Event) -> None:
         """Begin to wait when a run has failed, and end when the next one begins; a listener."""
@@ -240,9 +256,20 @@ class RunCauses:
             each.close()
 
     def _cured(self, module: names.ModuleName, cause: Cause) -> None:
-        now = self._clock.monotonic()
-        if module not in self._awaited or now < self._last.get((module, cause), -PAUSE) + PAUSE:
+        """Have the run begin; if the same cause seemed to be gone before, only after a pause that grows."""
+        if module not in self._awaited or module in self._later:
             return
-        self._last = {key: at for key, at in self._last.items() if at + PAUSE > now}
-        self._last[module, cause] = now
+        now = self._clock.monotonic()
+        self._woken = {key: woken for key, woken in self._woken.items() if woken[1] + _FORGOTTEN > now}
+        times, last = self._woken.get((module, cause), (0, now))
+        pause = last + PAUSES.after(times, _EVEN) - now if times else 0.0
+        self._woken[module, cause] = (times + 1, now + max(0.0, pause))
+        if pause <= 0:
+            self._inbox.put_nowait(intents.RetryWanted(module))
+            return
+        # However its tries go until then: what was taken back is not tried again without being woken.
+        self._later[module] = asyncio.get_running_loop().call_later(pause, self._wake, module)
+
+    def _wake(self, module: names.ModuleName) -> None:
+        del self._later[module]
         self._inbox.put_nowait(intents.RetryWanted(module))

@@ -89,25 +89,30 @@ class ReleasePlanner:
                 f"{foreign} exists, and TAKE_OWNERSHIP={self.options.take_ownership} does not allow to take "
                 "it over: uninstall it, set another releaseName in module.yaml, or allow it",
             )
-        self._check_rejected(request, inputs, record)
+        await self._check_rejected(request, inputs, record)
         return inputs, record
 
-    def _check_rejected(
+    async def _check_rejected(
         self,
         request: release_types.ReleaseRequest,
         inputs: render_inputs.RenderInputs,
         record: release_records.Record | None,
     ) -> None:
         """Raise :class:`.RolledBackError` for what failed and was taken back; a retry would do so again."""
-        rejected = record.revision.labels.get(release.REJECTED_LABEL) if record else None
-        if rejected == inputs.checksum and not request.insists:
-            error = helm_errors.RolledBackError(
-                request.module,
-                "the last upgrade failed and was taken back, and chart and values are the same: change them, "
-                f"or run 'addon-operator module retry {request.module}'",
-            )
-            error.is_old = True
-            raise error
+        if record is None or request.insists:
+            return
+        if record.revision.labels.get(release.REJECTED_LABEL) != inputs.checksum:
+            return
+        told = (
+            "the last upgrade failed and was taken back, and chart and values are the same: change them, "
+            f"or run 'addon-operator module retry {request.module}'"
+        )
+        why = await self.records.annotation(record, release.REJECTED_BECAUSE)
+        error = helm_errors.RolledBackError(
+            request.module, request.redact(f"{told}; it failed with: {why}" if why else told), told
+        )
+        error.is_old = True
+        raise error
 
     def foreign(self, request: release_types.ReleaseRequest, record: release_records.Record | None) -> str:
         """Name the release for a person if no operator made it and it is to be taken over; else nothing."""

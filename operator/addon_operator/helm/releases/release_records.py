@@ -244,6 +244,11 @@ class ReleaseRecords:
         older = (each for each in records if each.revision.number < revision.number)
         return max(older, key=lambda each: each.revision.number, default=None)
 
+    async def annotation(self, record: Record, key: str) -> str:
+        """Return an annotation of a revision, read now; empty without one."""
+        stored = await self._api.get(self._object_path(record), metadata_only=True)
+        return str((stored["metadata"].get("annotations") or {}).get(key, ""))
+
     async def manifest(self, record: Record, *, with_hooks: bool = False) -> str:
         """Return what Helm applied with this revision, followed by its hooks' manifests if they are wanted.
 

@@ -4,6 +4,7 @@ Nothing is taken back if Helm would delete what holds data or others' objects. W
 remembered with the release by the checksum of its inputs, so that it is not tried again.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from typing import Final
@@ -13,9 +14,12 @@ from addon_operator.helm.releases import release_planning, release_records
 from addon_operator.kube import api_errors
 from addon_operator.modules import crd_files, manifests, release
 
-_KEPT: Final = frozenset({crd_files.KIND, "PersistentVolumeClaim", "PersistentVolume", "Namespace"})
+_GUARDED: Final = frozenset({crd_files.KIND, "PersistentVolumeClaim", "PersistentVolume", "Namespace"})
 """Kinds whose deletion takes data, or objects of others, with it."""
+_POLICY: Final = "helm.sh/resource-policy"
 _SHOWN: Final = 3
+_LONGEST: Final = 4000
+"""Characters of an error that are saved with a release."""
 
 
 class Rollback:
@@ -42,7 +46,7 @@ class Rollback:
             if (lost := await self._lost(last, target)) is not None:
                 return self._refused(failed, lost)
             if target is None:
-                if len(found) > 1:
+                if any(_was_deployed(each) for each in found[:-1]):
                     return self._refused(failed, "no earlier revision was deployed and healthy")
                 await verbs.uninstall(self._planner.helm, self._request.call, self._planner.options.timeout)
                 await self._records.read(self._request.module)
@@ -50,7 +54,7 @@ class Rollback:
             await self._roll_back(target)
         except helm_errors.HelmError as error:
             return self._refused(failed, f"the rollback failed, too: {error.message}")
-        await self._remember(last)
+        await self._remember(last, target, failed)
         return self._told(
             failed,
             f"revision {last.revision.number} is taken back to revision {target.revision.number}; it is not "
@@ -76,20 +80,26 @@ class Rollback:
             before = "" if target is None else await self._records.manifest(target)
         except helm_errors.ReleaseRecordError as error:
             return str(error)
-        lost = [each for each in manifests.dropped(now, before, namespace) if each.kind in _KEPT]
+        lost = await asyncio.to_thread(_lost, now, before, namespace)
         if not lost:
             return None
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         return f"it would delete {', '.join(map(str, lost[:_SHOWN]))}{more}"
 
-    async def _remember(self, last: release_records.Record) -> None:
-        """Save with the release that it is not to be made so again."""
+    async def _remember(
+        self, last: release_records.Record, target: release_records.Record, failed: Exception
+    ) -> None:
+        """Save with the release what it is made from now, and what is not to be made so again, and why."""
         inputs = await self._planner.renderer.inputs(self._request)
         record = await self._records.read(self._request.module)
         if record is not None and record.revision.number > last.revision.number:
             labels = {release.REJECTED_LABEL: inputs.checksum, release.MANAGED_LABEL: "true"}
+            if (before := target.revision.saved) is not None:
+                labels |= before.labels(record.revision.number)
+            because = {release.REJECTED_BECAUSE: self._without_module(failed)[:_LONGEST]}
             with contextlib.suppress(api_errors.ApiError):
-                await self._records.add_labels(record, labels | self._records.marks(self._request.module))
+                marked = labels | self._records.marks(self._request.module)
+                await self._records.add_labels(record, marked, because)
 
     def _told(self, failed: Exception, text: str) -> helm_errors.RolledBackError:
         return helm_errors.RolledBackError(*self._both(failed, text))
@@ -98,17 +108,33 @@ class Rollback:
         return helm_errors.RollbackRefusedError(*self._both(failed, f"there is no rollback: {why}"))
 
     def _both(self, failed: Exception, text: str) -> tuple[str, str, str]:
-        both = [str(failed), str(getattr(failed, "without_values", failed))]
-        prefix = f"module {self._request.module}: "
-        shown = [f"{each.removeprefix(prefix)}; {text}" for each in both]
-        return self._request.module, shown[0], shown[1]
+        both = failed, getattr(failed, "without_values", failed)
+        shown, without_values = (f"{self._without_module(each)}; {text}" for each in both)
+        return self._request.module, shown, without_values
+
+    def _without_module(self, text: object) -> str:
+        return str(text).removeprefix(f"module {self._request.module}: ")
 
 
 def _target(found: Sequence[release_records.Record], *, unhealthy: bool) -> release_records.Record | None:
     """Return the last revision before the last one that was deployed, and healthy if that is asked for."""
     for record in reversed(found[:-1]):
-        revision = record.revision
-        was_deployed = revision.status in (release.DEPLOYED, release.SUPERSEDED)
-        if was_deployed and (not unhealthy or revision.is_marked(release.HEALTHY_LABEL)):
+        if _was_deployed(record) and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL)):
             return record
     return None
+
+
+def _lost(now: str, before: str, namespace: str) -> list[manifests.ManifestResource]:
+    """Return what Helm would delete and must not; what is annotated to be kept it leaves."""
+    dropped = frozenset(each for each in manifests.dropped(now, before, namespace) if each.kind in _GUARDED)
+    found = manifests.find_objects(now, dropped.__contains__) if dropped else ()
+    return [resource for resource, body in found if not _is_kept(body)]
+
+
+def _is_kept(body: manifests.Object) -> bool:
+    annotations = (body.get("metadata") or {}).get("annotations")
+    return isinstance(annotations, dict) and annotations.get(_POLICY) == "keep"
+
+
+def _was_deployed(record: release_records.Record) -> bool:
+    return record.revision.status in (release.DEPLOYED, release.SUPERSEDED)

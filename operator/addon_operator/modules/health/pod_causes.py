@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from addon_operator.kernel.json_types import KubernetesObject
 
+PENDING: Final = "Pending: "
+"""How the cause begins of a pod that no node takes."""
 _USUAL: Final = frozenset({"ContainerCreating", "PodInitializing"})
 """Reasons to wait that every pod has for a moment."""
 _LONGEST: Final = 300
@@ -47,7 +49,7 @@ def _cause(pod: KubernetesObject) -> str:
             return cause
     for condition in _items(status, "conditions"):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _short(f"Pending: {_text(condition, 'message')}")
+            return _short(f"{PENDING}{_text(condition, 'message')}")
     if _text(status, "phase") == "Failed":
         told = ": ".join(filter(None, (_text(status, "reason"), _text(status, "message"))))
         return _short(told) or _ended_badly(status)

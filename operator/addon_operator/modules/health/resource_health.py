@@ -106,7 +106,7 @@ def _ready_condition(resource: KubernetesObject, *, has_status: bool) -> Resourc
 
 def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
     deadline = _number(resource, "spec", "progressDeadlineSeconds")
-    refused = ""
+    refused = "the rollout is paused" if _field(resource, "spec", "paused") is True else ""
     # Without a deadline the controller sets no such condition.
     is_rolled_out = deadline is None or deadline == _NO_DEADLINE
     is_available = False

@@ -111,7 +111,7 @@ class Bench:
         self.cluster.put("app", "other")
         await self.resources.follow(WEB, watching.wanted("app", "other"))
         self.cluster.sync()
-        await self.after(content_drift.GATHER)
+        await self.after(content_drift.JOINS)
 
     async def edit(self, **data: str) -> None:
         """Somebody writes fields of the first ConfigMap."""
@@ -150,11 +150,26 @@ async def test_all_resources_are_compared_when_they_are_followed_and_then_what_i
     assert bench.shown[-1] == ""
 
 
+async def test_modules_that_come_one_after_another_are_read_together_and_not_too_late(bench: Bench) -> None:
+    bench.cluster.put("app", "other")
+    for module, name in ((WEB, "app"), (watching.DB, "other")):
+        await bench.resources.follow(module, watching.wanted(name))
+        await bench.after(content_drift.JOINS / 2)
+    assert bench.contents.asked == []
+    await bench.after(content_drift.JOINS / 2)
+    assert bench.contents.asked == [["app", "other"]]
+
+    for _ in range(20):
+        await bench.resources.follow(WEB, watching.wanted("app"))
+        await bench.after(content_drift.JOINS / 2)
+    assert len(bench.contents.asked) > 1
+
+
 async def test_the_record_that_was_just_read_is_not_read_again(bench: Bench) -> None:
     bench.cluster.put("app", "other")
     await bench.resources.follow(WEB, watching.wanted("app", "other"))
     bench.drift.begin(WEB, bench.cluster.record)
-    await bench.after(content_drift.GATHER)
+    await bench.after(content_drift.JOINS)
     assert (bench.shown, bench.cluster.records_read) == ([""], 0)
 
 

@@ -79,7 +79,7 @@ async def test_a_quota_that_is_raised_wakes_and_one_that_is_only_used_more_does_
     assert bench.woken == 0
     await bench.see(MODIFIED, spec={"hard": {"pods": "3"}}, status={"used": {"pods": "1"}})
     assert bench.woken == 1
-    bench.clock.now += run_causes.PAUSE
+    bench.clock.now += run_causes.PAUSES.first
     await bench.see(MODIFIED, spec={"hard": {"pods": "4"}}, status={"used": {"pods": "1"}})
     assert bench.woken == 2
 
@@ -88,6 +88,26 @@ async def test_a_quota_that_is_removed_wakes(bench: Bench) -> None:
     bench.fail(QUOTA)
     await bench.see(DELETED)
     assert bench.woken == 1
+
+
+LIMITED = f"{QUOTA}, used: pods=3, limited: pods=3"
+
+
+@pytest.mark.parametrize(("pods", "woken"), [("3", 0), ("4", 1)])
+async def test_a_quota_that_was_raised_while_the_run_failed_wakes(
+    bench: Bench, pods: str, woken: int
+) -> None:
+    bench.fail(LIMITED)
+    (open_,) = bench.cluster.open
+    assert isinstance(open_.listener, run_causes.Awaited)
+    found = json.dumps({"spec": {"hard": {"pods": pods}}, "status": {"used": {"pods": "1"}}}).encode()
+    (reduced,) = await open_.listener.projection.reduce([found])
+    assert isinstance(reduced, projections.Reduced)
+    key = object_changes.ObjectKey("addons", "few")
+    bench.cluster.objects["ResourceQuota"] = {key}
+    bench.cluster.entries[key] = reduced.entry
+    open_.sync()
+    assert bench.woken == woken
 
 
 async def test_endpoints_that_are_ready_wake(bench: Bench) -> None:
@@ -100,13 +120,31 @@ async def test_endpoints_that_are_ready_wake(bench: Bench) -> None:
     assert bench.woken == 1
 
 
-async def test_what_seems_gone_and_is_not_wakes_only_now_and_then(bench: Bench) -> None:
-    for _ in range(10):
+async def test_what_seems_gone_and_is_not_wakes_ever_more_seldom(bench: Bench) -> None:
+    times: list[int] = []
+    for second in range(0, 1000, 10):
         bench.fail(ENDPOINTS)
         await bench.see(ADDED, endpoints=[{}])
+        if bench.woken > len(times):
+            times.append(second)
         bench.begin()
-        bench.clock.now += 1.0
+        await bench.clock.advance(10.0)
+    assert times == [0, 10, 30, 70, 150, 310, 610, 910]
+
+
+async def test_a_cure_that_comes_too_soon_wakes_later_whatever_tries_there_are_meanwhile(
+    bench: Bench,
+) -> None:
+    bench.fail(QUOTA)
+    await bench.see(DELETED)
+    bench.begin()
+    bench.fail(QUOTA)
+    await bench.see(DELETED)
+    bench.begin()
+    bench.fail("it was taken back")
     assert bench.woken == 1
+    await bench.clock.advance(run_causes.PAUSES.first)
+    assert bench.woken == 2
 
 
 async def test_nothing_is_watched_once_the_next_try_begins(bench: Bench) -> None:

@@ -9,6 +9,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine import tasks
+from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel import errors
 from tests.fakes import clocks
@@ -316,6 +317,14 @@ def test_the_backoff_grows_from_5_to_30_seconds() -> None:
     with_jitter = [attempt for attempt, each in waits.items() if len(set(each)) > 1]
     assert with_jitter[:4] == [1, 2, 3, 4]
     assert {min(waits[attempt]) for attempt in range(7, 40)} == {30}
+
+
+def test_that_of_a_module_run_grows_to_five_minutes() -> None:
+    longest = module_run.ModuleRunTask.longest_delay
+    waits = [task_queue.retry_delay(attempt, random.Random(1), longest) for attempt in range(1, 40)]
+    assert waits[0] < 6
+    assert waits == sorted(waits)
+    assert waits[-1] == 300
 
 
 async def test_a_postponed_task_holds_up_its_own_hook_only_and_has_not_failed(working: Start) -> None:

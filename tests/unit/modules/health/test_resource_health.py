@@ -318,6 +318,11 @@ def test_a_pod_says_when_it_will_have_waited_for_a_node_for_too_long() -> None:
     assert found.fails_at == NOW + 5.0
 
 
+def test_a_rollout_that_is_paused_says_so() -> None:
+    paused = deployment("a", {"replicas": 1, "paused": True}, **pods(1, replicas=0))
+    assert health_of(paused, NOW).message == "0 of 1 pods created: the rollout is paused"
+
+
 def test_why_pods_cannot_be_created_stands_with_how_many_are_missing() -> None:
     refused = deployment("a", None, **pods(1, replicas=0))
     refused["status"]["conditions"].append(condition("ReplicaFailure", message="exceeded quota: none"))

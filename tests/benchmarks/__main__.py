@@ -19,6 +19,7 @@ import rich.table
 from tests.benchmarks import (
     admission,
     charts,
+    drift,
     expand,
     hooks,
     lifecycle,
@@ -41,6 +42,7 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "hooks": hooks.run,
     "lifecycle": lifecycle.run,
     "charts": charts.run,
+    "drift": drift.run,
     "memory": memory.run,
     "scrape": lambda: asyncio.run(scrape.run()),
 }

@@ -23,6 +23,7 @@ import pytest
 import addon_operator
 from addon_operator.aio import waiting
 from addon_operator.cli import main
+from addon_operator.engine.drift import health_watch
 from addon_operator.engine.queues import task_queue
 from tests.integration import loop_holds
 
@@ -70,6 +71,8 @@ class Surroundings:
     """Seconds after which a failed task is tried again, instead of the operator's own."""
     holds: pathlib.Path | None = None
     """Where it writes down what held its loop; nowhere if there is none."""
+    follows_health: bool = True
+    """Whether it watches how resources are; benchmarks compare both."""
 
 
 class Fork:
@@ -130,6 +133,8 @@ def _run(arguments: Sequence[str], given: Surroundings) -> None:
     try:
         if given.first_retry is not None:
             _retry_after(given.first_retry)
+        if not given.follows_health:
+            _follow_no_health()
         with loop_holds.Watch(given.holds).watching() if given.holds else contextlib.nullcontext():
             main.main(arguments)
     finally:
@@ -140,6 +145,11 @@ def _run(arguments: Sequence[str], given: Surroundings) -> None:
 def _retry_after(seconds: float) -> None:
     """Let this process try failed tasks again much sooner than an operator does."""
     vars(task_queue)["RETRIES"] = waiting.Backoff(seconds, task_queue.RETRIES.longest, growth=1.5)
+
+
+def _follow_no_health() -> None:
+    """Let this process watch the health of nothing."""
+    vars(health_watch)["is_watched"] = lambda _: False
 
 
 def _become(given: Surroundings) -> None:

@@ -124,6 +124,7 @@ class OperatorProcess:
         cwd: pathlib.Path,
         first_retry: float | None = None,
         holds: pathlib.Path | None = None,
+        follows_health: bool = True,
     ) -> None:
         self.port = port
         self._log = log
@@ -133,7 +134,15 @@ class OperatorProcess:
         self._process: operator_forks.Process = (
             operator_forks.Fork(
                 command,
-                operator_forks.Surroundings(given, cwd, log, log, first_retry=first_retry, holds=holds),
+                operator_forks.Surroundings(
+                    given,
+                    cwd,
+                    log,
+                    log,
+                    first_retry=first_retry,
+                    holds=holds,
+                    follows_health=follows_health,
+                ),
             )
             if operator_forks.serves(given)
             else _start(command, given, cwd, log)

@@ -92,6 +92,8 @@ class Site:
         """Seconds after which operators try a failed task again; they wait for five otherwise."""
         self.holds: pathlib.Path | None = None
         """Where operators write down what held their loops; nowhere if there is none."""
+        self.follows_health = True
+        """Whether operators watch how resources are; benchmarks compare both."""
         self._operators: list[operator_process.OperatorProcess] = []
         for directory in (self.modules, self.global_hooks / "hooks", root / "tmp"):
             directory.mkdir(parents=True)
@@ -187,6 +189,7 @@ class Site:
             cwd=self.root,
             first_retry=self.first_retry,
             holds=self.holds,
+            follows_health=self.follows_health,
         )
         self._operators.append(operator)
         return operator

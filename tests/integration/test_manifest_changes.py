@@ -1,13 +1,17 @@
 """Labels, annotations and patches on what charts render, with both Helms."""
 
+import dataclasses
 import json
 import pathlib
+import sys
+import time
 from typing import Final
 
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import module_objects, operator_site
+from addon_operator.modules.patching import manifest_changes
+from tests.integration import helm_site, module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -82,6 +86,14 @@ def test_changes_are_in_the_release_healed_and_part_of_the_checksum(
     operator.wait_metric(1, "resources_healed_total", module="web")
     healed = json.loads(site.kubectl("get", "service", "app", "-o", "json"))
     assert healed["metadata"]["labels"]["team"] == "platform"
+    # What is written while the chart's hooks may still be at work does not count.
+    operator.wait_until(
+        lambda: (
+            site.kubectl("label", "service", "app", f"team=mine{time.monotonic()}", "--overwrite")
+            and "Service app: /metadata/labels/team" in json.dumps(modules.get("web"))
+        ),
+        "it is drift",
+    )
     operator.stop()
 
     # Nothing changed: nothing is rendered. Another label is another revision.
@@ -90,6 +102,9 @@ def test_changes_are_in_the_release_healed_and_part_of_the_checksum(
     assert (len(site.helm_calls()), site.revisions()) == (calls, before)
     again.stop()
     (module / "module.yaml").write_text(CHANGES.replace("platform", "other"))
+    planned = json.loads(site.command("plan", "--output=json", COMMON_LABELS="zone=a,team=nobody").stdout)
+    assert [each["action"] for each in planned["modules"]] == ["upgrade"]
+    assert "other" in json.dumps(planned["modules"][0]["changes"])
     last = site.start(COMMON_LABELS="zone=a,team=nobody").wait_ready()
     last.wait_until(lambda: site.deployed()["web"] == 2, "there is another revision")
     last.stop()
@@ -109,3 +124,28 @@ def test_a_patch_that_matches_nothing_is_an_error_of_its_module_alone(
     linted = site.command("module", "lint", str(module))
     assert "patches[0] matches nothing" in linted.stdout
     operator.stop()
+
+
+def renderers(started: pathlib.Path) -> int:
+    """How many programs of those that were started change manifests."""
+    return started.read_text().count("post_renderer_main") if started.exists() else 0
+
+
+async def test_changes_cost_one_process_for_each_call_of_helm_and_without_them_there_is_none(
+    helm_site: helm_site.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = helm_site.root / "started"
+    counted = helm_site.root / "counted-python"
+    counted.write_text(f'#!/bin/sh\necho "$*" >> {started}\nexec "{sys.executable}" "$@"\n')
+    counted.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(counted))
+    changes = manifest_changes.ManifestChanges(labels={"team": "platform"})
+    async with helm_site.manager() as manager:
+        await manager.ensure(helm_site.asked())
+        assert not renderers(started)
+        for size in (1, 2, 2):
+            await manager.ensure(dataclasses.replace(helm_site.asked(size), changes=changes))
+    calls = helm_site.verbs[1:]
+    assert calls == ["template", "upgrade"] * 2
+    assert renderers(started) == len(calls)
+    assert helm_site.get("configmap", "web")["metadata"]["labels"]["team"] == "platform"

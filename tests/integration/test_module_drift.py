@@ -1,7 +1,9 @@
 """What somebody changes of a module's resources is told, or put back."""
 
+import base64
 import json
 import pathlib
+import time
 from typing import Any, Final
 
 import pytest
@@ -49,6 +51,111 @@ spec:
 """
 
 
+DEFINITIONS: Final = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              mode: {type: string, default: fast}
+              size: {type: integer}
+              parts:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [id]
+                items:
+                  type: object
+                  required: [id]
+                  properties: {id: {type: string}, weight: {type: integer, default: 1}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: blobs.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {kind: Blob, plural: blobs, singular: blob, listKind: BlobList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+"""
+OTHERS: Final = """\
+apiVersion: GROUP/v1
+kind: Widget
+metadata: {name: app}
+spec: {size: 1, parts: [{id: a}, {id: b, weight: 2}]}
+---
+apiVersion: GROUP/v1
+kind: Blob
+metadata: {name: app}
+spec: {size: 1.0, empty: {}, parts: [{id: a}, {id: b}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: GROUP}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {"GROUP/aggregate": "yes"}}]}
+rules: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: part.GROUP, labels: {"GROUP/aggregate": "yes"}}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: GROUP}
+webhooks:
+- name: hook.GROUP
+  clientConfig: {service: {name: app, namespace: none}, caBundle: ""}
+  rules: [{apiGroups: [GROUP], apiVersions: [v9], operations: ["*"], resources: ["*"]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: app}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: app}
+  maxReplicas: 9
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
+"""
+MUTATION: Final = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: GROUP}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: ["*"], resources: [deployments]}
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: "Object{metadata: Object.metadata{labels: Object.metadata.labels{team: 'z'}}}"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: GROUP}
+spec: {policyName: GROUP}
+"""
+
+
 @pytest.fixture
 def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> module_objects.Modules:
     return module_objects.Modules(site, devcluster)
@@ -69,6 +176,12 @@ def message(modules: module_objects.Modules) -> str:
 
 def patch(site: operator_site.Site, resource: str, body: dict[str, Any], *more: str) -> None:
     site.kubectl("patch", resource, "--type=merge", "-p", json.dumps(body), *more)
+
+
+def mutated(site: operator_site.Site) -> bool:
+    """Write the Deployment; whether that was mutated."""
+    site.kubectl("annotate", "--overwrite", "deployment/app", f"seen={time.monotonic()}")
+    return site.kubectl("get", "deployment/app", "-o", "jsonpath={.metadata.labels.team}") == "z"
 
 
 def settle(modules: module_objects.Modules, operator: operator_process.OperatorProcess) -> None:
@@ -180,3 +293,71 @@ def test_what_is_exempt_or_in_maintenance_or_ignored_is_left_alone(
     quiet = site.start(DRIFT_MODE="ignore").wait_ready()
     modules.wait(quiet, "web", Ready="True")
     quiet.stop()
+
+
+@pytest.mark.parametrize("version", ["helm", "helm4"])
+def test_what_others_are_meant_to_write_is_neither_told_nor_put_back(  # noqa: PLR0915 - one cluster
+    site: operator_site.Site,
+    modules: module_objects.Modules,
+    devcluster: handle.DevCluster,
+    request: pytest.FixtureRequest,
+    version: str,
+) -> None:
+    if version == "helm4":
+        site.use_helm(request.getfixturevalue(version))
+    group = f"{site.namespace}.example.com"
+    module = with_app(site, "{mode: correct}")
+    (module / "crds").mkdir()
+    (module / "crds" / "all.yaml").write_text(DEFINITIONS.replace("GROUP", group))
+    (module / "templates" / "others.yaml").write_text(OTHERS.replace("GROUP", group))
+    operator = site.start().wait_ready()
+    settle(modules, operator)
+    before = site.revisions()
+
+    # An autoscaler, by scale and by hand; an injector; the controller that aggregates roles.
+    site.kubectl("scale", "deployment/app", "--replicas=3")
+    patch(site, "deployment/app", {"spec": {"replicas": 4}}, "--field-manager=autoscaler")
+    authority = (devcluster.kubeconfig.parent / "pki" / "ca.crt").read_bytes()
+    bundle = {
+        "op": "add",
+        "path": "/webhooks/0/clientConfig/caBundle",
+        "value": base64.b64encode(authority).decode(),
+    }
+    site.kubectl("patch", "validatingwebhookconfiguration", group, "--type=json", "-p", json.dumps([bundle]))
+    site.kubectl("wait", f"clusterrole/{group}", "--for=jsonpath={.rules[0].verbs[0]}=get", "--timeout=20s")
+    # Items and fields of their own.
+    parts = [{"id": "c"}, {"id": "b", "weight": 2}, {"id": "a"}]
+    patch(site, f"widgets.{group}/app", {"spec": {"parts": parts, "mode": "slow"}})
+    patch(site, f"blobs.{group}/app", {"spec": {"more": 1}})
+    sidecar = [
+        {
+            "op": "add",
+            "path": "/spec/template/spec/containers/0",
+            "value": {"name": "proxy", "image": "proxy"},
+        }
+    ]
+    site.kubectl("patch", "deployment/app", "--type=json", "-p", json.dumps(sidecar))
+    # A mutation of each write, whoever wants it otherwise.
+    policy = MUTATION.replace("GROUP", group).replace("NAMESPACE", site.namespace)
+    devcluster.run_kubectl("apply", "-f", "-", stdin=policy)
+    try:
+        operator_process.wait_until(lambda: mutated(site), "the policy counts")
+        for number in range(3):
+            site.kubectl("label", "--overwrite", "deployment/app", f"team=mine{number}")
+            operator.wait_logged("Deployment app", "changes /metadata/labels/team at each write")
+        # What somebody else writes is told and put back all the same.
+        patch(site, f"widgets.{group}/app", {"spec": {"size": 7}}, "--field-manager=alice")
+        patch(site, f"blobs.{group}/app", {"spec": {"parts": [{"id": "a"}]}}, "--field-manager=bob")
+        operator.wait_metric(2, "resources_corrected_total", module="web")
+        settle(modules, operator)
+    finally:
+        devcluster.run_kubectl("delete", "-f", "-", stdin=policy)
+    assert operator.log.count("at each write") == 1, operator.tail()
+    assert operator.metrics().total("resources_corrected_total", module="web") == 2
+    assert site.revisions() == before
+    deployment = json.loads(site.kubectl("get", "deployment", "app", "-o", "json"))
+    assert deployment["spec"]["replicas"] == 4
+    assert [each["name"] for each in deployment["spec"]["template"]["spec"]["containers"]] == ["proxy", "app"]
+    widget = json.loads(site.kubectl("get", f"widgets.{group}", "app", "-o", "json"))["spec"]
+    assert (widget["size"], widget["mode"], len(widget["parts"])) == (1, "slow", 3)
+    operator.stop()

@@ -56,8 +56,13 @@ def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
     web = site.module("010-web", SIZE, values="webEnabled: true\nweb: {size: 1}")
     site.hook(web, "before.sh", {"beforeHelm": 1})
     set_windows(web, CLOSED)
-    operator = site.start().wait_ready().wait_idle()
+    operator = site.start(DRIFT_MODE="correct").wait_ready().wait_idle()
     assert site.data("web") == {"size": "1"}
+    modules.wait(operator, "web", Drifted="False")
+    site.kubectl("patch", "configmap/web", "--type=merge", "-p", '{"data": {"size": "9"}}')
+    modules.wait(operator, "web", Drifted="True")
+    assert site.data("web") == {"size": "9"}, "a correction waits, too"
+    site.kubectl("patch", "configmap/web", "--type=merge", "-p", '{"data": {"size": "1"}}')
     runs = site.labels().count("before.sh beforeHelm")
     site.config(web="size: 2")
     told = wait_held(modules, operator)
@@ -126,11 +131,20 @@ def test_what_is_held_back_can_be_seen_and_be_done_once_without_waiting(modules:
     assert done.stdout == "module web is Ready\n", done.stderr
     assert site.data("web") == {"size": "2"}
     assert site.command("module", "diff", "web", "--pending").stdout == "Nothing is held back.\n"
-    # Once only.
+    # Once only, and once more for each value of the annotation.
     site.config(web="{size: 3, password: brandnew}")
     wait_held(modules, operator)
     assert site.data("web") == {"size": "2"}
+    site.kubectl("annotate", "module", "web", "addon-operator.io/now=1")
+    operator.wait_until(lambda: site.data("web") == {"size": "3"}, "the annotation does the same")
+    site.kubectl("wait", "module/web", "--for=jsonpath={.status.lastHandledNow}=1", "--timeout=30s")
+    site.config(web="{size: 4, password: brandnew}")
+    wait_held(modules, operator)
     operator.stop()
+    again = site.start(WINDOWS=json.dumps([CLOSED])).wait_ready().wait_idle()
+    wait_held(modules, again)
+    assert site.data("web") == {"size": "3"}
+    again.stop()
 
 
 def test_removals_wait_even_over_a_restart_in_the_order_of_what_requires_what(modules: Modules) -> None:

@@ -22,7 +22,7 @@ import yaml
 from addon_operator.devcluster import handle
 from tests.benchmarks import surroundings
 from tests.integration import chart_repositories, helm_site, operator_site
-from tests.trials import packed, release_view, scenario
+from tests.trials import other_writers, packed, release_view, scenario
 
 _Given = ParamSpec("_Given")
 Table = dict[str, scenario.Told]
@@ -38,10 +38,21 @@ Table = dict[str, scenario.Told]
     help="YAML file with the values that charts need, by the chart's name.",
 )
 @click.option(
+    "--alone",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Minutes for which the charts are left alone while others write to their objects.",
+)
+@click.option(
     "--directory", type=click.Path(path_type=pathlib.Path), help="Keep modules and logs in this directory."
 )
 def main(
-    charts: Sequence[pathlib.Path], helm: str, values: pathlib.Path | None, directory: pathlib.Path | None
+    charts: Sequence[pathlib.Path],
+    helm: str,
+    values: pathlib.Path | None,
+    alone: float,
+    directory: pathlib.Path | None,
 ) -> None:
     """Try CHARTS as modules; the exit code is 1 if one of them does not behave."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -49,7 +60,7 @@ def main(
     with surroundings.control_plane(nodes=True) as cluster, tempfile.TemporaryDirectory() as passing:
         binary = helm_site.helm4_binary() if helm == "4" else cluster.helm
         root = directory or pathlib.Path(passing)
-        table, said = run(cluster, binary, charts, needed or {}, root)
+        table, said = run(cluster, binary, charts, needed or {}, root, alone=alone)
     sys.exit(_print(table, said))
 
 
@@ -59,8 +70,13 @@ def run(
     paths: Sequence[pathlib.Path],
     values: Mapping[str, Any],
     root: pathlib.Path,
+    *,
+    alone: float = 0.2,
 ) -> tuple[Table, Mapping[tuple[str, str], str]]:
-    """Try the charts; return what became of each, and the errors that the operator gave for wrong edits."""
+    """Try the charts; return what became of each, and the errors that the operator gave for wrong edits.
+
+    They are left alone for ``alone`` minutes.
+    """
     (root / "packed").mkdir(parents=True)
     charts = packed.find(paths, helm, root / "packed", values)
     with futures.ThreadPoolExecutor(2) as pool:
@@ -83,11 +99,13 @@ def run(
         for chart in charts:
             registry.push(chart.archive)
         trial.write_modules(registry.address)
-        table = dict(_steps(trial))
+        table = dict(_steps(trial, other_writers.Others(cluster, releases), alone * 60))
     return table, trial.said
 
 
-def _steps(trial: scenario.Trial) -> Iterator[tuple[str, scenario.Told]]:
+def _steps(
+    trial: scenario.Trial, others: other_writers.Others, alone: float
+) -> Iterator[tuple[str, scenario.Told]]:
     """Do all steps, one after another."""
     before = trial.releases.all_objects()
     yield _timed("lint", trial.lint)
@@ -97,6 +115,7 @@ def _steps(trial: scenario.Trial) -> Iterator[tuple[str, scenario.Told]]:
     yield _timed("plan after", trial.plan, "nothing")
     operator, told = trial.restart(operator)
     yield "restart", told
+    yield _timed("alone", trial.leave_alone, others, operator, alone)
     yield _timed("heal", trial.heal)
     yield _timed("edit", trial.edit)
     for sort in (packed.Edit.SCHEMA, packed.Edit.RENDER, packed.Edit.API):
@@ -110,7 +129,8 @@ def _timed(
 ) -> tuple[str, scenario.Told]:
     began = time.monotonic()
     told = do(*given, **named)
-    click.echo(f"{step}: {time.monotonic() - began:.0f} s", err=True)
+    bad = [f"{name} {text}" for name, text in told.items() if text.startswith(scenario.BAD)]
+    click.echo("\n  ".join([f"{step}: {time.monotonic() - began:.0f} s", *bad]), err=True)
     return step, told
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from addon_operator.kernel import names
 from tests.integration import operator_process, operator_site
-from tests.trials import packed, release_view
+from tests.trials import other_writers, packed, release_view
 
 PATIENCE: Final = 240.0
 """Seconds that one step may take for all charts together."""
@@ -18,6 +18,7 @@ _POLL: Final = 0.2
 _QUIET: Final = 4.0
 """Seconds after a step in which nothing more may happen."""
 _COMPARED: Final = ("data", "rules")
+_CHANGED_EACH_TIME: Final = "at each write"
 _DONE: Final = ("Ready", "Failed")
 
 Told = dict[str, str]
@@ -118,6 +119,43 @@ class Trial:
         return after, {
             name: text if now.get(name) == before.get(name) else f"{BAD}{now.get(name)}"
             for name in self.names
+        }
+
+    def leave_alone(
+        self, others: other_writers.Others, operator: operator_process.OperatorProcess, seconds: float
+    ) -> Told:
+        """Let others do what is theirs for so long: nothing of that is drift, nor makes a revision."""
+        before = self.releases.revisions()
+        things = {name: self.releases.things(name) for name in self.names}
+        told: Told = {}
+        until = time.monotonic() + seconds
+        others.arrive()
+        while time.monotonic() < until:
+            for name in self.names:
+                others.write(things[name])
+            time.sleep(_QUIET)
+            told |= {name: f"{BAD}{text}" for name, text in self.drifted().items()}
+        others.leave()
+        if others.refused > others.writes:
+            told["others"] = f"{BAD}{others.refused} writes were refused, {others.writes} were not"
+        log, now = operator.log.splitlines(), self.releases.revisions()
+        for name in self.names:
+            said = [line for line in log if _CHANGED_EACH_TIME in line and f'"{name}"' in line]
+            if len(said) != len(set(map(_message, said))):
+                told[name] = f"{BAD}told more than once: {said}"
+            if now[name] != before[name]:
+                told[name] = f"{BAD}revisions {before[name]} → {now[name]}"
+            told.setdefault(name, f"ok, {len(said)} changed at each write")
+        return told
+
+    def drifted(self) -> Told:
+        """Return what the modules say of drift, of those that say so."""
+        path = f"/apis/addon-operator.io/v1alpha1/namespaces/{self.site.namespace}/modules"
+        return {
+            each["metadata"]["name"]: condition["message"]
+            for each in self.releases.api.request("GET", path).get("items", ())
+            for condition in each.get("status", {}).get("conditions", ())
+            if condition["type"] == "Drifted" and condition["status"] == "True"
         }
 
     def heal(self) -> Told:
@@ -265,6 +303,10 @@ class Trial:
 
 def _uid(body: Mapping[str, Any]) -> str:
     return str(body.get("metadata", {}).get("uid", ""))
+
+
+def _message(line: str) -> str:
+    return str(json.loads(line)["msg"]) if line.startswith("{") else line
 
 
 def _is_deployed(releases: release_view.Releases, chart: str, number: int) -> bool:

@@ -24,9 +24,9 @@ from addon_operator.status import module_conditions, module_definition, module_s
 LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 """Labels of a Module that an operator keeps."""
 
-GATHER_SECONDS: Final = 0.5
+GATHER_SECONDS: Final = 0.1
 """From the first change of a batch until it is written."""
-PAUSE_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 1.4
 """Between two batches at least."""
 RESYNC_SECONDS: Final = 300.0
 """Between two looks at all objects."""

@@ -34,7 +34,28 @@ def asked(expression: str) -> Iterator[str]:
     alternatives = re.sub(
         r"addon_operator_\((\w+)\|(\w+)\)(\w+)", r"addon_operator_\1\3 addon_operator_\2\3", expression
     )
-    yield from re.findall(r"addon_operator_\w+", alternatives)
+    yield from re.findall(r"(?:addon_operator|process)_\w+", alternatives)
+
+
+def labels_asked(expression: str) -> set[str]:
+    """Labels that an expression chooses or sums by."""
+    grouped = ",".join(re.findall(r"\b(?:by|on) \(([^)]*)\)", expression))
+    chosen = re.findall(r"[{,]\s*(\w+)\s*(?:=~|!~|!=|=)", expression)
+    return {each.strip() for each in grouped.split(",") if each.strip()} | set(chosen)
+
+
+def labels_there(expression: str) -> set[str]:
+    """Labels of the series that it asks for, and those that every scrape adds."""
+    by_name = {
+        f"addon_operator_{each.name}".removesuffix("_total"): each.labels
+        for each in metrics.Metrics().descriptions
+    }
+    found = {label for name in asked(expression) for label in by_name.get(_family(name), ())}
+    return found | {"namespace", "pod", "job", "instance", "le", "__name__"}
+
+
+def _family(name: str) -> str:
+    return re.sub(r"_(total|bucket|sum|count)$", "", name)
 
 
 def test_alerts_ask_for_series_that_there_are() -> None:
@@ -79,6 +100,17 @@ def test_panels_ask_for_series_that_there_are() -> None:
     }
     assert [title for title, found in names.items() if not found] == []
     assert {(title, name) for title, found in names.items() for name in found - series()} == set()
+
+
+def test_alerts_and_panels_choose_and_sum_by_labels_that_there_are() -> None:
+    expressions = [rule["expr"] for rule in RULES]
+    expressions += [target["expr"] for panel in PANELS for target in panel["targets"]]
+    assert {
+        (expression, label)
+        for expression in expressions
+        for label in labels_asked(expression) - labels_there(expression)
+    } == set()
+    assert labels_asked('sum by (a, b) (x{c=~"1",d!="2"} and on (e) y)') == set("abcde")
 
 
 def test_panels_do_not_cover_each_other() -> None:

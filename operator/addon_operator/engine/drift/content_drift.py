@@ -19,7 +19,7 @@ from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.modules import manifests
-from addon_operator.modules.drift import corrections, drift_config, drift_report, field_drift
+from addon_operator.modules.drift import autoscalers, corrections, drift_config, drift_report, field_drift
 
 GATHER: Final = 0.2
 """Seconds in which further changes of a module join the first."""
@@ -42,6 +42,14 @@ _Found = dict[watched_resources.Watched, list[field_drift.Difference]]
 
 
 @dataclasses.dataclass(slots=True)
+class _Refused:
+    """Differences that the API server did not let be put back."""
+
+    differences: list[field_drift.Difference]
+    is_told: bool = False
+
+
+@dataclasses.dataclass(slots=True)
 class _Followed:
     """One module."""
 
@@ -53,6 +61,8 @@ class _Followed:
     told: drift_report.DriftReport | None = None
     not_kept: set[tuple[watched_resources.Watched, field_drift.Path]] = dataclasses.field(default_factory=set)
     """What the API server or an admission webhook writes otherwise each time."""
+    refused: dict[watched_resources.Watched, _Refused] = dataclasses.field(default_factory=dict)
+    """What the API server did not let be put back."""
 
 
 class ContentDrift(watched_resources.ResourceListener):
@@ -224,6 +234,7 @@ class ContentDrift(watched_resources.ResourceListener):
                 followed.found[watched] = differences
             else:
                 followed.found.pop(watched, None)
+                followed.refused.pop(watched, None)
                 self._given_up.discard(watched)
         self._show(module, followed)
 
@@ -248,13 +259,8 @@ class ContentDrift(watched_resources.ResourceListener):
                 after = await self._contents.patch(watched, operations, dry_run=not is_corrected)
         except api_errors.Unreachable:
             raise
-        except api_errors.Invalid:
-            # Somebody has changed it meanwhile.
-            self._put_back({module: {watched}})
-            return differences
         except api_errors.KubernetesError as error:
-            if is_corrected:
-                self._tell(events.Warned(f"module {module}: {watched} cannot be corrected: {error}"))
+            self._note_refused(module, watched, differences, error, is_corrected=is_corrected)
             return differences
         still = {each.path for each in field_drift.differences(expected, after, whoever=True)}
         kept = [each for each in differences if each.path not in still]
@@ -263,6 +269,27 @@ class ContentDrift(watched_resources.ResourceListener):
             self._corrected.setdefault(watched, collections.deque()).append(self._clock.monotonic())
             self._tell(events.ResourcesCorrected(module, (self._resources.title(module, watched),)))
         return [] if is_corrected else kept
+
+    def _note_refused(
+        self,
+        module: names.ModuleName,
+        watched: watched_resources.Watched,
+        differences: list[field_drift.Difference],
+        error: api_errors.KubernetesError,
+        *,
+        is_corrected: bool,
+    ) -> None:
+        """Look once more at what may have changed meanwhile; tell once what cannot be corrected."""
+        refused = self._modules[module].refused
+        before = refused.get(watched)
+        if before is None or before.differences != differences:
+            before = refused[watched] = _Refused(differences)
+            if isinstance(error, api_errors.Invalid):
+                self._put_back({module: {watched}})
+                return
+        if is_corrected and not before.is_told:
+            before.is_told = True
+            self._tell(events.Warned(f"module {module}: {watched} cannot be corrected: {error}"))
 
     def _owned(self, module: names.ModuleName, body: manifests.Object) -> manifests.Object:
         place = self._manager.places.of(module)
@@ -350,6 +377,7 @@ def _differences(
     expected = dict(restoring.find(deployed.manifest, resources, namespace))
     settled = clocks.rfc3339(deployed.settled + _SETTLES) if deployed.settled else ""
     found: _Found = {}
+    scaled: frozenset[tuple[str, str]] | None = None
     for watched, body in expected.items():
         live = contents.get(watched)
         if live is None or _is_exempt(body) or _is_exempt(live):
@@ -359,6 +387,10 @@ def _differences(
             for each in field_drift.differences(body, live, settled=settled)
             if config.counts(watched.resource.kind, watched.key.name, each.path)
         ]
+        if any(each.path == autoscalers.REPLICAS for each in differences):
+            scaled = autoscalers.targets(deployed.manifest) if scaled is None else scaled
+            if (watched.resource.kind, watched.key.name) in scaled:
+                differences = [each for each in differences if each.path != autoscalers.REPLICAS]
         if differences:
             found[watched] = differences
     return expected, found

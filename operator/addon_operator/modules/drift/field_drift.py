@@ -24,6 +24,8 @@ _NOT_OURS: Final = frozenset({"apiVersion", "kind", "metadata", "status", "strin
 _METADATA: Final = ("labels", "annotations")
 _OTHERS_FIELDS: Final = frozenset({"caBundle", "kubectl.kubernetes.io/restartedAt"})
 """Others write them: injectors of certificates, and ``kubectl rollout restart``."""
+_SCALED: Final = ("spec", "replicas")
+"""A write through ``scale`` may leave it to nobody; each other write has an owner."""
 _OTHERS_ANNOTATIONS: Final = ("kubectl.kubernetes.io/", "meta.helm.sh/", "helm.sh/")
 _TEXTS: Final = frozenset({"labels", "annotations", "data", "binaryData"})
 """Mappings whose values are texts and mean nothing but themselves."""
@@ -153,6 +155,9 @@ class _Looked:
 
     def _unless_excused(self, difference: Difference, place: field_owners.OwnedPlace) -> Iterator[Difference]:
         owners = place.owners if difference.live is not None else ()
+        is_scaled = difference.path == _SCALED and difference.live is not None and not owners
+        if is_scaled and self.has_owners and not self.whoever:
+            return
         for owner in owners:
             is_others = owner.operation == "Apply" or owner.subresource or owner.time <= self.settled
             if not self.whoever and (is_ours(owner.manager) or is_others):

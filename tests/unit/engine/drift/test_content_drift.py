@@ -10,7 +10,7 @@ from typing_extensions import override
 from addon_operator.engine import events
 from addon_operator.engine.drift import content_drift, drift, live_contents, watched_resources
 from addon_operator.helm import release_types
-from addon_operator.kube import api_errors
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests
@@ -44,6 +44,8 @@ class Contents(live_contents.LiveContents):
         self.asked: list[list[str]] = []
         self.writes: list[tuple[str, bool]] = []
         self.error: api_errors.KubernetesError | None = None
+        self.refusal: api_errors.KubernetesError | None = None
+        """What the API server says to each write."""
         self.mutated: dict[str, str] = {}
         """What an admission webhook writes at each write."""
 
@@ -62,6 +64,8 @@ class Contents(live_contents.LiveContents):
     ) -> client.Object:
         name = watched.key.name
         self.writes.append((name, dry_run))
+        if self.refusal is not None:
+            raise self.refusal
         after = copy.deepcopy(self.objects[name])
         for operation in operations:
             if operation["op"] != "test":
@@ -206,6 +210,36 @@ async def test_what_a_webhook_writes_each_time_is_told_once_and_no_drift(bench: 
     assert (bench.of(events.Noted), len(bench.contents.writes)) == (1, 1)
     assert bench.shown == [""]
     assert bench.of(events.ResourcesCorrected) == 0
+
+
+INVALID = api_errors.Invalid(paths.Target("patch", "/x"), 422, "Invalid", "field is immutable")
+DENIED = api_errors.Forbidden(paths.Target("patch", "/x"), 403, "Forbidden", "a policy says no")
+
+
+@pytest.mark.parametrize(
+    ("mode", "refusal", "tries", "told"),
+    [
+        (DriftMode.CORRECT, INVALID, 2, 1),
+        (DriftMode.CORRECT, DENIED, 1, 1),
+        (DriftMode.WARN, INVALID, 2, 0),
+    ],
+)
+async def test_what_the_api_server_does_not_take_back_is_told_once_and_not_tried_for_ever(
+    bench: Bench, mode: DriftMode, refusal: api_errors.ApiError, tries: int, told: int
+) -> None:
+    bench.config, bench.contents.refusal = drift_config.DriftConfig(mode), refusal
+    await bench.follow()
+    await bench.edit(b="x")
+    for _ in range(10):
+        await bench.after(content_drift.RETRY)
+    assert len(bench.contents.writes) == tries
+    assert bench.shown[-1] == "ConfigMap app: /data/b"
+    await bench.edit(mine="y")
+    assert len(bench.contents.writes) == tries + 1
+    assert bench.of(events.Warned) == told
+    bench.contents.refusal = None
+    await bench.edit(b="z")
+    assert (bench.shown[-1] == "") is (mode is DriftMode.CORRECT)
 
 
 async def test_who_insists_wins_for_ten_minutes(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """What people are told of drift, and that nothing of that is ever sent."""
 
+import base64
 import copy
 import json
 from typing import Any
@@ -54,3 +55,57 @@ def test_no_correction_holds_a_mask_and_no_shown_secret_a_value(
     ):
         sent = json.dumps(body, ensure_ascii=False)
         assert drift_report.MASK not in sent or drift_report.MASK in wanted.values()
+
+
+HIDDEN = st.integers(0, 999).map(lambda number: f"geheim-{number:03}")
+PLAIN = st.recursive(
+    st.booleans() | st.integers(-9, 9) | st.text(alphabet="abc*", max_size=2),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
+    max_leaves=6,
+)
+METADATA = st.fixed_dictionaries(
+    {"name": st.just("x")},
+    optional={key: st.dictionaries(st.sampled_from("ab"), HIDDEN) for key in ("labels", "annotations")},
+)
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+SECRETS = st.fixed_dictionaries(
+    {"kind": st.just("Secret"), "metadata": METADATA},
+    optional={
+        "stringData": st.dictionaries(st.sampled_from("abcd"), HIDDEN),
+        "data": st.dictionaries(st.sampled_from("abcd"), HIDDEN.map(encoded)),
+        "type": HIDDEN,
+    },
+)
+LIVE = st.fixed_dictionaries(
+    {"metadata": METADATA},
+    optional={
+        "data": st.dictionaries(st.sampled_from("abcd"), HIDDEN.map(encoded)) | PLAIN,
+        "immutable": st.booleans(),
+        "type": HIDDEN,
+    },
+)
+OTHERS = st.fixed_dictionaries(
+    {"kind": st.just("Widget"), "metadata": st.just({"name": "x"})}, optional={"spec": PLAIN, "data": PLAIN}
+)
+
+
+@given(SECRETS, LIVE, OTHERS, OTHERS)
+def test_whatever_is_changed_nothing_shown_holds_a_secret_and_nothing_sent_a_mask(
+    secret: dict[str, Any], live: dict[str, Any], other: dict[str, Any], changed_other: dict[str, Any]
+) -> None:
+    pairs = {"Secret x": (secret, live), "Widget x": (other, changed_other)}
+    found = {title: field_drift.differences(*pair, whoever=True) for title, pair in pairs.items()}
+    shown = drift_report.report(found).message + json.dumps(drift_report.rows(found)) + repr(found)
+    assert "geheim" not in shown
+    assert encoded("geheim-")[:8] not in shown
+    for title, (expected, there) in pairs.items():
+        sent = [
+            *corrections.json_patch(there, found[title]),
+            corrections.kept_to(expected, there, found[title]),
+        ]
+        assert drift_report.MASK not in json.dumps(sent)

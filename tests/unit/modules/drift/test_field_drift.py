@@ -132,6 +132,19 @@ def test_what_others_are_meant_to_write_and_what_helm_wrote_do_not_count(by: Obj
     assert told(live, whoever=True) != []
 
 
+def test_replicas_that_nobody_owns_were_written_by_scale() -> None:
+    live = deployed(DEPLOYMENT)
+    live["spec"]["replicas"] = 5
+    assert told(live) == []
+    del live["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:replicas"]
+    assert told(live) == []
+    del live["spec"]["replicas"]
+    assert told(live) == ["/spec/replicas"]
+    del live["metadata"]["managedFields"]
+    live["spec"]["replicas"] = 5
+    assert told(live) == ["/spec/replicas"]
+
+
 def test_what_was_written_during_the_installation_belongs_to_it() -> None:
     live = edited(("spec", "replicas"), 5)
     assert told(live, settled=LATE) == []

@@ -1,0 +1,30 @@
+"""What autoscalers of a release scale."""
+
+from addon_operator.modules.drift import autoscalers
+
+MANIFEST = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: StatefulSet, name: web}, maxReplicas: 3}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: app}
+spec: {scaleTargetRef: {name: app}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: other}
+spec: {scaleTargetRef: {name: nobody}}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: broken}
+spec: nothing
+"""
+
+
+def test_what_autoscalers_scale_is_named_with_its_kind() -> None:
+    assert autoscalers.targets(MANIFEST) == {("StatefulSet", "web"), ("Deployment", "app")}
+    assert autoscalers.targets("") == frozenset()

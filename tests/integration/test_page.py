@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 from aiohttp import web
 
+from addon_operator.debug import debug_client, page_server
 from addon_operator.status import page_content, page_site
 from tests.integration import browser, operator_process, operator_site
 from tests.unit.status import page_samples
@@ -149,9 +150,40 @@ async def test_a_failure_and_the_end_of_the_operator_are_seen_while_one_looks(
         "document.getElementById('lost').textContent"
     )
     assert CANARY not in await tab.run("document.documentElement.outerHTML")
-    await asyncio.to_thread(_started, site, first.port)
+    second = await asyncio.to_thread(_started, site, first.port)
     await tab.until("document.getElementById('lost').hidden")
     assert {each for each in tab.requested if not each.startswith(address)} == set()
+    second.stop()
+
+
+async def test_who_may_sees_values_changes_and_outputs_but_no_secret(
+    tab: browser.Tab, site: operator_site.Site
+) -> None:
+    web_module = site.module(
+        "020-web", {"size": "{{ .Values.web.size | quote }}"}, values="webEnabled: true\n"
+    )
+    site.hook(web_module, "look.sh", {"beforeHelm": 1}, f"echo looked at {CANARY}")
+    site.config(web="size: 1\n")
+    site.secret(web=f"token: {CANARY}\n")
+    operator = await asyncio.to_thread(_started, site)
+    await asyncio.to_thread(operator.wait_metric, 1, "module_info", module="web", state="Ready")
+    await asyncio.to_thread(lambda: site.config(web="size: 2\n"))
+    await asyncio.to_thread(operator.wait_until, lambda: site.revisions() == {"web": 2}, "the edit is there")
+    client = debug_client.DebugClient(pathlib.Path(site.environment()["DEBUG_UNIX_SOCKET"]))
+    async with page_server.serving(client, 0) as link:
+        await tab.open(link)
+        assert await tab.run("location.search") == ""
+        await tab.run("document.querySelector('#m-web a').click()")
+        await tab.until("document.querySelector('h1').textContent === 'web'")
+        text = await tab.run("document.body.innerText")
+        await tab.screenshot(site.root / "module.png")
+    assert "looked at ***" in text
+    assert "revision 1 → 2" in text
+    assert "-  size: '1'" in text
+    assert "+  size: '2'" in text
+    assert "token: '***'" in text
+    assert CANARY not in await tab.run("document.documentElement.outerHTML")
+    assert tab.complaints == []
 
 
 def _started(site: operator_site.Site, port: int | None = None) -> operator_process.OperatorProcess:

@@ -95,7 +95,7 @@ class _Process:
             runtime = runtime_config.RuntimeConfig(
                 self._settings.log_level, schedule, clock=clock.SystemClock()
             )
-            self._debug = debug_api.DebugApi(runtime, self._status.absent_reason)
+            self._debug = debug_api.DebugApi(runtime, self._status.absent_reason, self._page)
             served = debug_site.serving(self._settings, self._debug, self._log, self._lineage.includes)
             await stack.enter_async_context(served)
             if self._settings.admission_only:

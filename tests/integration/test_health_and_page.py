@@ -22,9 +22,9 @@ def test_an_operator_with_all_its_watches_lives_and_shows_itself(site: operator_
     operator.wait_metric(1, "module_run_errors_total", module="broken")
     assert operator.get("/healthz") == operator_process.Answer(200, "ok\n")
     page = operator.get("/").text
-    assert "<td>web</td><td>20</td><td>Ready</td>" in page
-    assert "<td>broken</td><td>30</td>" in page
-    assert "<p>not ready, STARTUP_CONVERGE_IN_PROGRESS: the first converge is not done: " in page
+    assert '<span class="word">Ready</span> <span class="name">web</span>' in page
+    assert '<span class="word">Failed</span> <span class="name">broken</span>' in page
+    assert "<p>the first converge is not done: " in page
     assert "hunter2" not in page
     ready = operator.get("/readyz")
     assert ready.status == 503

@@ -275,5 +275,12 @@ class Graph(health.Beginning):
             self._tools.releases, self._values, self._cluster.kube, self._cluster.kinds, self._tools.charts
         )
         return debug_api.EngineApi(
-            views, self._values, self._states, renderer, self._bindings, monitor, self._annotations.requests
+            views,
+            self._values,
+            self._states,
+            renderer,
+            self._bindings,
+            monitor,
+            self._annotations.requests,
+            self._runner.last,
         )

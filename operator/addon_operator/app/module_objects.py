@@ -12,7 +12,7 @@ from addon_operator.kernel import fencing
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.loading import module_files
-from addon_operator.status import module_status_writer
+from addon_operator.status import module_status, module_status_writer
 from addon_operator.telemetry import metrics
 
 # A client of its own: reporting must not take requests away from the work.
@@ -54,6 +54,10 @@ class ModuleObjects:
                 if (notice := resource_notices.of(event)) is not None:
                     text = f"{notice.text[0].upper()}{notice.text[1:]}."
                     self._writer.tell(event.module, notice.reason, text, notice.type)
+
+    def shown(self, module: str) -> module_status.Shown | None:
+        """Return what the cluster shows of a module; see :meth:`.ModuleStatusWriter.shown`."""
+        return self._writer.shown(module)
 
     async def begin(self) -> None:
         """Have the definition applied, if it may be, and write from now on.

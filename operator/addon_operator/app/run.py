@@ -66,7 +66,7 @@ class _Process:
             settings.prometheus_metrics_prefix, queue_actions=settings.queue_actions_metrics
         )
         self._status = health.OperatorStatus(only_admits=settings.admission_only)
-        self._page = page_content.PageContent(self._status)
+        self._page = page_content.PageContent(self._status, settings.namespace)
         self._stop = stopping.StopRequest(clock.SystemClock())
         self._leadership = leadership.Leadership(self._meters)
         self._background: list[asyncio.Task[None]] = []
@@ -95,7 +95,7 @@ class _Process:
             runtime = runtime_config.RuntimeConfig(
                 self._settings.log_level, schedule, clock=clock.SystemClock()
             )
-            self._debug = debug_api.DebugApi(runtime, self._status.absent_reason)
+            self._debug = debug_api.DebugApi(runtime, self._status.absent_reason, self._page)
             served = debug_site.serving(self._settings, self._debug, self._log, self._lineage.includes)
             await stack.enter_async_context(served)
             if self._settings.admission_only:
@@ -263,7 +263,8 @@ class _Process:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         self._status.serve(operator.engine)
         self._status.add(operator)
-        self._page.show(operator.answers.views, operator.monitor.resources)
+        shown = None if self._objects is None else self._objects.shown
+        self._page.show(operator.answers.views, operator.monitor.resources, shown)
         operator.report_to(self._meters)
         if self._debug is not None:
             self._debug.serve(operator.answers)

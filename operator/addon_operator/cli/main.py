@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "hooks": "addon_operator.cli.hooks:hooks",
     "module": "addon_operator.cli.module:module",
     "plan": "addon_operator.cli.plan:plan",
+    "page": "addon_operator.cli.page:page",
     "preview": "addon_operator.cli.preview:preview",
     "queue": "addon_operator.cli.queue_:queue",
     "raw": "addon_operator.cli.debug:raw",

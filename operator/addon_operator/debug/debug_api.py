@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import addon_operator
 from addon_operator.aio import turns
-from addon_operator.debug import debug_client, debug_masking, debug_render, runtime_config
+from addon_operator.debug import debug_client, debug_masking, debug_render, page_details, runtime_config
 from addon_operator.engine import introspection, module_requests, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
+from addon_operator.engine.hooks import last_outputs
 from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.helm.charts import chart
 from addon_operator.hook_contract.configuration import hook_config
@@ -22,6 +23,7 @@ from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_report
+from addon_operator.status import page_content
 from addon_operator.values import section, store
 
 Monitor = release_monitor.ReleaseMonitor
@@ -40,9 +42,16 @@ class NoSuchModuleError(errors.AddonOperatorError):
 class DebugApi:
     """Answers questions; before the engine is there, only those about parameters."""
 
-    def __init__(self, runtime: runtime_config.RuntimeConfig, why_not: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        runtime: runtime_config.RuntimeConfig,
+        why_not: Callable[[], str],
+        page: page_content.PageContent,
+    ) -> None:
         """``why_not`` says what the operator is doing as long as there is no engine, and what to do."""
         self._runtime = runtime
+        self.page: Final = page
+        """What the page shows."""
         self._why_not = why_not
         self._engine: EngineApi | None = None
 
@@ -85,6 +94,7 @@ class EngineApi:
         bindings: hook_bindings.HookBindings,
         monitor: Monitor,
         requests: module_requests.ModuleRequests,
+        outputs: last_outputs.LastOutputs,
     ) -> None:
         self.views: Final = views
         """Modules and queues as the status page shows them, too."""
@@ -94,6 +104,7 @@ class EngineApi:
         self._bindings = bindings
         self._monitor = monitor
         self._requests = requests
+        self._outputs = outputs
 
     def global_list(self) -> object:
         """Return names of all global hooks, and which of their bindings wait."""
@@ -103,7 +114,9 @@ class EngineApi:
             "waitingBindings": views.waiting_global_bindings,
         }
 
-    async def values(self, module: str | None, *, with_global: bool, show_sensitive: bool) -> object:
+    async def values(
+        self, module: str | None, *, with_global: bool, show_sensitive: bool
+    ) -> Mapping[str, json_types.JsonValue]:
         """Return the values of a module, or global ones; ``with_global`` puts both under their keys."""
         return await self._sections(
             module, lambda part: part.present, with_global=with_global, show_sensitive=show_sensitive
@@ -189,7 +202,32 @@ class EngineApi:
             "restoredObjects": dict(self._monitor.drift.recent(name)),
         }
 
-    async def diff(self, module: str) -> object:
+    async def details(self, module: str) -> page_details.Details:
+        """Return what only people with rights in the operator's pod see of a module; sensitive values masked.
+
+        Raises what :meth:`pending` raises.
+        """
+        known = self._module(module)
+        name, values = known.name, await self.values(module, with_global=False, show_sensitive=False)
+        changes, revisions = await self.diff(module), await self._renderer.revisions(known)
+        pending = "" if self._states[name].held_back is None else await self.pending(module)
+        written = self._outputs.of(name)
+
+        def outputs() -> dict[str, str]:
+            redact = module_releases.redactor_of(self._values.snapshot(name), known)
+            return {hook: redact("\n".join(lines)) for hook, lines in sorted(written.items())}
+
+        return page_details.Details(
+            name=name,
+            values=values,
+            error=self._states[name].last_error,
+            differences=changes["differences"],
+            revisions=revisions,
+            pending=pending,
+            outputs=await asyncio.to_thread(outputs),
+        )
+
+    async def diff(self, module: str) -> dict[str, list[dict[str, Any]]]:
         """Return what others changed of the module's resources; what is sensitive is masked."""
         name = self._module(module).name
         rows = drift_report.rows(self._monitor.content.found(name))
@@ -286,7 +324,7 @@ class EngineApi:
         *,
         with_global: bool,
         show_sensitive: bool,
-    ) -> object:
+    ) -> Mapping[str, json_types.JsonValue]:
         own = None if module is None else self._module(module).name
         wanted = (None, own) if with_global and own is not None else (own,)
         sections = [self._values.frozen(name) for name in wanted]

@@ -19,6 +19,7 @@ from addon_operator.values import store
 
 FIELD_MANAGER: Final = "helm"
 _HOOK: Final = "helm.sh/hook"
+_PAIR: Final = 2
 _NOT_COMPARED: Final = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
 
 Object = dict[str, Any]
@@ -104,6 +105,28 @@ class Renderer:
             request = await asyncio.to_thread(module_releases.request_of, values, module, given)
             changes = (await self._manager.preview(request)).changes
         return "".join(f"{line}\n" for change in changes for line in change.diff)
+
+    async def revisions(self, module: model.Module) -> str:
+        """Return how the last revision differs from the one before it, as a unified diff below their numbers.
+
+        Data of Secrets and sensitive values are hidden. Raises :class:`.ReleaseRecordError`.
+        """
+        last = await self._manager.last_revisions(module.name) if module.has_chart else []
+        if len(last) < _PAIR:
+            return ""
+        values, ((older, before), (newer, after)) = self._values.snapshot(module.name), last
+
+        def differences() -> str:
+            # What was hidden in either of them is hidden in both.
+            hide_older, hide_newer = (module_releases.redactor_of(values, module, each) for each, _ in last)
+            changes = manifest_diff.diff(
+                manifest_diff.parse(before),
+                manifest_diff.parse(after),
+                lambda text: hide_older(hide_newer(text)),
+            )
+            return "".join(f"{line}\n" for change in changes for line in change.diff)
+
+        return f"revision {older.revision} → {newer.revision}\n{await asyncio.to_thread(differences)}"
 
     async def _given(self, module: model.Module, instead: str) -> release_types.RevisionInputs | None:
         try:

@@ -148,6 +148,8 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         **{f"/global/{what}": answer for what, answer in of_a_section.items()},
         "/module/list": lambda _: api.engine.modules(),
         "/module/resource-monitor": lambda _: api.engine.resource_monitor(),
+        "/page": lambda _: api.page.gather(),
+        "/module/{name}/details": lambda request: api.engine.details(request.match_info["name"]),
         "/module/{name}/diff": lambda request: api.engine.diff(request.match_info["name"]),
         "/module/{name}/describe": lambda request: api.engine.module(request.match_info["name"]),
         **{f"/module/{{name}}/{what}": answer for what, answer in of_a_section.items()},

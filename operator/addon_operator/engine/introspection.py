@@ -59,6 +59,8 @@ class ModuleRow(TypedDict):
     wrongValues: str
     """What is wrong with newer values and files that are not in force; without values."""
     lastError: str
+    tries: int
+    """How often in a row it failed."""
     nextTry: str | None
     """When a failed run or removal is tried again; RFC 3339, UTC."""
     cure: list[str]
@@ -105,6 +107,16 @@ class FailingHook(TypedDict):
     tries: int
     """Failed ones."""
     lastError: str
+
+
+class QueuePlace(TypedDict):
+    """Where the first task of a module stands in ``main``."""
+
+    index: int
+    """1 is the head."""
+    doing: str
+    """What the task does."""
+    state: str
 
 
 class QueueHead(TypedDict):
@@ -212,18 +224,32 @@ class Introspection:
     def failing_hooks(self, module: names.ModuleName) -> list[FailingHook]:
         """Return the first of the module's hooks that failed by themselves, not as a step of its run."""
         failed = (
-            FailingHook(
-                queue=queue.name,
-                hook=task.hook,
-                binding=task.binding,
-                tries=task.attempts,
-                lastError=task.last_error,
-            )
+            _failing_hook(queue.name, task, task.last_error)
             for queue in self._queues.all
             for task in queue.tasks
             if task.owner == module and task.hook and task.last_error
         )
         return list(itertools.islice(failed, _FAILING_SHOWN))
+
+    def places(self) -> dict[str, QueuePlace]:
+        """Return where the first task of each module stands in ``main``."""
+        queue, waiting = self._queues.main, frozenset(self._queues.main.pending)
+        places: dict[str, QueuePlace] = {}
+        for number, task in enumerate(queue.tasks, 1):
+            if task.owner and task.owner not in places:
+                row = self._task(queue, number, task, waiting)
+                places[task.owner] = QueuePlace(index=number, doing=task.kind.doing, state=row["state"])
+        return places
+
+    def hooks_that_fail(self) -> dict[str, list[FailingHook]]:
+        """Return the first failing hooks of each module, and of ``GLOBAL_OWNER``; without values."""
+        failing: dict[str, list[FailingHook]] = {}
+        for queue in self._queues.all:
+            for task in queue.tasks:
+                if task.hook and task.last_error and len(failing.get(task.owner, ())) < _FAILING_SHOWN:
+                    hook = _failing_hook(queue.name, task, task.last_error_without_values)
+                    failing.setdefault(task.owner, []).append(hook)
+        return failing
 
     def queue_heads(self) -> list[QueueHead]:
         """Return all queues without their tasks, those with tasks first."""
@@ -272,6 +298,7 @@ class Introspection:
             "waitsFor": list(before[:_WAITED_FOR]) if waits else [],
             "wrongValues": module.not_in_force,
             "lastError": module.last_error,
+            "tries": module.tries,
             "nextTry": _rfc3339(module.next_try),
             "cure": list(module.cure),
             "waitingBindings": list(self._bindings.waiting(module.module.name)),
@@ -335,6 +362,12 @@ def held_back_text(held: HeldBackRow | None) -> str:
 def waiting_text(others: Sequence[str]) -> str:
     """Say for whom a module waits; empty if for nobody."""
     return f"waits for {', '.join(others)}" if others else ""
+
+
+def _failing_hook(queue: str, task: tasks.Task, error: str) -> FailingHook:
+    return FailingHook(
+        queue=queue, hook=task.hook, binding=task.binding, tries=task.attempts, lastError=error
+    )
 
 
 def _held_up_by(module: state.ModuleState) -> Iterator[str]:

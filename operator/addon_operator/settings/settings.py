@@ -139,6 +139,9 @@ class Settings:
         prefixed=True,
         flags=("--prometheus-listen-port",),
     )
+    page: bool = _HTTP.setting(
+        t.BOOLEAN, "true", "Whether the page at / shows modules and queues to whoever can reach the port."
+    )
     prometheus_metrics_prefix: str = _HTTP.setting(
         t.METRIC_PREFIX, "addon_operator_", "Prefix of the operator's metrics.", prefixed=True
     )

@@ -13,7 +13,7 @@ DONE: Final = "STARTUP_CONVERGE_DONE"
 RUNNING: Final = "CONVERGE_IN_PROGRESS"
 WAITING: Final = "CONVERGE_WAIT_TASK"
 STANDBY: Final = "STANDBY"
-_ADMISSION_ONLY: Final = "ADMISSION_ONLY"
+ADMISSION_ONLY: Final = "ADMISSION_ONLY"
 
 
 class Part:
@@ -138,7 +138,7 @@ class OperatorStatus:
         if self._leader is not None:
             return f"{STANDBY}: {self._leader() or 'nobody'} leads", 0
         if self._engine is None:
-            return (_ADMISSION_ONLY if self._only_admits else NOT_STARTED), 0
+            return (ADMISSION_ONLY if self._only_admits else NOT_STARTED), 0
         converger = self._engine.converger
         if converger.state is engine_state.ConvergeState.NOT_STARTED:
             return NOT_STARTED, 0

@@ -7,7 +7,6 @@ when there is a reason to.
 import asyncio
 import contextlib
 import dataclasses
-import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -18,7 +17,7 @@ from addon_operator.admission.server import connections
 from addon_operator.aio import listening, short_cache
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings
-from addon_operator.status import health, page_content, status_page
+from addon_operator.status import health, page_content, page_site
 from addon_operator.telemetry import metrics
 
 CONNECTIONS: Final = connections.Bounds(
@@ -30,15 +29,7 @@ CONNECTIONS: Final = connections.Bounds(
     backlog=128,
 )
 """Probes and scrapes need one at a time each; a probe that meets a closing connection is asked again."""
-PAGE_SECONDS: Final = 1.0
-"""How old the page may be: one render serves all who look within that time."""
 _SHUTDOWN_SECONDS: Final = 1.0
-_PAGE_HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Vary": "Accept-Encoding",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-}
 _HOW_TO_MOVE: Final = (
     "choose others with ADDON_OPERATOR_LISTEN_ADDRESS and ADDON_OPERATOR_LISTEN_PORT "
     "(--prometheus-listen-address, --prometheus-listen-port)"
@@ -65,7 +56,7 @@ async def serving(
     status: health.OperatorStatus,
     content: page_content.PageContent,
 ) -> AsyncIterator[Site]:
-    """Serve the site at the address of the settings, until the context ends.
+    """Serve the site at the address of the settings, until the context ends; with the page if they want it.
 
     Raises :class:`SiteListenError` when it cannot listen there.
     """
@@ -79,7 +70,7 @@ async def serving(
             f"cannot listen on {place}: {listening.reason(error)}; {_HOW_TO_MOVE}"
         ) from error
     served = connections.Connections(
-        application(registry, status, content),
+        application(registry, status, content if settings_.page else None),
         CONNECTIONS,
         shutdown_seconds=_SHUTDOWN_SECONDS,
         closed=lambda reason, _: registry.connection_closed("metrics", reason),
@@ -93,10 +84,10 @@ async def serving(
 
 
 def application(
-    registry: metrics.Metrics, status: health.OperatorStatus, content: page_content.PageContent
+    registry: metrics.Metrics, status: health.OperatorStatus, content: page_content.PageContent | None
 ) -> web.Application:
-    """Return the routes."""
-    handlers = _SiteHandlers(registry, status, content)
+    """Return the routes; without ``content`` there is no page."""
+    handlers = _SiteHandlers(registry, status)
     app = web.Application()
     app.router.add_get("/metrics", handlers.metrics)
     app.router.add_get("/healthz", _probe(status.unhealthy_reason))
@@ -104,7 +95,8 @@ def application(
     app.router.add_get("/readyz/admission", _probe(status.admission_unready_reason))
     app.router.add_get("/status/converge", handlers.converge)
     app.router.add_get("/discovery", handlers.discovery)
-    app.router.add_get("/", handlers.page)
+    if content is not None:
+        page_site.PageSite(content.gather).serve(app)
     return app
 
 
@@ -118,37 +110,14 @@ def endpoints(app: web.Application) -> str:
     return "".join(f"{line}\n" for line in sorted(found))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Page:
-    """The page in both forms, for all who look at it."""
-
-    plain: bytes
-    gzipped: bytes
-
-    @classmethod
-    def of(cls, content: status_page.Content) -> "_Page":
-        """Render it; slow enough to be run in a thread."""
-        plain = status_page.render(content).encode("utf-8", "replace")
-        return cls(plain, gzip.compress(plain, 1))
-
-
 class _SiteHandlers:
-    def __init__(
-        self, registry: metrics.Metrics, status: health.OperatorStatus, content: page_content.PageContent
-    ) -> None:
-        time = clock.SystemClock()
+    def __init__(self, registry: metrics.Metrics, status: health.OperatorStatus) -> None:
         self._registry = registry
-        self._renders = short_cache.ShortCache(self._render_metrics, time, 0.0, keep=_never)
-        self._pages = short_cache.ShortCache(self._render_page, time, PAGE_SECONDS)
+        self._renders = short_cache.ShortCache(self._render_metrics, clock.SystemClock(), 0.0, keep=_never)
         self._status = status
-        self._content = content
 
     async def _render_metrics(self, form: metrics.Form) -> metrics.Exposition:
         return await asyncio.to_thread(self._registry.render, form)
-
-    async def _render_page(self, _: None) -> _Page:
-        # What changes is gathered in the loop, and put into words beside it.
-        return await asyncio.to_thread(_Page.of, await self._content.gather())
 
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall("Accept", []))
@@ -158,15 +127,6 @@ class _SiteHandlers:
         if document.gzipped:
             headers["Content-Encoding"] = "gzip"
         return web.Response(body=document.body, headers=headers)
-
-    async def page(self, request: web.Request) -> web.Response:
-        page = await self._pages.get(None)
-        headers = dict(_PAGE_HEADERS)
-        is_gzipped = metrics.Form.wanted("", request.headers.get("Accept-Encoding", "")).gzipped
-        if is_gzipped:
-            headers["Content-Encoding"] = "gzip"
-        body = page.gzipped if is_gzipped else page.plain
-        return web.Response(body=body, content_type="text/html", charset="utf-8", headers=headers)
 
     async def ready(self, request: web.Request) -> web.Response:
         reason = self._status.unready_reason()

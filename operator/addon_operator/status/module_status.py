@@ -5,7 +5,7 @@ Nothing here holds values. The conditions are those of :mod:`.module_conditions`
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
@@ -162,6 +162,46 @@ class Notice:
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+
+
+class ToldEvent(TypedDict):
+    """An Event about a module that this process wrote."""
+
+    time: str
+    """RFC 3339, UTC."""
+    type: str
+    reason: str
+    message: str
+
+
+class Shown(TypedDict):
+    """What the cluster shows of a module, as far as the page repeats it."""
+
+    since: dict[str, str]
+    """Of each condition: when it got its status; RFC 3339, UTC."""
+    revision: int | None
+    events: list[ToldEvent]
+    """The last ones, newest first."""
+
+
+def shown(stored: module_conditions.Stored, events: Iterable[ToldEvent]) -> Shown:
+    """Return what a stored status and the last Events show."""
+    since = {each["type"]: each["lastTransitionTime"] for each in stored.get("conditions") or ()}
+    return {
+        "since": {type_: since[type_] for type_ in module_conditions.TYPES if type_ in since},
+        "revision": (stored.get("release") or {}).get("revision"),
+        "events": list(events),
+    }
+
+
+def told(notice: Notice, now: float) -> ToldEvent:
+    """Return an Event as it is remembered."""
+    return {
+        "time": clock.rfc3339(now),
+        "type": notice.type,
+        "reason": notice.reason,
+        "message": notice.message,
+    }
 
 
 def moment(module: state.ModuleState) -> Moment | None:

@@ -36,6 +36,8 @@ MISSING_SECONDS: Final = 60.0
 """While the definition or a right is missing."""
 
 _MOMENTS_MAX: Final = 8
+_TOLD_MAX: Final = 5
+"""How many of the last Events about a module are remembered, for the page."""
 _SERVED_ATTEMPTS: Final = 30
 _SERVED_PAUSE_SECONDS: Final = 0.1
 
@@ -91,6 +93,7 @@ class ModuleStatusWriter:
         self._stored: dict[str, _Stored] = {}
         self._dirty: dict[str, None] = {}
         self._to_tell: dict[str, dict[module_status.Notice, None]] = {}
+        self._told: dict[str, collections.deque[module_status.ToldEvent]] = {}
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
@@ -101,6 +104,13 @@ class ModuleStatusWriter:
         self._states.pop(module, None)
         self._synced_at = None
         self._changed.set()
+
+    def shown(self, module: str) -> module_status.Shown | None:
+        """Return what the cluster shows of a module; ``None`` as long as that is not known."""
+        stored = self._stored.get(module)
+        if stored is None:
+            return None
+        return module_status.shown(stored.status, self._told.get(module, ()))
 
     def module_changed(self, module: state.ModuleState) -> None:
         """Note that the status of a module changed; returns at once."""
@@ -245,7 +255,7 @@ class ModuleStatusWriter:
         self._forget(name)
 
     def _forget(self, name: str) -> None:
-        for kept in (self._states, self._releases, self._moments, self._phases, self._dirty):
+        for kept in (self._states, self._releases, self._moments, self._phases, self._dirty, self._told):
             kept.pop(name, None)
 
     async def _write(self, name: str) -> None:
@@ -297,6 +307,8 @@ class ModuleStatusWriter:
         )
         for notice in (*made, *self._to_tell.pop(name, {})):
             self._recorder.record(about, notice.type, notice.reason, notice.message)
+            told = self._told.setdefault(name, collections.deque(maxlen=_TOLD_MAX))
+            told.appendleft(module_status.told(notice, self._time.time()))
 
     def _path(self, name: str) -> str:
         return f"{self._collection}/{name}"

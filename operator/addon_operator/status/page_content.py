@@ -1,36 +1,97 @@
-"""What the status page shows, gathered at one moment."""
+"""What the page shows, gathered at one moment."""
 
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
-from addon_operator.engine import introspection
+from addon_operator.aio import turns
+from addon_operator.engine import introspection, tasks
 from addon_operator.engine.drift import watched_resources
-from addon_operator.status import health, status_page
+from addon_operator.status import health, module_status
+
+_MOST_SHARED: Final = 200
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What the page shows: nothing that holds values, and all of it can be written as JSON."""
+
+    namespace: str = ""
+    state: str
+    """That of the converge, in one word."""
+    unready: str | None = None
+    """Why the operator is not ready, without values; ``None`` if it is."""
+    refusals: Sequence[str] = ()
+    """What is wrong with the values ConfigMap or Secret as it is now, without values."""
+    modules: Sequence[introspection.ModuleRow] = ()
+    errors: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The last ones of modules, without values."""
+    objects: Mapping[str, module_status.Shown] = dataclasses.field(default_factory=dict)
+    """What the Module objects show."""
+    places: Mapping[str, introspection.QueuePlace] = dataclasses.field(default_factory=dict)
+    """Where modules stand in the queue ``main``."""
+    failing_hooks: Mapping[str, Sequence[introspection.FailingHook]] = dataclasses.field(default_factory=dict)
+    """By module, and global ones under the empty name; without values."""
+    queues: Sequence[introspection.QueueHead] = ()
+    shared: Sequence[tuple[str, str]] = ()
+    """Modules, and an object that all of them have, as a person calls both; the first ones."""
+    shared_total: int = 0
+
+
+Objects = Callable[[str], module_status.Shown | None]
+"""Returns what the object of a module shows."""
 
 
 class PageContent:
     """Gathers what the page shows; of an operator without an engine, only its state."""
 
-    def __init__(self, status: health.OperatorStatus) -> None:
+    def __init__(self, status: health.OperatorStatus, namespace: str = "") -> None:
         self._status = status
+        self._namespace = namespace
         self._views: introspection.Introspection | None = None
         self._resources: watched_resources.WatchedResources | None = None
+        self._objects: Objects = _nothing
 
-    def show(self, views: introspection.Introspection, resources: watched_resources.WatchedResources) -> None:
+    def show(
+        self,
+        views: introspection.Introspection,
+        resources: watched_resources.WatchedResources,
+        objects: Objects | None = None,
+    ) -> None:
         """Show modules and queues as well, and which objects several modules have."""
-        self._views, self._resources = views, resources
+        self._views, self._resources, self._objects = views, resources, objects or _nothing
 
-    async def gather(self) -> status_page.Content:
+    async def gather(self) -> Content:
         """Return what there is now, gathered in pieces: others have their turn meanwhile."""
         status = self._status
-        content = status_page.Content(
-            state=status.converge()[0], unready=status.unready_reason(), refusals=status.refusals()
+        content = Content(
+            namespace=self._namespace,
+            state=status.converge()[0],
+            unready=status.unready_reason(),
+            refusals=status.refusals(),
         )
         if self._views is None or self._resources is None:
             return content
+        rows = await self._views.modules()
+        shown = await turns.mapped(lambda row: (row["name"], self._objects(row["name"])), rows)
+        pairs = sorted(self._resources.shared.items())
+        shared = [(" and ".join(modules), each) for modules, objects in pairs for each in objects]
         return dataclasses.replace(
             content,
-            modules=await self._views.modules(),
-            errors=self._views.errors_without_values(),
+            modules=rows,
+            errors={str(name): error for name, error in self._views.errors_without_values().items()},
+            objects={name: found for name, found in shown if found is not None},
+            places=self._views.places(),
+            failing_hooks=self._views.hooks_that_fail(),
             queues=self._views.queue_heads(),
-            shared=self._resources.shared,
+            shared=shared[:_MOST_SHARED],
+            shared_total=len(shared),
         )
+
+
+def _nothing(_: str) -> None:
+    return None
+
+
+GLOBAL: Final = tasks.GLOBAL_OWNER
+"""The name under which :attr:`Content.failing_hooks` has global hooks."""

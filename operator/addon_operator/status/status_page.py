@@ -1,127 +1,260 @@
-"""The status page: modules and queues as plain HTML, for whoever can reach the HTTP site.
+"""The page: modules and queues as HTML, for whoever can reach the HTTP site.
 
-Nobody is asked who they are there, so no values are shown, and no messages that may hold some.
+Nobody is asked who they are there, so no values are shown, and no messages that may hold some. It is one
+document with nothing from elsewhere. It works without its script, which only keeps it live.
 """
 
-import dataclasses
+import base64
+import collections
+import hashlib
 import html
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+import importlib.resources
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
 import addon_operator
-from addon_operator.engine import introspection
-from addon_operator.kernel import names
+from addon_operator.status import health, page_content, page_modules
 
 _REFRESH_SECONDS: Final = 10
-_MOST_SHARED: Final = 200
-_STYLE: Final = """
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2rem; color: #222; background: #fff; }
-table { border-collapse: collapse; margin-bottom: 2rem; }
-th, td { text-align: left; vertical-align: top; padding: .2rem 1.5rem .2rem 0; }
-th, td { border-bottom: 1px solid #ddd; }
-"""
 _LINKS: Final = ("/healthz", "/readyz", "/status/converge", "/metrics", "/discovery")
-
-Shared: TypeAlias = Mapping[tuple[names.ModuleName, ...], Sequence[str]]
-"""Objects, as a person calls them, by the modules that both have them."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """What the page shows, at one moment."""
-
-    state: str
-    """That of the converge, in one word."""
-    unready: str | None = None
-    """Why the operator is not ready, without values; ``None`` if it is."""
-    refusals: Sequence[str] = ()
-    """What is wrong with the values ConfigMap or Secret as it is now, without values."""
-    modules: Sequence[introspection.ModuleRow] = ()
-    errors: Mapping[names.ModuleName, str] = dataclasses.field(default_factory=dict)
-    """The last ones of modules, without values."""
-    queues: Sequence[introspection.QueueHead] = ()
-    shared: Shared = dataclasses.field(default_factory=dict)
+_FILES: Final = importlib.resources.files(__package__)
+_STYLE: Final = _FILES.joinpath("page.css").read_text("utf-8")
+_SCRIPT: Final = _FILES.joinpath("page.js").read_text("utf-8")
 
 
-def render(content: Content) -> str:
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+CONTENT_SECURITY_POLICY: Final = (
+    f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; img-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What browsers let the page do: apply its own style, run its own script, ask its own server."""
+
+Link = Callable[[str], str]
+"""Returns the address of the page of a module; empty if there is none."""
+
+
+def no_link(_: str) -> str:
+    """Have no pages of modules."""
+    return ""
+
+
+def render(content: page_content.Content, link: Link = no_link) -> str:
     """Return the page; slow enough to be run in a thread."""
-    readiness = "ready" if content.unready is None else "not ready"
-    why = f": {html.escape(content.unready)}" if content.unready else ""
-    links = " · ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
+    cards = page_modules.cards(content)
+    counts = collections.Counter(card.group for card in cards)
+    body = f"{_head(content)}{_filters(len(cards), counts)}{_live(content, cards, counts, link)}"
+    return document(_title(content, counts), body)
+
+
+def document(title: str, body: str) -> str:
+    """Return a document in the style of the page."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="refresh" content="{_REFRESH_SECONDS}">\n'
-        f"<title>addon-operator: {readiness}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>addon-operator {html.escape(addon_operator.__version__)}</h1>\n"
-        f"<p>{readiness}, {html.escape(content.state)}{why}</p>\n{_refused(content.refusals)}"
-        f"{_modules(content.modules, content.errors)}{_shared(content.shared)}{_queues(content.queues)}"
-        f"<p>{links}</p>\n</body>\n</html>\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
+        f'<noscript><meta http-equiv="refresh" content="{_REFRESH_SECONDS}"></noscript>\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"{body}<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
 
 
-def _refused(refusals: Sequence[str]) -> str:
-    if not refusals:
+def _title(content: page_content.Content, counts: collections.Counter[page_modules.Group]) -> str:
+    """Return a title that says what is wrong where only titles are seen."""
+    where = f" · {content.namespace}" if content.namespace else ""
+    failed = counts[page_modules.Group.FAILED]
+    now = f"{failed} failed" if failed else "not ready" if content.unready else "ready"
+    return f"{now}{where} · addon-operator"
+
+
+def _head(content: page_content.Content) -> str:
+    where = f" <small>in {html.escape(content.namespace)}</small>" if content.namespace else ""
+    links = " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
+    return (
+        f'<a class="skip" href="#modules">Skip to the modules</a>\n<header>\n<h1>addon-operator{where}</h1>\n'
+        f'<nav aria-label="Endpoints">{html.escape(addon_operator.__version__)} {links}</nav>\n</header>\n'
+        '<p id="lost" role="alert" hidden></p>\n'
+    )
+
+
+def _filters(total: int, counts: collections.Counter[page_modules.Group]) -> str:
+    """Return the filters: they stand outside of what is replaced, and work without the script."""
+    choices = [("all", "All", total)] + [(group.name.lower(), str(group), counts[group]) for group in _GROUPS]
+    radios = "".join(
+        f'<input type="radio" name="show" id="show-{key}" value="{key}"{" checked" if key == "all" else ""}>'
+        f'<label for="show-{key}">{label} <b id="count-{key}">{count}</b></label>\n'
+        for key, label, count in choices
+    )
+    return (
+        f'<div role="search">\n<fieldset>\n<legend>Show modules</legend>\n{radios}'
+        '<label class="find" hidden>Name '
+        '<input type="search" id="find" autocomplete="off" spellcheck="false"></label>\n</fieldset>\n</div>\n'
+    )
+
+
+_GROUPS: Final = tuple(page_modules.Group)
+
+
+def _live(
+    content: page_content.Content,
+    cards: Sequence[page_modules.Card],
+    counts: collections.Counter[page_modules.Group],
+    link: Link,
+) -> str:
+    """Return what changes while somebody looks."""
+    return (
+        f'<main id="live">\n{_status(content)}{_refused(content)}{_modules(cards, counts, link)}'
+        f"{_global_hooks(content)}{_shared(content)}{_queues(content)}</main>\n"
+    )
+
+
+def _status(content: page_content.Content) -> str:
+    word, look = ("ready", "ready") if content.unready is None else ("not ready", "failed")
+    why = f"<p>{html.escape(content.unready)}</p>\n" if content.unready else ""
+    return (
+        f'<section aria-label="Operator" class="operator {look}">\n'
+        f"<p><b>{word}</b>, {html.escape(_doing(content.state))}</p>\n{why}</section>\n"
+    )
+
+
+_DOING: Final = {
+    health.NOT_STARTED: "the first converge has not begun",
+    health.STARTING: "the first converge is under way",
+    health.RUNNING: "a converge is under way",
+    health.DONE: "all modules were run, and changes are waited for",
+    health.WAITING: "all modules were run, and changes are waited for",
+    health.ADMISSION_ONLY: "this process only admits pods",
+}
+
+
+def _doing(state: str) -> str:
+    """Say what the operator does."""
+    word, _, leader = state.partition(": ")
+    return f"this replica stands by: {leader}" if word == health.STANDBY else _DOING.get(state, state)
+
+
+def _refused(content: page_content.Content) -> str:
+    if not content.refusals:
         return ""
-    lines = "".join(f"<li>{html.escape(text)}</li>\n" for text in refusals)
-    return f"<h2>Not in force</h2>\n<ul>\n{lines}</ul>\n"
+    lines = "".join(f"<li>{html.escape(text)}</li>\n" for text in content.refusals)
+    return f'<section class="failed">\n<h2>Not in force</h2>\n<ul>\n{lines}</ul>\n</section>\n'
 
 
-def _modules(modules: Sequence[introspection.ModuleRow], errors: Mapping[names.ModuleName, str]) -> str:
-    is_described = any(row["description"] for row in modules)
-    has_needs = any(row["requires"] for row in modules)
-    rows = (
-        (
-            row["name"] if row["release"] == row["name"] else f"{row['name']} (release {row['release']})",
-            row["order"],
-            row["state"],
-            _health(row),
-            *([row["description"]] if is_described else []),
-            *([", ".join(row["requires"])] if has_needs else []),
-            row["reason"],
-            row["lastRun"] or "",
-            errors.get(names.ModuleName(row["name"]), "")
-            or introspection.waiting_text([*row["waitsFor"], *row["cure"]])
-            or introspection.held_back_text(row["heldBack"]),
+def _modules(
+    cards: Sequence[page_modules.Card], counts: collections.Counter[page_modules.Group], link: Link
+) -> str:
+    if not cards:
+        return '<section id="modules">\n<h2>Modules</h2>\n<p>None are shown here.</p>\n</section>\n'
+    said = ", ".join(f"{counts[group]} {_many(group, counts[group])}" for group in _GROUPS if counts[group])
+    total = f"{len(cards)} {'module' if len(cards) == 1 else 'modules'}"
+    items = "".join(_card(card, link) for card in cards)
+    return (
+        f'<section id="modules">\n<h2>Modules</h2>\n<p id="said" role="status">{total}: {said}.</p>\n'
+        f'<ul class="modules">\n{items}</ul>\n<p class="none">No module is like that.</p>\n</section>\n'
+    )
+
+
+def _many(group: page_modules.Group, number: int) -> str:
+    is_many = group is page_modules.Group.ATTENTION and number > 1
+    return "need attention" if is_many else str(group).lower()
+
+
+def _card(card: page_modules.Card, link: Link) -> str:
+    name, key = html.escape(card.name), card.group.name.lower()
+    since = _time(card.since) if card.since else ""
+    address = link(card.name)
+    more = (
+        f'<p><a href="{html.escape(address)}">Values, differences and output of hooks</a></p>'
+        if address
+        else ""
+    )
+    return (
+        f'<li class="{key}" id="m-{name}"><details><summary>'
+        f'<span class="word">{html.escape(card.word)}</span> <span class="name">{name}</span> '
+        f'<span class="what">{html.escape(card.sentence)}</span> {since}'
+        f"</summary><dl>{''.join(_facts(card))}</dl>{_events(card)}{more}</details></li>\n"
+    )
+
+
+def _facts(card: page_modules.Card) -> Iterator[str]:
+    for label, texts in card.facts:
+        said = ", ".join(
+            _time(text.at) if isinstance(text, page_modules.Moment) else html.escape(text)
+            for text in texts
+            if text
         )
-        for row in modules
+        yield f"<dt>{label}</dt><dd>{said}</dd>"
+
+
+def _events(card: page_modules.Card) -> str:
+    lines = "".join(
+        f"<li>{_time(event['time'])} <b>{html.escape(event['reason'])}</b> "
+        f"{html.escape(event['message'])}</li>"
+        for event in card.events
     )
-    said = (*(("description",) if is_described else ()), *(("requires",) if has_needs else ()))
-    columns = ("module", "order", "state", "health", *said, "reason", "last run", "last error")
-    return _table("Modules", columns, rows)
+    return f"<h3>Events</h3><ul>{lines}</ul>" if lines else ""
 
 
-def _health(row: introspection.ModuleRow) -> str:
-    health = ": ".join(filter(None, (row["health"], row["healthMessage"])))
-    return "; ".join(filter(None, (health, row["drift"] and f"drifted: {row['drift']}")))
+def _time(at: str) -> str:
+    """Return a time; the script puts the age in its place."""
+    readable = html.escape(at.replace("T", " ").replace("Z", " UTC"))
+    return f'<time datetime="{html.escape(at)}">{readable}</time>'
 
 
-def _shared(shared: Shared) -> str:
-    rows = [
-        (" and ".join(modules), resource)
-        for modules, resources in sorted(shared.items())
-        for resource in resources
-    ]
-    if not rows:
+def _global_hooks(content: page_content.Content) -> str:
+    hooks = content.failing_hooks.get(page_content.GLOBAL, ())
+    if not hooks:
         return ""
+    lines = "".join(f"<li>{html.escape(page_modules.failing(hook))}</li>\n" for hook in hooks)
+    return f'<section class="failed">\n<h2>Global hooks that fail</h2>\n<ul>\n{lines}</ul>\n</section>\n'
+
+
+def _shared(content: page_content.Content) -> str:
+    if not content.shared:
+        return ""
+    is_cut = content.shared_total > len(content.shared)
     title = "Shared objects" + (
-        f", the first {_MOST_SHARED} of {len(rows)}" if len(rows) > _MOST_SHARED else ""
+        f", the first {len(content.shared)} of {content.shared_total}" if is_cut else ""
     )
-    return _table(title, ("modules", "object"), rows[:_MOST_SHARED])
+    return _table(title, ("Modules", "Object"), content.shared)
 
 
-def _queues(queues: Sequence[introspection.QueueHead]) -> str:
-    rows = (
-        (row["name"], row["tasksCount"], row["status"], f"{row['headAge']:.0f} s", row["headTries"])
-        for row in queues
+def _queues(content: page_content.Content) -> str:
+    busy = [head for head in content.queues if head["tasksCount"]]
+    idle = len(content.queues) - len(busy)
+    if not content.queues:
+        return ""
+    rows = [
+        (head["name"], head["tasksCount"], head["status"], _age(head["headAge"]), head["headTries"] or "")
+        for head in busy
+    ]
+    said = f"<p>{idle} {'queue is' if idle == 1 else 'queues are'} empty.</p>\n" if idle else ""
+    columns = ("Queue", "Tasks", "Head", "Age of the head", "Failed tries")
+    return _table("Queues", columns, rows, said)
+
+
+_AGES: Final = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+def _age(seconds: float) -> str:
+    """Return an age so roughly that it does not change with each look."""
+    for size, unit in _AGES:
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return "under a minute"
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], said: str = "") -> str:
+    head = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in columns)
+    lines = "".join(f"<tr>{_cells(columns, row)}</tr>\n" for row in rows)
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody>\n</table>\n" if lines else ""
+    return f"<section>\n<h2>{html.escape(title)}</h2>\n{table}{said}</section>\n"
+
+
+def _cells(columns: Sequence[str], row: Sequence[object]) -> str:
+    return "".join(
+        f'<td data-label="{html.escape(column)}">{html.escape(str(cell))}</td>'
+        for column, cell in zip(columns, row, strict=True)
     )
-    return _table("Queues", ("queue", "tasks", "head", "age of the head", "failed tries of the head"), rows)
-
-
-def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
-    lines = "".join(f"<tr>{_cells(row)}</tr>\n" for row in rows)
-    return f"<h2>{html.escape(title)}</h2>\n<table>\n<tr>{head}</tr>\n{lines}</table>\n"
-
-
-def _cells(row: Sequence[object]) -> str:
-    return "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row)

@@ -21,6 +21,7 @@ from addon_operator.engine.drift import (
     module_healths,
     watched_resources,
 )
+from addon_operator.engine.hooks import last_outputs
 from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
@@ -28,6 +29,7 @@ from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.client import client
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_report, field_drift
+from addon_operator.status import health, page_content
 from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
@@ -73,6 +75,10 @@ class Renderer(debug_render.Renderer):
     @override
     async def diff(self, module: model.Module, *, show_sensitive: bool) -> str:
         return f"diff of {module.name}, sensitive: {show_sensitive}\n"
+
+    @override
+    async def revisions(self, module: model.Module) -> str:
+        return f"revision 6 → 7\n+the change of {module.name}\n"
 
     @override
     async def pending(self, module: model.Module, *, is_removal: bool) -> str:
@@ -216,11 +222,17 @@ def make() -> World:
         Snapshots(),
         monitor(),
         module_requests.ModuleRequests(states, inbox, unused.unused(client.KubeClient), "addons"),
+        outputs := last_outputs.LastOutputs(),
     )
+    write = outputs.begin(WEB, "pods.sh")
+    write("found 3 pods")
+    write(f"the password is {SECRET}")
     runtime = runtime_config.RuntimeConfig(
         "info", timers.Timers().call_later, clock=clock, set_level=levels.append
     )
-    api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment")
+    page = page_content.PageContent(health.OperatorStatus(), "addons")
+    page.show(engine.views, Resources())
+    api = debug_api.DebugApi(runtime, lambda: "the operator is starting; ask again in a moment", page)
     return World(api, engine, renderer, levels, queues.main, states, values, inbox)
 
 

@@ -183,14 +183,16 @@ async def rendered(found: health.OperatorStatus) -> str:
 
 
 async def test_the_page_of_a_starting_operator_has_its_state() -> None:
-    said = "<p>not ready, STARTUP_CONVERGE_NOT_STARTED: the operator is starting</p>"
-    assert said in await rendered(health.OperatorStatus())
+    page = await rendered(health.OperatorStatus())
+    assert (
+        "<p><b>not ready</b>, the first converge has not begun</p>\n<p>the operator is starting</p>" in page
+    )
 
 
 async def test_the_page_says_why_the_operator_is_not_ready() -> None:
     found = serving(done=True)
     found.add(Part("the <PodPresets> have not been listed yet"))
-    assert ": the &lt;PodPresets&gt; have not been listed yet</p>" in await rendered(found)
+    assert "<p>the &lt;PodPresets&gt; have not been listed yet</p>" in await rendered(found)
 
 
 async def test_the_page_of_an_operator_that_waits_for_right_values_says_what_is_wrong() -> None:
@@ -204,7 +206,7 @@ async def test_the_page_shows_the_engine() -> None:
     content = page_content.PageContent(serving(done=True))
     content.show(inspected.make().engine.views, inspected.Resources())
     page = status_page.render(await content.gather())
-    assert "<p>ready, " in page
+    assert "<p><b>ready</b>, " in page
     assert "kube-dns" in page
 
 

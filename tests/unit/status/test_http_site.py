@@ -13,7 +13,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.settings import settings
-from addon_operator.status import health, http_site, page_content, status_page
+from addon_operator.status import health, http_site, page_content, page_site, status_page
 from addon_operator.telemetry import metrics
 
 
@@ -59,11 +59,12 @@ class Content(page_content.PageContent):
     def __init__(self) -> None:
         """It asks nobody."""
         self.gathered = 0
+        self.state = "FINE"
 
     @override
-    async def gather(self) -> status_page.Content:
+    async def gather(self) -> page_content.Content:
         self.gathered += 1
-        return status_page.Content(state="FINE")
+        return page_content.Content(state=self.state)
 
 
 @pytest.fixture
@@ -254,11 +255,12 @@ async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None
     assert [(await get(session, path))[0] for path in ("/nothing", "/status")] == [404, 404]
 
 
-async def test_the_root_is_a_page_that_runs_nothing(session: aiohttp.ClientSession) -> None:
+async def test_the_root_is_a_page_that_only_runs_what_is_its_own(session: aiohttp.ClientSession) -> None:
     async with session.get("/") as answer:
         assert answer.content_type == "text/html"
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
-        assert "<p>ready, FINE</p>" in gzip.decompress(await answer.read()).decode()
+        assert "unsafe" not in answer.headers["Content-Security-Policy"]
+        assert "<p><b>ready</b>, FINE</p>" in gzip.decompress(await answer.read()).decode()
 
 
 async def test_all_who_look_within_a_second_share_one_page(
@@ -277,7 +279,7 @@ async def test_the_page_is_rendered_beside_the_event_loop(
 ) -> None:
     threads = []
 
-    def render(_: status_page.Content) -> str:
+    def render(_: page_content.Content, __: status_page.Link) -> str:
         threads.append(threading.current_thread())
         return "page"
 
@@ -286,6 +288,61 @@ async def test_the_page_is_rendered_beside_the_event_loop(
         assert await answer.read() == b"page"
     assert threads
     assert threading.main_thread() not in threads
+
+
+async def versions(session: aiohttp.ClientSession, number: int) -> list[bytes]:
+    async with session.get("/live") as answer:
+        assert answer.content_type == "text/event-stream"
+        return [line async for line in _lines(answer, number)]
+
+
+async def _lines(answer: aiohttp.ClientResponse, number: int) -> AsyncIterator[bytes]:
+    while number:
+        line = await answer.content.readline()
+        if line.startswith(b"data: "):
+            number -= 1
+            yield line
+
+
+async def test_who_follows_the_page_is_told_its_version_again_and_again(
+    session: aiohttp.ClientSession, content: Content, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_site, "LOOK_SECONDS", 0.01)
+    first, second = await versions(session, 2)
+    assert first == second
+    content.state = "OTHER"
+    monkeypatch.setattr(page_site, "LOOK_SECONDS", 1.5)
+    assert (await versions(session, 2))[-1] != first
+
+
+async def test_so_many_may_follow_that_probes_have_their_connections(
+    session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_site, "FOLLOWERS", 1)
+    async with session.get("/live") as followed:
+        assert followed.status == 200
+        assert await get(session, "/live") == (503, "too many follow the page: load it again\n")
+        assert await get(session, "/healthz") == (200, "ok\n")
+
+
+async def test_a_stream_ends_before_the_site_ends_it(
+    session: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert http_site.CONNECTIONS.request > page_site.FOLLOW_SECONDS
+    monkeypatch.setattr(page_site, "FOLLOW_SECONDS", 0.02)
+    monkeypatch.setattr(page_site, "LOOK_SECONDS", 0.01)
+    async with session.get("/live") as answer:
+        assert (await answer.read()).count(b"data: ") == 2
+
+
+async def test_without_the_page_its_paths_are_not_found(reported: Reported, content: Content) -> None:
+    off = dataclasses.replace(settings_for(), page=False)
+    async with (
+        http_site.serving(off, metrics.Metrics(), reported, content) as site,
+        aiohttp.ClientSession(f"http://{site.address}:{site.port}") as session,
+    ):
+        assert [(await get(session, path))[0] for path in ("/", "/live", "/healthz")] == [404, 404, 200]
+        assert "GET /\n" not in (await get(session, "/discovery"))[1]
 
 
 async def test_readiness_says_on_demand_what_is_wrong_beside_it(
@@ -306,6 +363,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
         "GET /",
         "GET /discovery",
         "GET /healthz",
+        "GET /live",
         "GET /metrics",
         "GET /readyz",
         "GET /readyz/admission",

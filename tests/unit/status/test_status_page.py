@@ -1,10 +1,10 @@
-"""The status page shows what is going on, and nothing that is nobody's business."""
+"""The page shows what is going on, and nothing that is nobody's business."""
 
 import asyncio
-import dataclasses
+import gzip
 import pathlib
 from html import parser
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from typing_extensions import override
@@ -14,45 +14,43 @@ from addon_operator.engine import introspection, state
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.status import health, page_content, status_page
+from addon_operator.status import health, module_status, page_content, page_modules, status_page
 from tests.fakes import clocks
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
+from tests.unit.status import page_samples
+
+Group = page_modules.Group
+COMPRESSED_MAX: Final = 200_000
 
 
-class Cells(parser.HTMLParser):
-    """The texts of a page's table cells, and the tags that it has."""
+class Seen(parser.HTMLParser):
+    """The tags of a page, its texts by tag, and where it leads."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.rows: list[list[str]] = []
-        self._in_cell = False
+        self.texts: dict[str, list[str]] = {}
+        self.links: list[str] = []
+        self._open: list[str] = []
         self.feed(page)
 
     @override
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self._in_cell = True
-            self.rows[-1].append("")
-
-    @override
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self._in_cell = False
+        self._open.append(tag)
+        self.texts.setdefault(tag, []).append("")
+        self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
 
     @override
     def handle_data(self, data: str) -> None:
-        if self._in_cell:
-            self.rows[-1][-1] += data
+        if self._open:
+            self.texts[self._open[-1]][-1] += data
 
-
-def made(**shown: Any) -> str:  # noqa: ANN401 - the fields of the content
-    plain = status_page.Content(state="x")
-    return status_page.render(dataclasses.replace(plain, **shown))
+    @override
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
 
 
 class KeepsSecretError(errors.AddonOperatorError):
@@ -62,102 +60,212 @@ class KeepsSecretError(errors.AddonOperatorError):
         return "values are not valid"
 
 
-async def shown(world: inspected.World, *shared: str) -> str:
+def card_of(row: introspection.ModuleRow, **content: object) -> page_modules.Card:
+    shown = page_content.Content(state="x", modules=[row], **content)  # type: ignore[arg-type]  # by name
+    return page_modules.cards(shown)[0]
+
+
+async def gathered(world: inspected.World, *shared: str) -> page_content.Content:
     content = page_content.PageContent(health.OperatorStatus())
     content.show(world.engine.views, inspected.Resources(*shared))
-    return status_page.render(await content.gather())
+    return await content.gather()
 
 
-async def test_modules_stand_with_state_reason_and_error() -> None:
-    world = inspected.make()
-    world.states.mark(inspected.WEB, state.ModuleStatus.FAILED, "helm failed")
-    rows = Cells(await shown(world)).rows
-    assert rows[0] == ["module", "order", "state", "health", "reason", "last run", "last error"]
-    assert rows[2] == ["web", "20", "Failed", "", "not discovered yet", "", "helm failed"]
+def test_each_module_is_in_one_group_and_the_worst_come_first() -> None:
+    cards = page_modules.cards(page_samples.every_state())
+    assert [(card.name, str(card.group), card.word) for card in cards] == [
+        ("ingress-nginx", "Failed", "Failed"),
+        ("grafana", "Failed", "Unhealthy"),
+        ("external-dns", "Needs attention", "Drifted"),
+        ("storage", "Needs attention", "Suspended"),
+        ("logging", "Needs attention", "Held back"),
+        ("vpn", "Needs attention", "Not in force"),
+        ("web", "In progress", "Progressing"),
+        ("reports", "In progress", "Pending"),
+        ("cert-manager", "Ready", "Ready"),
+        ("legacy", "Disabled", "Disabled"),
+        ("<script>alert('&')</script>", "Disabled", "Disabled"),
+    ]
 
 
-async def test_queues_stand_with_the_age_and_tries_of_their_head() -> None:
-    world = inspected.make()
-    await inspected.fail_a_task(world)
-    rows = Cells(await shown(world)).rows
-    assert ["main", "1", "backoff", "0 s", "1"] in rows
-    assert ["idle", "0", "", "0 s", "0"] in rows
+def test_a_sentence_says_what_a_person_has_to_know_first() -> None:
+    said = {card.name: card.sentence for card in page_modules.cards(page_samples.every_state())}
+    assert said["ingress-nginx"] == page_samples.FAILURE
+    assert said["grafana"] == page_samples.UNHEALTHY
+    assert said["external-dns"].startswith("changed by others: Deployment external-dns: /spec/replicas")
+    assert said["storage"].startswith("suspended: the disks are replaced")
+    assert said["logging"] == f"waits for a window, which opens at {page_samples.LATER}: an upgrade"
+    assert said["reports"] == "waits for ingress-nginx (Failed)"
+    assert said["web"] == "Deployment web: 2 of 5 pods updated"
+    assert said["legacy"] == "disabled by ConfigMap addon-operator"
+    assert said["cert-manager"] == "Certificates of the cluster"
+
+
+@pytest.mark.parametrize("status", [state.ModuleStatus.RUNNING, state.ModuleStatus.DELETING])
+def test_what_failed_stays_failed_while_it_is_tried_again(status: state.ModuleStatus) -> None:
+    card = card_of(page_samples.row("web", state=str(status)), errors={"web": "helm failed"})
+    assert (card.group, card.sentence) == (Group.FAILED, "helm failed")
+
+
+def test_a_module_whose_hook_fails_in_a_queue_is_not_green() -> None:
+    failing: introspection.FailingHook = {
+        "queue": "pods", "hook": "pods.sh", "binding": "pods", "tries": 2, "lastError": "exit code 1",
+    }  # fmt: skip
+    card = card_of(page_samples.row("web"), failing_hooks={"web": [failing]})
+    assert (card.group, card.word) == (Group.ATTENTION, "Hook fails")
+    assert card.sentence == "hook pods.sh on pods failed 2 times: exit code 1"
+
+
+def test_a_module_whose_binding_waits_is_not_green() -> None:
+    waiting = {
+        "hook": "pods.sh",
+        "binding": "pods",
+        "kind": "Pod",
+        "reason": "the operator may not list pods",
+    }
+    card = card_of(page_samples.row("web", waitingBindings=[waiting]))
+    assert (card.group, card.word) == (Group.ATTENTION, "Binding waits")
+    assert card.sentence == "pods of pods.sh: the operator may not list pods"
+
+
+def test_what_happens_next_stands_with_the_module() -> None:
+    card = next(each for each in page_modules.cards(page_samples.every_state()) if each.word == "Failed")
+    facts = dict(card.facts)
+    assert facts["Next try"] == [
+        page_modules.Moment(page_samples.LATER),
+        "after 4 that failed",
+        "or as soon as it can: it waits for endpoints of Service ingress/ingress-admission",
+    ]
+    assert facts["Queue"] == ["1 in main: run of the module, backoff"]
+    assert facts["Requires"] == ["module cert-manager"]
+    assert facts["Revision"] == ["3"]
+    assert [event["reason"] for event in card.events] == ["Failed"]
+
+
+def test_it_is_said_since_when_a_module_is_as_it_is() -> None:
+    since = {
+        "Ready": "1",
+        "Healthy": "2",
+        "Drifted": "3",
+        "Enabled": "4",
+        "Suspended": "5",
+        "ConfigValid": "6",
+    }
+    objects: dict[str, module_status.Shown] = {"web": {"since": since, "revision": 1, "events": []}}
+    rows = {
+        "1": page_samples.row("web", state="Failed"),
+        "2": page_samples.row("web", health="Failed"),
+        "3": page_samples.row("web", drift="x"),
+        "4": page_samples.row("web", state="Disabled"),
+        "5": page_samples.row("web", suspended="x"),
+        "6": page_samples.row("web", wrongValues="x"),
+    }
+    assert {at: card_of(row, objects=objects).since for at, row in rows.items()} == {at: at for at in rows}
+    assert card_of(page_samples.row("web")).since == "", "without Module objects it is not known"
+
+
+def test_totals_equal_the_lists() -> None:
+    content = page_samples.every_state()
+    page, cards = status_page.render(content), page_modules.cards(content)
+    for group in Group:
+        number = sum(card.group is group for card in cards)
+        assert f'<b id="count-{group.name.lower()}">{number}</b>' in page
+        assert page.count(f'<li class="{group.name.lower()}" ') == number
+    assert '<b id="count-all">11</b>' in page
+    assert "11 modules: 2 failed, 4 need attention, 2 in progress, 1 ready, 2 disabled." in page
+    assert "<title>2 failed · addons · addon-operator</title>" in page
+
+
+def test_what_looks_like_html_is_text() -> None:
+    seen = Seen(status_page.render(page_samples.every_state()))
+    assert seen.tags.count("script") == 1, "its own"
+    assert "<script>alert('&')</script>" in "".join(seen.texts["span"])
+    assert "<b>bold</b>" in "".join(seen.texts["span"])
+
+
+def test_nothing_comes_from_elsewhere() -> None:
+    links = Seen(status_page.render(page_samples.every_state())).links
+    assert all(link.startswith(("/", "#", "data:,")) and not link.startswith("//") for link in links)
+    assert "default-src 'none'" in status_page.CONTENT_SECURITY_POLICY
+    assert "unsafe" not in status_page.CONTENT_SECURITY_POLICY
+
+
+def test_a_thousand_modules_are_small_when_they_are_compressed() -> None:
+    page = status_page.render(page_samples.many(1000)).encode()
+    assert page.count(b"<li class=") == 1000
+    assert len(gzip.compress(page, 5)) < COMPRESSED_MAX
+
+
+def test_equal_states_make_equal_pages_whatever_the_time() -> None:
+    content = page_samples.every_state()
+    assert status_page.render(content) == status_page.render(page_samples.every_state())
+    head = dict(content.queues[0], headAge=content.queues[0]["headAge"] + 2)
+    assert head["headAge"] != content.queues[0]["headAge"]
+    pages = {
+        status_page.render(page_content.Content(state="x", queues=[{**content.queues[0], "headAge": age}]))
+        for age in (312.0, 314.0)
+    }
+    assert len(pages) == 1, "an age is shown so roughly that it does not change with each look"
 
 
 async def test_no_message_that_may_hold_values_is_shown() -> None:
     world = inspected.make()
     world.states.mark(inspected.WEB, state.ModuleStatus.FAILED, KeepsSecretError(inspected.SECRET))
     await inspected.fail_a_task(world)
-    page = await shown(world)
+    page = status_page.render(await gathered(world))
     assert "values are not valid" in page
     assert inspected.SECRET not in page
-    assert "the chart is broken" not in page, "errors of tasks may be what a hook wrote"
+
+
+async def test_a_failing_task_stands_with_its_module_and_its_queue() -> None:
+    world = inspected.make()
+    await inspected.fail_a_task(world)
+    content = await gathered(world)
+    assert content.places["web"]["state"] == introspection.BACKOFF
+    page = status_page.render(content)
+    assert '<td data-label="Queue">main</td><td data-label="Tasks">1</td>' in page
+    assert "1 queue is empty." in page
+
+
+def test_failing_global_hooks_stand_there() -> None:
+    page = status_page.render(page_samples.every_state())
+    assert "<li>hook nodes.sh on nodes failed 3 times: exit 1</li>" in page
+    assert "Global hooks that fail" not in status_page.render(page_samples.many(1))
 
 
 async def test_objects_that_modules_share_stand_with_both_modules() -> None:
     world = inspected.make()
-    assert "Shared objects" not in await shown(world)
-    rows = Cells(await shown(world, "ConfigMap x/<a>")).rows
-    assert ["modules", "object"] in rows
-    assert ["kube-dns and web", "ConfigMap x/<a>"] in rows
+    assert "Shared objects" not in status_page.render(await gathered(world))
+    page = status_page.render(await gathered(world, "ConfigMap x/<a>"))
+    assert "kube-dns and web</td>" in page
+    assert "ConfigMap x/&lt;a&gt;</td>" in page
 
 
-def test_of_very_many_shared_objects_the_first_are_shown() -> None:
-    pair = names.ModuleName("db"), names.ModuleName("web")
-    rendered = made(shared={pair: [f"ConfigMap x/{number}" for number in range(201)]})
-    assert "the first 200 of 201" in rendered
-    assert "x/199" in rendered
-    assert "x/200" not in rendered
-
-
-ROW: Final[introspection.ModuleRow] = {
-    "name": "web",
-    "description": "",
-    "release": "edge/front",
-    "order": 1,
-    "enabled": True,
-    "state": "Ready",
-    "health": "Healthy",
-    "healthMessage": "",
-    "drift": "",
-    "reason": "<script>alert('&')</script>",
-    "suspended": "",
-    "requires": [],
-    "hooks": None,
-    "lastRun": None,
-    "nextTry": None,
-    "cure": [],
-    "waitsFor": [],
-    "wrongValues": "",
-    "lastError": "",
-    "waitingBindings": [],
-    "heldBack": None,
-}
-
-
-def test_what_looks_like_html_is_text() -> None:
-    cells = Cells(made(modules=[ROW], state="<b>"))
-    assert cells.rows[1][0] == "web (release edge/front)"
-    assert cells.rows[1][4] == "<script>alert('&')</script>"
-    assert not {"script", "b"} & set(cells.tags)
-
-
-def test_what_a_module_is_for_and_what_it_requires_stand_there_if_a_module_says_it() -> None:
-    described: introspection.ModuleRow = {**ROW, "description": "Ingress <controller>"}
-    shown = Cells(made(modules=[described]))
-    assert "Ingress <controller>" in shown.rows[1]
-    needing: introspection.ModuleRow = {**ROW, "requires": ["Kubernetes >= 1.30", "module db"]}
-    needs = Cells(made(modules=[needing]))
-    assert "Kubernetes >= 1.30, module db" in needs.rows[1]
-    plain = Cells(made(modules=[ROW]))
-    assert len(plain.rows[1]) == len(shown.rows[1]) - 1
+async def test_of_very_many_shared_objects_the_first_are_shown() -> None:
+    page = status_page.render(await gathered(inspected.make(), *[f"ConfigMap x/{n}" for n in range(201)]))
+    assert "the first 200 of 201" in page
+    assert "x/199<" in page
+    assert "x/200<" not in page
 
 
 def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> None:
-    page = made(refusals=["ConfigMap a/b is invalid since 1970-01-01T00:00:00Z: web.size: <rule>"])
-    assert "<li>ConfigMap a/b is invalid since 1970-01-01T00:00:00Z: web.size: &lt;rule&gt;</li>" in page
+    content = page_content.Content(state="x", refusals=["ConfigMap a/b is invalid: web.size: <rule>"])
+    page = status_page.render(content)
+    assert "<li>ConfigMap a/b is invalid: web.size: &lt;rule&gt;</li>" in page
     assert page.index("<h2>Not in force</h2>") < page.index("<h2>Modules</h2>")
-    assert "Not in force" not in made()
+    assert "Not in force" not in status_page.render(page_content.Content(state="x"))
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ("STANDBY: pod-1 leads", "this replica stands by: pod-1 leads"),
+        ("CONVERGE_IN_PROGRESS", "a converge is under way"),
+        ("ADMISSION_ONLY", "this process only admits pods"),
+    ],
+)
+def test_it_is_said_what_the_operator_does(now: str, said: str) -> None:
+    assert f"<p><b>ready</b>, {said}</p>" in status_page.render(page_content.Content(state=now))
 
 
 async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_directory, hook_failures
+from addon_operator.engine.hooks import hook_directory, hook_failures, last_outputs
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.hook_contract.outputs import printed_outputs
@@ -158,6 +158,8 @@ class HookProcesses:
         self._log = log
         self._programs = programs
         self._checking_jq = checking_jq
+        self.last: Final = last_outputs.LastOutputs()
+        """What hooks wrote in their last runs."""
         # Relative paths are meant from here, and the directory itself may be removed later.
         self._started_in = pathlib.Path.cwd()
 
@@ -310,15 +312,24 @@ class HookProcesses:
         timeout: float | None,
     ) -> children.ChildResult:
         path = hook_files.absolute(path, self._started_in)
+        keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
         return await self._programs.run(
             hook_files.command(path),
             env={**self._environment, **files.environment()},
             cwd=path.parent,
             timeout=timeout,
-            on_stdout_line=self._log.handler(log_fields, "stdout"),
+            on_stdout_line=_both(keep, self._log.handler(log_fields, "stdout")),
             capture_stdout=printed_outputs.READ_BYTES,
-            on_stderr_line=self._log.handler(log_fields, "stderr"),
+            on_stderr_line=_both(keep, self._log.handler(log_fields, "stderr")),
         )
+
+
+def _both(keep: Callable[[str], None], write: Callable[[str], None]) -> Callable[[str], None]:
+    def take(line: str) -> None:
+        keep(line)
+        write(line)
+
+    return take
 
 
 def _config_text(result: children.ChildResult, path: pathlib.Path) -> str:

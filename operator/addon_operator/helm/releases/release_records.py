@@ -276,8 +276,10 @@ class ReleaseRecords:
         record = await self.get(name)
         if record is not None and record.revision.status == release.FAILED:
             record = await self.upgraded_from(record)
-        if record is None or not record.revision.exists:
-            return None
+        return None if record is None or not record.revision.exists else await self.inputs(record)
+
+    async def inputs(self, record: Record) -> release_types.RevisionInputs:
+        """Return what a revision was made with; raises :class:`.ReleaseRecordError` if that is unreadable."""
         stored = await self._api.get(self._object_path(record))
         revision = record.revision
         return release_types.RevisionInputs(

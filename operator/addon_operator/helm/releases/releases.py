@@ -186,6 +186,16 @@ class ReleaseManager:
         record = await self._records.get(module)
         return None if record is None else await self._records.manifest(record)
 
+    async def last_revisions(
+        self, module: names.ModuleName
+    ) -> list[tuple[release_types.RevisionInputs, str]]:
+        """Return inputs and manifests of the last two revisions that are kept, the older first.
+
+        Raises :class:`.ReleaseRecordError` when a record cannot be decoded.
+        """
+        last = (await self._records.history(module))[-2:]
+        return [(await self._records.inputs(each), await self._records.manifest(each)) for each in last]
+
     async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with, and where hooks wrote to; ``None`` without a release.
 

@@ -1,0 +1,77 @@
+"""What the page says of one module to people who may use the debug socket; sensitive values are masked."""
+
+import dataclasses
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.documents import yaml_writing
+from addon_operator.status import status_page
+
+_MARKS: Final = {"+": "add", "-": "del"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Details:
+    """Everything of one module."""
+
+    name: str
+    values: Mapping[str, Any]
+    error: str
+    """The last one, with what hooks and Helm wrote."""
+    differences: Sequence[Mapping[str, Any]]
+    """What others changed: ``resource``, ``path``, ``manager``, ``expected`` and ``live``."""
+    revisions: str
+    """How the last revision differs from the one before it, below a line with their numbers."""
+    pending: str
+    """What waits for a window; empty if nothing does."""
+    outputs: Mapping[str, str]
+    """What hooks wrote in their last runs, by hook."""
+
+
+def render(details: Details) -> str:
+    """Return the page of a module."""
+    name = html.escape(details.name)
+    sections = "".join(_sections(details))
+    body = (
+        f'<header>\n<h1>{name}</h1>\n<nav><a href="../">All modules</a></nav>\n</header>\n'
+        f"<main>\n{sections}</main>\n"
+    )
+    return status_page.document(f"{details.name} · addon-operator", body)
+
+
+def _sections(details: Details) -> Iterator[str]:
+    if details.error:
+        yield _section("Last error", f"<pre>{html.escape(details.error)}</pre>")
+    if details.pending:
+        yield _section("Held back", _diff(details.pending))
+    yield _section("Changed by others", _diff("".join(_changes(details.differences))) or "<p>Nothing.</p>")
+    yield _section("Last revision", _diff(details.revisions) or "<p>There is none before it.</p>")
+    for hook, text in details.outputs.items():
+        yield _section(f"Last output of {hook}", f"<pre>{html.escape(text) or 'Nothing.'}</pre>")
+    yield _section("Values", f"<pre>{html.escape(yaml_writing.dump(dict(details.values)))}</pre>")
+
+
+def _changes(differences: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for each in differences:
+        manager = f" (by {each['manager']})" if each["manager"] else ""
+        yield f"{each['resource']}: {each['path']}{manager}\n"
+        yield from (f"-{line}\n" for line in str(each["expected"]).splitlines())
+        yield from (f"+{line}\n" for line in str(each["live"]).splitlines() if each["live"] is not None)
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section>\n<h2>{html.escape(title)}</h2>\n{content}\n</section>\n"
+
+
+def _diff(text: str) -> str:
+    """Return a unified diff with its lines marked; empty for an empty one."""
+    if not text:
+        return ""
+    lines = (
+        f'<span class="{mark}">{html.escape(line)}</span>'
+        if (mark := _MARKS.get(line[:1])) and line[:3] not in ("+++", "---")
+        else html.escape(line)
+        for line in text.splitlines()
+    )
+    return "<pre>{}</pre>".format("\n".join(lines))

@@ -1,0 +1,218 @@
+"""What the page says of each module: how it is in one word and one sentence, and what else there is to know.
+
+Pure: rows in, texts out.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from addon_operator.engine import introspection
+from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine.state import ModuleStatus
+from addon_operator.modules.health import resource_health
+from addon_operator.status import module_status, page_content
+
+
+class Group(enum.StrEnum):
+    """How modules are, as people sort them; the worst first. Each module is in one."""
+
+    FAILED = "Failed"
+    """Its last run or its removal failed, or a resource does not work."""
+    ATTENTION = "Needs attention"
+    """It runs, but somebody has to do something, or has asked to leave it alone."""
+    WORKING = "In progress"
+    READY = "Ready"
+    DISABLED = "Disabled"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time among texts; RFC 3339, UTC."""
+
+    at: str
+
+
+Text = str | Moment
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One module."""
+
+    name: str
+    group: Group
+    word: str
+    """Its state, or what is worse than that."""
+    sentence: str
+    """What a person has to know first."""
+    since: str = ""
+    """RFC 3339, UTC; empty if that is not known."""
+    facts: Sequence[tuple[str, Sequence[Text]]] = ()
+    """Labels, and what they say."""
+    events: Sequence[module_status.ToldEvent] = ()
+
+
+def cards(content: page_content.Content) -> list[Card]:
+    """Return all modules, the worst group first, in run order within each."""
+    found = [_Module(content, row).card() for row in content.modules]
+    return [card for group in Group for card in found if card.group is group]
+
+
+_FAILED: Final = str(resource_health.HealthState.FAILED)
+_PROGRESSING: Final = str(resource_health.HealthState.PROGRESSING)
+_CONDITIONS: Final = {
+    "Unhealthy": "Healthy",
+    "Progressing": "Healthy",
+    "Not in force": "ConfigValid",
+    "Drifted": "Drifted",
+    "Suspended": "Suspended",
+    "Disabled": "Enabled",
+}
+"""Which condition says since when a module is so; ``Ready`` for all other words."""
+_UNDER_WAY: Final = frozenset({ModuleStatus.PENDING, ModuleStatus.RUNNING, ModuleStatus.DELETING})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Module:
+    """One module of the content."""
+
+    content: page_content.Content
+    row: introspection.ModuleRow
+
+    def card(self) -> Card:
+        group = self._group()
+        shown, sentence = self._shown, next(filter(None, self._sentences()), "")
+        return Card(
+            name=self.row["name"],
+            group=group,
+            word=self._word(group),
+            sentence=sentence,
+            since=self._since(group),
+            facts=[(label, texts) for label, texts in self._facts() if any(texts) and [*texts] != [sentence]],
+            events=shown["events"] if shown else (),
+        )
+
+    @property
+    def _error(self) -> str:
+        return self.content.errors.get(self.row["name"], "")
+
+    @property
+    def _shown(self) -> module_status.Shown | None:
+        return self.content.objects.get(self.row["name"])
+
+    @property
+    def _failing_hooks(self) -> Sequence[introspection.FailingHook]:
+        return self.content.failing_hooks.get(self.row["name"], ())
+
+    @property
+    def _run_failed(self) -> bool:
+        row = self.row
+        has_failed = row["state"] in _UNDER_WAY and bool(self._error)
+        return row["state"] == ModuleStatus.FAILED or has_failed
+
+    def _group(self) -> Group:
+        row = self.row
+        if self._run_failed or row["health"] == _FAILED:
+            return Group.FAILED
+        if row["state"] == ModuleStatus.DISABLED:
+            return Group.ATTENTION if row["wrongValues"] else Group.DISABLED
+        if any((row["wrongValues"], row["drift"], row["suspended"], row["heldBack"], row["waitingBindings"])):
+            return Group.ATTENTION
+        if self._failing_hooks:
+            return Group.ATTENTION
+        if row["state"] in _UNDER_WAY or row["health"] == _PROGRESSING:
+            return Group.WORKING
+        return Group.READY
+
+    def _word(self, group: Group) -> str:
+        row = self.row
+        if group is Group.FAILED:
+            return str(ModuleStatus.FAILED) if self._run_failed else "Unhealthy"
+        if group is Group.ATTENTION:
+            return next(word for holds, word in self._attention() if holds)
+        if row["state"] == ModuleStatus.READY and row["health"] == _PROGRESSING:
+            return "Progressing"
+        return row["state"]
+
+    def _attention(self) -> Iterator[tuple[bool, str]]:
+        row = self.row
+        yield bool(row["wrongValues"]), "Not in force"
+        yield bool(self._failing_hooks), "Hook fails"
+        yield bool(row["drift"]), "Drifted"
+        yield row["heldBack"] is not None, "Held back"
+        yield bool(row["suspended"]), "Suspended"
+        yield True, "Binding waits"
+
+    def _sentences(self) -> Iterator[str]:
+        """Yield what there is to say, the most important first; some may be empty."""
+        row, is_progressing = self.row, self.row["health"] == _PROGRESSING
+        yield self._error if self._run_failed else ""
+        yield row["healthMessage"] if row["health"] == _FAILED else ""
+        yield row["wrongValues"]
+        yield from map(failing, self._failing_hooks)
+        yield row["drift"] and f"changed by others: {row['drift']}"
+        yield introspection.held_back_text(row["heldBack"])
+        yield introspection.waiting_text(row["waitsFor"])
+        yield row["healthMessage"] if is_progressing else ""
+        yield row["suspended"] and f"suspended: {row['suspended']}"
+        yield from map(_waiting, row["waitingBindings"])
+        yield row["reason"] if row["state"] != ModuleStatus.READY else ""
+        yield row["description"]
+
+    def _since(self, group: Group) -> str:
+        return self._condition(_CONDITIONS.get(self._word(group), "Ready"))
+
+    def _facts(self) -> Iterator[tuple[str, Sequence[Text]]]:
+        row, shown = self.row, self._shown
+        yield "Error", [self._error]
+        yield "Next try", self._next_try()
+        if row["health"]:
+            health = ": ".join(filter(None, (row["health"], row["healthMessage"])))
+            yield "Health", [health, *([Moment(at)] if (at := self._condition("Healthy")) else ())]
+        yield "Changed by others", [row["drift"]]
+        yield "Not in force", [row["wrongValues"]]
+        yield "Waits for", [", ".join(row["waitsFor"])]
+        yield "Held back", [introspection.held_back_text(row["heldBack"])]
+        yield "Suspended", [row["suspended"]]
+        yield "Failing hooks", ["; ".join(map(failing, self._failing_hooks))]
+        yield "Waiting bindings", ["; ".join(map(_waiting, row["waitingBindings"]))]
+        yield "Queue", [self._place()]
+        yield "Reason", [row["reason"]]
+        yield "Requires", [", ".join(row["requires"])]
+        yield "About", [row["description"]]
+        yield "Order", [str(row["order"])]
+        yield "Release", [row["release"] if row["release"] != row["name"] else ""]
+        if shown is not None and shown["revision"]:
+            yield "Revision", [str(shown["revision"])]
+        if row["lastRun"]:
+            yield "Last run", [Moment(row["lastRun"])]
+
+    def _condition(self, type_: str) -> str:
+        return "" if self._shown is None else self._shown["since"].get(type_, "")
+
+    def _next_try(self) -> list[Text]:
+        row = self.row
+        if not row["nextTry"]:
+            return []
+        tries = f"after {row['tries']} that failed" if row["tries"] else ""
+        sooner = f"or as soon as it can: it waits for {', '.join(row['cure'])}" if row["cure"] else ""
+        return [Moment(row["nextTry"]), *filter(None, (tries, sooner))]
+
+    def _place(self) -> str:
+        place = self.content.places.get(self.row["name"])
+        if place is None:
+            return ""
+        return f"{place['index']} in main: {place['doing']}, {place['state']}"
+
+
+def failing(hook: introspection.FailingHook) -> str:
+    """Say which hook fails, and how."""
+    binding = f" on {hook['binding']}" if hook["binding"] else ""
+    error = f": {hook['lastError']}" if hook["lastError"] else ""
+    return f"hook {hook['hook']}{binding} failed {hook['tries']} times{error}"
+
+
+def _waiting(binding: hook_bindings.WaitingBinding) -> str:
+    return f"{binding['binding']} of {binding['hook']}: {binding['reason']}"

@@ -1,0 +1,108 @@
+"""What pages are tried with: modules in every state, and as many as are wanted."""
+
+from typing import Final
+
+from addon_operator.engine import introspection
+from addon_operator.status import module_status, page_content
+
+AT: Final = "2026-11-25T03:12:40Z"
+LATER: Final = "2026-11-25T03:17:10Z"
+
+
+def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> introspection.ModuleRow:
+    """Return a module that is well, but for what is given."""
+    plain: introspection.ModuleRow = {
+        "name": name,
+        "description": "",
+        "release": name,
+        "order": order,
+        "enabled": state != "Disabled",
+        "state": state,
+        "health": "Healthy" if state == "Ready" else "",
+        "healthMessage": "",
+        "drift": "",
+        "reason": "enabled by modules/values.yaml",
+        "suspended": "",
+        "requires": [],
+        "hooks": 2,
+        "lastRun": AT,
+        "waitsFor": [],
+        "wrongValues": "",
+        "lastError": "",
+        "tries": 0,
+        "nextTry": None,
+        "cure": [],
+        "waitingBindings": [],
+        "heldBack": None,
+    }
+    return introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name
+
+
+def shown(revision: int, *events: module_status.ToldEvent) -> module_status.Shown:
+    """Return what a Module object shows."""
+    return {
+        "since": {"Ready": AT, "Healthy": AT, "Enabled": AT},
+        "revision": revision,
+        "events": list(events),
+    }
+
+
+FAILURE: Final = (
+    "helm upgrade failed: failed calling webhook validate.nginx.ingress.kubernetes.io: no endpoints "
+    "available for service ingress-admission"
+)
+UNHEALTHY: Final = (
+    'Deployment grafana: 1 of 3 pods ready; pod grafana-7d9c-x2x: ImagePullBackOff "registry/grafana:11.3"'
+)
+
+
+def every_state() -> page_content.Content:
+    """Return an operator with a module in each state."""
+    modules = [
+        row("cert-manager", 10, description="Certificates of the cluster"),
+        row("ingress-nginx", 20, "Failed", tries=4, nextTry=LATER, requires=["module cert-manager"],
+            cure=["endpoints of Service ingress/ingress-admission"]),
+        row("grafana", 30, health="Failed", healthMessage=UNHEALTHY),
+        row("external-dns", 30, drift="Deployment external-dns: /spec/replicas (by kubectl-edit)"),
+        row("storage", 30, suspended="the disks are replaced, ask Alice (by alice, since 03:12, for 2 h)"),
+        row("logging", 40, heldBack={"what": "an upgrade", "until": LATER, "since": AT}),
+        row("web", 50, health="Progressing", healthMessage="Deployment web: 2 of 5 pods updated"),
+        row("reports", 50, "Pending", waitsFor=["ingress-nginx (Failed)"]),
+        row("vpn", 60, wrongValues="ConfigMap addons/addon-operator: vpn.port: 'x' is not a number"),
+        row("legacy", 90, "Disabled", reason="disabled by ConfigMap addon-operator"),
+        row("<script>alert('&')</script>", 99, "Disabled", reason="<b>bold</b>"),
+    ]  # fmt: skip
+    event: module_status.ToldEvent = {
+        "time": AT, "type": "Warning", "reason": "Failed", "message": "A run of the module failed.",
+    }  # fmt: skip
+    return page_content.Content(
+        namespace="addons",
+        state="CONVERGE_WAIT_TASK",
+        unready="the first converge is not done: module ingress-nginx failed 4 times",
+        refusals=["ConfigMap addons/addon-operator is invalid since 03:12: vpn.port: 'x' is not a number"],
+        modules=modules,
+        errors={"ingress-nginx": FAILURE},
+        objects={each["name"]: shown(3, event) for each in modules},
+        places={"ingress-nginx": {"index": 1, "doing": "run of the module", "state": "backoff"}},
+        failing_hooks={
+            "": [{"queue": "main", "hook": "nodes.sh", "binding": "nodes", "tries": 3, "lastError": "exit 1"}]
+        },
+        queues=[
+            {"name": "main", "tasksCount": 2, "status": "backoff", "headAge": 312.0, "headTries": 4},
+            {"name": "pods", "tasksCount": 0, "status": "", "headAge": 0.0, "headTries": 0},
+        ],
+        shared=[("grafana and web", "ConfigMap addons/dashboards")],
+        shared_total=1,
+    )
+
+
+def many(number: int) -> page_content.Content:
+    """Return an operator with so many modules that are well."""
+    modules = [row(f"module-{n}", n // 10, description=f"Add-on number {n}") for n in range(number)]
+    event: module_status.ToldEvent = {
+        "time": AT, "type": "Normal", "reason": "Ready", "message": "The module is ready.",
+    }  # fmt: skip
+    objects = {each["name"]: shown(n % 9 + 1, event) for n, each in enumerate(modules)}
+    return page_content.Content(
+        namespace="addons", state="CONVERGE_WAIT_TASK", modules=modules, objects=objects
+    )

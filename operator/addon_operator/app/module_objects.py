@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, event_log, kept_work, resource_notices, tools
@@ -54,6 +54,10 @@ class ModuleObjects:
                 if (notice := resource_notices.of(event)) is not None:
                     text = f"{notice.text[0].upper()}{notice.text[1:]}."
                     self._writer.tell(event.module, notice.reason, text, notice.type)
+
+    def remember(self, name: str, told: Mapping[str, Any]) -> None:
+        """Keep in the object of a module what targets of notifications were told; returns at once."""
+        self._writer.notified(name, told)
 
     async def begin(self) -> None:
         """Have the definition applied, if it may be, and write from now on.

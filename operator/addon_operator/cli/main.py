@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "global": "addon_operator.cli.global_:global_",
     "hooks": "addon_operator.cli.hooks:hooks",
     "module": "addon_operator.cli.module:module",
+    "notify": "addon_operator.cli.notify:notify",
     "plan": "addon_operator.cli.plan:plan",
     "preview": "addon_operator.cli.preview:preview",
     "queue": "addon_operator.cli.queue_:queue",

@@ -22,6 +22,7 @@ from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_report
+from addon_operator.status.notifications import notifier as notifying
 from addon_operator.values import section, store
 
 Monitor = release_monitor.ReleaseMonitor
@@ -45,10 +46,11 @@ class DebugApi:
         self._runtime = runtime
         self._why_not = why_not
         self._engine: EngineApi | None = None
+        self._notifier: notifying.Notifier | None = None
 
-    def serve(self, engine: "EngineApi") -> None:
-        """Begin to answer questions about the engine: it is there now."""
-        self._engine = engine
+    def serve(self, engine: "EngineApi", notifier: notifying.Notifier | None = None) -> None:
+        """Begin to answer questions about the engine, and the notifier if there is one."""
+        self._engine, self._notifier = engine, notifier
 
     @property
     def engine(self) -> "EngineApi":
@@ -56,6 +58,15 @@ class DebugApi:
         if self._engine is None:
             raise NotReadyError(self._why_not())
         return self._engine
+
+    @property
+    def notifier(self) -> notifying.Notifier:
+        """What notifies people; raises :class:`NotReadyError` without an engine, and if nobody is to be."""
+        if self._engine is None:
+            raise NotReadyError(self._why_not())
+        if self._notifier is None:
+            raise NotReadyError("this operator notifies nobody: NOTIFY_SECRET is none")
+        return self._notifier
 
     def parameters(self) -> list[runtime_config.ParameterRow]:
         """Return all parameters that can be changed now."""

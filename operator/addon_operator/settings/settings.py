@@ -53,6 +53,12 @@ class Settings:
         "Name of the Secret whose values lie over those of the ConfigMap, by default the ConfigMap's; none "
         "reads no Secret.",
     )
+    notify_secret: str | None = _OPERATOR.setting(
+        t.OPTIONAL_SECRET,
+        "",
+        "Name of the Secret that says who is notified, by default the ConfigMap's with -notify; none reads "
+        "no Secret.",
+    )
     modules_dirs: tuple[pathlib.Path, ...] = _OPERATOR.setting(
         t.PATHS, "modules", "Directories with modules, separated by colons.", name="MODULES_DIR"
     )
@@ -328,6 +334,11 @@ class Settings:
     def values_secret_name(self) -> str | None:
         """Return the name of the Secret with values; ``None`` if there is to be none."""
         return None if self.values_secret == NO_SECRET else self.values_secret or self.config_map
+
+    @property
+    def notify_secret_name(self) -> str | None:
+        """Return the name of the Secret that says who is notified; ``None`` if nobody is to be."""
+        return None if self.notify_secret == NO_SECRET else self.notify_secret or f"{self.config_map}-notify"
 
     @property
     def charts(self) -> pathlib.Path:

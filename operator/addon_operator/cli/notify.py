@@ -1,0 +1,58 @@
+"""``addon-operator notify``: who is told what becomes of modules."""
+
+import urllib.parse
+from typing import Final
+
+import click
+
+from addon_operator.cli import debug, printing
+
+_COLUMNS: Final = ("TARGET", "FORMAT", "HOST", "AFTER", "LAST SENT", "on", "modules", "problem")
+
+
+@click.group()
+def notify() -> None:
+    """Show and test the targets of notifications."""
+
+
+@notify.command("list")
+@printing.output_option("text")
+@debug.socket_option
+def list_(output: str, socket: str | None) -> None:
+    """List the targets, and whether messages reach them."""
+    debug.show(debug.client(socket).get("/notify/list.json"), output, _targets)
+
+
+@notify.command()
+@click.argument("name", metavar="NAME")
+@debug.socket_option
+def test(name: str, socket: str | None) -> None:
+    """Send a test message to the target NAME now.
+
+    Exit code 1, and the reason, if the receiver does not take it.
+    """
+    path = f"/notify/{urllib.parse.quote(name, safe='')}/test"
+    click.echo(debug.text_of(debug.client(socket, is_slow=True).post(path, {}), _sent))
+
+
+def _sent(told: debug.Document) -> str:
+    return f"target {told['name']} took the test; look whether it is shown at {told['host']}"
+
+
+def _targets(rows: debug.Document) -> str:
+    if not rows:
+        return "no targets: nobody is notified\n"
+    return printing.table(_COLUMNS, [_row(row) for row in rows])
+
+
+def _row(row: debug.Document) -> tuple[str, ...]:
+    return (
+        row["name"],
+        row["format"],
+        row["host"],
+        row["after"],
+        debug.ago(row["lastSent"]),
+        ",".join(row["on"]),
+        ",".join(row["modules"]),
+        debug.one_line(row["problem"]),
+    )

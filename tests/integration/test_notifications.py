@@ -118,6 +118,83 @@ def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_
     assert receiver.url not in again.log
 
 
+def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recovery(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    site.first_retry = operator_site.SOON
+    mended = fragile(modules)
+    modules.add(20, "db", data={"a": "b"})
+    receiver.status = 500
+    write_targets(site, [target(receiver, "chat", "slack", on=["failed", "recovered", "upgraded"])])
+    high = {"CONVERGE_ON_FAILURE": "continue", "ADDON_OPERATOR_HA": "true", "LEASE_DURATION": "4s"}
+    high |= {"LEASE_RENEW_DEADLINE": "2500ms", "LEASE_RETRY_PERIOD": "500ms"}
+    first = site.start(**high, DEBUG_UNIX_SOCKET=str(site.root / "first.socket"))
+    first.wait_logged("notifications do not reach target chat, and are tried again", "500")
+    second = site.start(**high)
+    second.wait_logged("standing by")
+    receiver.status = 202
+    assert receiver.wait("/chat", 2)[-1] == "web failed"
+    failures = len(receiver.got)
+    first.wait_until(lambda: remembered(modules, "web") == ["chat"], "what was told is remembered")
+    first.kill()
+    mended.touch()
+    works = receiver.wait("/chat", failures + 1)[-1]
+    assert works.startswith("web works again, after ")
+
+    site.chart(site.modules / "020-db", {"a": "c"})
+    second.stop()
+    third = site.start(**high)
+    assert receiver.wait("/chat", failures + 2)[-1] == "db was upgraded to revision 2"
+
+    assert site.command("notify", "test", "chat").stdout == (
+        "target chat took the test; look whether it is shown at 127.0.0.1\n"
+    )
+    assert receiver.titles("/chat")[-1] == "This is a test of notifications"
+    unknown = site.command("notify", "test", "chta")
+    assert (unknown.returncode, unknown.stderr) == (
+        1,
+        "Error: there is no target 'chta' in notify.yaml; did you mean 'chat'?\n",
+    )
+    receiver.headers, receiver.status = {"Location": f"{receiver.url}/elsewhere"}, 302
+    assert "another address, which is not followed" in site.command("notify", "test", "chat").stderr
+
+    write_file(site, f"targets:\n- {{name: chat, adress: {receiver.url}/canary}}\n")
+    third.wait_metric(1, "notifications_config_invalid")
+    third.wait_until(lambda: events_of(site), "an Event tells of the wrong file")
+    (event,) = events_of(site)
+    assert "targets[0].adress: the key 'adress' is not known here" in event["message"]
+    assert "canary" not in event["message"]
+    rows = json.loads(site.command("notify", "list", "-o", "json").stdout)
+    assert [(row["name"], row["host"]) for row in rows] == [("chat", "127.0.0.1")], "the last good one stays"
+    assert "canary" not in third.log
+    assert not receiver.bodies("/elsewhere")
+    third.stop()
+
+
+def events_of(site: operator_site.Site) -> list[dict[str, Any]]:
+    return site.objects("events", fieldSelector=f"involvedObject.kind=Secret,involvedObject.name={SECRET}")
+
+
+@pytest.mark.slow
+def test_two_hundred_modules_that_fail_at_once_are_a_few_messages(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    receiver.delay = 2.0
+    for number in range(200):
+        modules.site.script(modules.add(10, f"m{number}") / "hooks" / "broken.sh", "exit 1")
+    write_targets(site, [target(receiver, "chat", "slack", after="10s")])
+    operator = site.start(CONVERGE_ON_FAILURE="continue", MODULES_PARALLELISM="8")
+
+    def told() -> int:
+        return sum(int(title.split()[0]) if title[0].isdigit() else 1 for title in receiver.titles("/chat"))
+
+    operator.wait_until(lambda: told() >= 200, "all are told", deadline=180)
+    assert len(receiver.got) <= 15
+    operator.stop()
+
+
 def problems(modules: Modules, name: str) -> list[dict[str, Any]]:
     found = (modules.get(name) or {}).get("status", {})
     return list(found.get("notifications", {}).get("problems", ()))

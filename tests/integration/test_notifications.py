@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from addon_operator.devcluster import handle
-from tests.integration import operator_site, receivers
+from tests.integration import operator_process, operator_site, receivers
 from tests.integration.module_objects import Modules
 
 pytestmark = pytest.mark.integration

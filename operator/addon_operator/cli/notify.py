@@ -16,15 +16,19 @@ def notify() -> None:
 
 
 @notify.command("list")
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
     """List the targets, and whether messages reach them."""
-    debug.show(debug.client(socket).get("/notify/list.json"), output, _targets)
+    _LISTED.show(debug.client(socket).get("/notify/list.json"), output)
 
 
 @notify.command()
-@click.argument("name", metavar="NAME")
+@click.argument(
+    "name",
+    metavar="NAME",
+    shell_complete=debug.completing("/notify/list.json", lambda rows: [row["name"] for row in rows]),
+)
 @debug.socket_option
 def test(name: str, socket: str | None) -> None:
     """Send a test message to the target NAME now.
@@ -39,10 +43,10 @@ def _sent(told: debug.Document) -> str:
     return f"target {told['name']} took the test; look whether it is shown at {told['host']}"
 
 
-def _targets(rows: debug.Document) -> str:
+def _targets(rows: debug.Document, wide: bool) -> str:
     if not rows:
         return "no targets: nobody is notified\n"
-    return printing.table(_COLUMNS, [_row(row) for row in rows])
+    return printing.listing(_COLUMNS, [_row(row) for row in rows], wide=wide)
 
 
 def _row(row: debug.Document) -> tuple[str, ...]:
@@ -56,3 +60,6 @@ def _row(row: debug.Document) -> tuple[str, ...]:
         ",".join(row["modules"]),
         debug.one_line(row["problem"]),
     )
+
+
+_LISTED: Final = debug.Listed(_targets, "target", lambda rows: [row["name"] for row in rows])

@@ -174,10 +174,20 @@ class EngineApi:
         rows = await self.views.modules()
         enabled, refusals = self.views.enabled, list(self.views.refusals())
         shared = self._monitor.resources.shared
+        revisions = {
+            row["name"]: self._monitor.releases.revision(names.ModuleName(row["name"])) for row in rows
+        }
 
         def document() -> object:
             shared_by = _by_module(shared)
-            modules = [{**row, "sharedObjects": _shared(shared_by.get(row["name"], {}))} for row in rows]
+            modules = [
+                {
+                    **row,
+                    "revision": revisions[row["name"]],
+                    "sharedObjects": _shared(shared_by.get(row["name"], {})),
+                }
+                for row in rows
+            ]
             return {"enabledModules": sorted(enabled), "modules": modules, "wrongValues": refusals}
 
         return await asyncio.to_thread(document)

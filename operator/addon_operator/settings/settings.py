@@ -42,7 +42,11 @@ class Settings:
     """
 
     namespace: str = _OPERATOR.setting(
-        t.NAMESPACE, None, "Namespace of the operator, its ConfigMap and its releases.", prefixed=True
+        t.NAMESPACE,
+        None,
+        "Namespace of the operator, its ConfigMap and its releases.",
+        prefixed=True,
+        flags=("--namespace", "-n"),
     )
     config_map: str = _OPERATOR.setting(
         t.CONFIG_MAP, "addon-operator", "Name of the ConfigMap that holds values.", prefixed=True
@@ -249,8 +253,12 @@ class Settings:
         "User whose writes for hooks are not checked again; by default the operator's own.",
     )
 
-    kube_config: pathlib.Path | None = _KUBE.setting(t.OPTIONAL_PATH, "", "Path of the kubeconfig.")
-    kube_context: str | None = _KUBE.setting(t.OPTIONAL_TEXT, "", "Context of the kubeconfig.")
+    kube_config: pathlib.Path | None = _KUBE.setting(
+        t.OPTIONAL_PATH, "", "Path of the kubeconfig.", flags=("--kube-config", "--kubeconfig")
+    )
+    kube_context: str | None = _KUBE.setting(
+        t.OPTIONAL_TEXT, "", "Context of the kubeconfig.", flags=("--kube-context", "--context")
+    )
     kube_server: str | None = _KUBE.setting(
         t.OPTIONAL_SERVER, "", "URL of the API server, instead of the kubeconfig's."
     )

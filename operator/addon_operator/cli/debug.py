@@ -226,7 +226,7 @@ _complete_here: Final = completing(
 def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
     """Return the names of Module objects; none if there is no way to a cluster, or it takes long."""
     try:
-        # While the shell completes, no command is current, and callbacks of options are not called.
+        # While the shell completes, no command is current.
         with ctx:
             place = outside(ctx.params.get("socket"))
         if place is None:

@@ -13,6 +13,8 @@ import yaml
 from click import shell_completion, testing
 
 from addon_operator.cli import debug, main, printing
+from addon_operator.commands.outside import module_requests
+from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
 from addon_operator.modules import windows
@@ -619,3 +621,29 @@ def test_a_difference_has_the_exit_codes_of_diff(
     assert ran.return_value == code
     assert ran.stdout == (answer or "")
     assert ("no operator runs" in ran.stderr) is (answer is None)
+
+
+def test_modules_of_a_cluster_are_offered_if_no_operator_is_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    asked = []
+
+    def listed(place: places.Place, seconds: float) -> list[str]:
+        asked.append((place.namespace, seconds))
+        return ["web", "db"]
+
+    kubeconfig = tmp_path / "config"
+    user = {"name": "u", "user": {"token": "t"}}
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    kubeconfig.write_text(
+        json.dumps({"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "x"})
+    )
+    monkeypatch.delenv("DEBUG_UNIX_SOCKET")
+    monkeypatch.setattr(module_requests, "listed", listed)
+    flags = ("--kubeconfig", str(kubeconfig), "-n", "addons")
+    assert completions("module", "describe", *flags, "w") == ["web"]
+    assert asked == [("addons", 1.0)]
+    monkeypatch.undo()
+    assert completions("module", "describe", "--kubeconfig", str(tmp_path / "none"), "w") == []
+    assert completions("module", "describe", *flags, "w") == [], "nobody answers there"

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import operator_process, operator_site
+from tests.integration import operator_process, operator_site, receivers
 
 pytestmark = pytest.mark.integration
 
@@ -156,10 +156,34 @@ def wrong_outputs(namespace: str) -> Iterator[tuple[str, str, str]]:
     yield "metric", "METRICS_PATH", json.dumps({"name": "x y", "set": CANARY.format("metric")})
 
 
+@pytest.fixture
+def receiver(site: operator_site.Site) -> Iterator[receivers.Receiver]:
+    """Gets notifications of everything that can be told; its address has a canary, too."""
+    with receivers.receiving() as made:
+        kinds = "[failed, recovered, unhealthy, drifted, upgraded, rolledBack, heldBack]"
+        url = f"{made.url}/{CANARY.format('address')}"
+        text = f'targets: [{{name: ops, url: "{url}", format: cloudevents, on: {kinds}, after: 1s, hmacKey: '
+        text += f"{CANARY.format('hmac')}}}]"
+        site.kubectl(
+            "create", "secret", "generic", "addon-operator-notify", f"--from-literal=notify.yaml={text}"
+        )
+        yield made
+
+
+def told_of(receiver: receivers.Receiver) -> set[str]:
+    """The modules that notifications are about, so far."""
+    bodies = (json.loads(body) for _, _, body in list(receiver.got))
+    return {item["module"] for body in bodies for item in body["data"]["items"]}
+
+
 def shown_by(
-    operator: operator_process.OperatorProcess, site: operator_site.Site, cluster: handle.DevCluster
+    operator: operator_process.OperatorProcess,
+    site: operator_site.Site,
+    cluster: handle.DevCluster,
+    receiver: receivers.Receiver,
 ) -> Iterator[tuple[str, str]]:
     """Every place where people look, and what it shows."""
+    yield "notifications", "\n".join(body.decode() for _, _, body in receiver.got)
     yield "the log", operator.log
     for path in ("/metrics", "/status/converge", "/status/converge?output=json", "/readyz", "/healthz", "/"):
         yield path, operator.get(path).text
@@ -170,7 +194,7 @@ def shown_by(
         ("module", "patches", "good"),
         ("module", "render", "good"), ("module", "render", "helm"), ("module", "values", "-g", "good"),
         ("module", "snapshots", "good"), ("module", "resource-monitor"),
-        ("global", "values"), ("global", "config"), ("queue", "list"),
+        ("global", "values"), ("global", "config"), ("queue", "list"), ("notify", "list"),
     ):  # fmt: skip
         yield " ".join(arguments), debugged(site, *arguments)
 
@@ -187,7 +211,7 @@ def leaks(text: str) -> list[str]:
 
 
 def test_no_secret_is_shown_anywhere_and_none_is_left_behind(
-    devcluster: handle.DevCluster, site: operator_site.Site
+    devcluster: handle.DevCluster, site: operator_site.Site, receiver: receivers.Receiver
 ) -> None:
     write_modules(site)
     site.kubectl("create", "secret", "generic", "source", f"--from-literal=key={CANARY.format('source')}")
@@ -205,9 +229,10 @@ def test_no_secret_is_shown_anywhere_and_none_is_left_behind(
         before = operator.metrics().total("config_values_errors_total")
         site.config(good=wrong)
         operator.wait_metric(before + 1, "config_values_errors_total")
+    operator.wait_until(lambda: told_of(receiver) >= set(names), "people are told of all that failed")
     found = [
         f"{place}: {line[:600]}"
-        for place, text in shown_by(operator, site, devcluster)
+        for place, text in shown_by(operator, site, devcluster, receiver)
         for line in leaks(text)
     ]
     assert not found, "\n".join(found)
@@ -273,7 +298,10 @@ _REASONS: Final = {
 
 @pytest.mark.parametrize("helm", ["helm3", pytest.param("helm4", marks=pytest.mark.slow)], indirect=True)
 def test_a_refused_release_is_reported_with_its_reason_and_without_what_it_holds(
-    devcluster: handle.DevCluster, site: operator_site.Site, helm: pathlib.Path
+    devcluster: handle.DevCluster,
+    site: operator_site.Site,
+    helm: pathlib.Path,
+    receiver: receivers.Receiver,
 ) -> None:
     for name, template in _REFUSED.items():
         path = site.module(
@@ -303,13 +331,14 @@ def test_a_refused_release_is_reported_with_its_reason_and_without_what_it_holds
     told = operator.wait_until(lambda: _last_errors(devcluster, site), "the status of all modules")
     for name, words in _REASONS.items():
         assert all(word in told[name] for word in words), told[name]
+    operator.wait_until(lambda: told_of(receiver) >= _BROKEN.keys(), "people are told of all that failed")
     # What a chart says may hold values that nobody called sensitive: the log and debug commands show it.
     said = CANARY.format("says")
     found = [
         f"{place}: {line[:600]}"
-        for place, text in shown_by(operator, site, devcluster)
+        for place, text in shown_by(operator, site, devcluster, receiver)
         for line in leaks(text)
-        if said not in line or place in ("Events", "modules", "/", "/metrics")
+        if said not in line or place in ("notifications", "Events", "modules", "/", "/metrics")
     ]
     assert not found, "\n".join(found)
     operator.stop()
@@ -358,7 +387,7 @@ def _write_open_modules(site: operator_site.Site) -> None:
 
 
 def test_nothing_that_the_values_secret_sets_is_shown_anywhere(
-    devcluster: handle.DevCluster, site: operator_site.Site
+    devcluster: handle.DevCluster, site: operator_site.Site, receiver: receivers.Receiver
 ) -> None:
     _write_open_modules(site)
 
@@ -405,7 +434,7 @@ def test_nothing_that_the_values_secret_sets_is_shown_anywhere(
         ("module", "values", "-g", "open"),
         ("plan",),
     )  # fmt: skip
-    shown = [*shown_by(operator, site, devcluster)]
+    shown = [*shown_by(operator, site, devcluster, receiver)]
     shown += [(" ".join(arguments), debugged(site, *arguments)) for arguments in commands]
     found = [f"{place}: {line[:600]}" for place, text in shown for line in leaks(text)]
     assert not found, "\n".join(found)

@@ -149,7 +149,14 @@ def test_containers_beside_the_operator_are_as_restricted_as_it_is(helm: pathlib
 
 def test_the_chart_takes_the_values_that_an_older_one_kept(helm: pathlib.Path) -> None:
     """``helm upgrade --reuse-values`` gives it the defaults of the chart before, which had no such keys."""
-    newer = ("modules", "chartCache", "chartCredentialsSecret", "releaseNamespaces", "valuesSecret")
+    newer = (
+        "modules",
+        "chartCache",
+        "chartCredentialsSecret",
+        "releaseNamespaces",
+        "valuesSecret",
+        "notifications",
+    )
     assert charts.render(helm, dict.fromkeys(newer)) == charts.render(helm)
     assert pod_of(helm, GIT) == pod_of(helm, GIT | {"modules.git.ca": None})
 

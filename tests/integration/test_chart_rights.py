@@ -59,10 +59,16 @@ def test_what_the_chart_makes_nobody_needs_to_create(helm: pathlib.Path) -> None
 @pytest.mark.parametrize(
     ("values", "readable"),
     [
-        pytest.param({}, ["addon-operator"], id="the ConfigMap's name"),
-        pytest.param({"valuesConfigMap": {"name": "mine"}}, ["mine"], id="another ConfigMap"),
-        pytest.param({"valuesSecret": {"name": "passwords"}}, ["passwords"], id="a name of its own"),
-        pytest.param({"valuesSecret": {"name": "none"}}, [], id="none"),
+        pytest.param({}, ["addon-operator", "addon-operator-notify"], id="the ConfigMap's name"),
+        pytest.param({"valuesConfigMap": {"name": "mine"}}, ["mine", "mine-notify"], id="another ConfigMap"),
+        pytest.param(
+            {"valuesSecret": {"name": "passwords"}, "notifications": {"secretName": "people"}},
+            ["passwords", "people"],
+            id="names of their own",
+        ),
+        pytest.param(
+            {"valuesSecret": {"name": "none"}, "notifications": {"secretName": "none"}}, [], id="none"
+        ),
     ],
 )
 def test_without_records_in_secrets_only_certificates_and_values_are_touched(
@@ -76,6 +82,7 @@ def test_without_records_in_secrets_only_certificates_and_values_are_touched(
     ]
     env = charts.env_of(charts.only(objects, "Deployment"))
     assert env.get("VALUES_SECRET") == values.get("valuesSecret", {}).get("name")
+    assert env.get("NOTIFY_SECRET") == values.get("notifications", {}).get("secretName")
 
 
 def test_admission_apart_has_rights_that_the_operator_has_not(helm: pathlib.Path) -> None:

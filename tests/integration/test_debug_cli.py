@@ -117,13 +117,16 @@ def check_lists(ask: Commands) -> None:
         "MODULE",
         "ORDER",
         "STATE",
-        "HEALTH",
+        "HEALTHY",
+        "REVISION",
         "LAST",
         "RUN",
-        "LAST",
-        "ERROR",
-        "REASON",
+        "MESSAGE",
     ]
+    assert (
+        ask.json("module", "list")["modules"][0]["revision"]
+        == ask.json("module", "describe", "web")["revision"]
+    )
     assert [line.split()[:3] for line in table[1:]] == [["web", "20", "Ready"], ["dns", "30", "Disabled"]]
     assert ask.text("global", "list") == "start.sh\n"
     assert ask.text("queue", "list") == "main: no tasks\n"

@@ -58,7 +58,7 @@ def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
     assert message(modules).startswith("Deployment web: ")
     assert "; pod web-" in message(modules)
     listed = site.command("module", "list").stdout
-    assert "Progressing" in listed
+    assert listed.splitlines()[1].split()[:4] == ["web", "10", "Ready", "Unknown"]
     assert "nodes are available" in listed
 
     site.config(web=None)

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, event_log, kept_work, resource_notices, tools
@@ -58,6 +58,10 @@ class ModuleObjects:
     def shown(self, module: str) -> module_status.Shown | None:
         """Return what the cluster shows of a module; see :meth:`.ModuleStatusWriter.shown`."""
         return self._writer.shown(module)
+
+    def remember(self, name: str, told: Mapping[str, Any]) -> None:
+        """Keep in the object of a module what targets of notifications were told; returns at once."""
+        self._writer.notified(name, told)
 
     async def begin(self) -> None:
         """Have the definition applied, if it may be, and write from now on.

@@ -17,6 +17,7 @@ from addon_operator.app import (
     kept_work,
     leadership,
     module_objects,
+    notifications,
     stopping,
     tools,
 )
@@ -72,6 +73,7 @@ class _Process:
         self._background: list[asyncio.Task[None]] = []
         self._recorder: events.EventWriter | None = None
         self._objects: module_objects.ModuleObjects | None = None
+        self._notifications: notifications.Notifications | None = None
         self._debug: debug_api.DebugApi | None = None
         self._lineage = groups.Lineage()
 
@@ -197,6 +199,10 @@ class _Process:
         await stopping.end(self._background)
 
     async def _tell_last_events(self) -> None:
+        if self._notifications is not None:
+            # First: what was told is written down below.
+            await self._notifications.close()
+            self._notifications = None
         if self._objects is not None:
             await self._objects.finish()
         if self._recorder is not None:
@@ -255,6 +261,16 @@ class _Process:
         ]
         if self._objects is not None:
             listeners.append(self._objects.show)
+            self._notifications = notifications.of_settings(
+                self._settings,
+                self._objects.remember,
+                recorder,
+                self._meters,
+                self._leadership.fence,
+                self._log,
+            )
+        if self._notifications is not None:
+            listeners.append(self._notifications.listen)
         built = graph.Graph(parts, modules, self._meters, engine_listeners.all_of(*listeners))
         self._status.begin(built)
         return await built.build()
@@ -263,13 +279,17 @@ class _Process:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         self._status.serve(operator.engine)
         self._status.add(operator)
-        shown = None if self._objects is None else self._objects.shown
-        self._page.show(operator.answers.views, operator.monitor.resources, shown)
+        objects = None if self._objects is None else self._objects.shown
+        self._page.show(operator.answers.views, operator.monitor.resources, objects)
         operator.report_to(self._meters)
         if self._debug is not None:
-            self._debug.serve(operator.answers)
+            notifier = None if self._notifications is None else self._notifications.notifier
+            self._debug.serve(operator.answers, notifier)
         for name, work_beside in operator.beside.items():
             self._begin(name, work_beside)
+        if self._notifications is not None:
+            shown = engine_listeners.shown(self._meters, self._log)
+            self._notifications.begin(operator.cluster.kube, operator.cluster.watches, shown)
         work = asyncio.create_task(operator.engine.work(), name="engine")
         lost = asyncio.create_task(self._leadership.lost(), name="lease")
         operator.source.start()

@@ -22,11 +22,11 @@ def config() -> None:
 
 
 @config.command("list")
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
     """List the parameters that can be changed."""
-    debug.show(debug.client(socket).get("/config/list.json"), output, _parameters)
+    _LISTED.show(debug.client(socket).get("/config/list.json"), output)
 
 
 @config.command("set")
@@ -55,8 +55,11 @@ def _until(row: debug.Document) -> str:
     return f" for {debug.age(row['expiresIn'])}, then {row['default']}"
 
 
-def _parameters(rows: debug.Document) -> str:
-    return printing.table(_COLUMNS, [_cells(row) for row in rows])
+def _parameters(rows: debug.Document, wide: bool) -> str:
+    return printing.listing(_COLUMNS, [_cells(row) for row in rows], wide=wide)
+
+
+_LISTED: Final = debug.Listed(_parameters, "parameter", lambda rows: [row["name"] for row in rows])
 
 
 def _cells(row: debug.Document) -> tuple[str, ...]:

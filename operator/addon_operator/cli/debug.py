@@ -1,6 +1,7 @@
 """What the debug commands have in common: options, asking the operator, formats and tables."""
 
 import contextlib
+import dataclasses
 import datetime as dt
 import os
 import pathlib
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from addon_operator.commands.outside import place as places
     from addon_operator.debug import debug_client
 
-WIDE: Final = "wide"
-"""The text with all of its messages."""
 SHOW_SENSITIVE: Final = "showSensitive"
 _COMPLETION_SECONDS: Final = 1.0
 _OUTSIDE: Final = "addon_operator.outside."
@@ -194,17 +193,49 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
     group.command(what, help=help_)(command)
 
 
-def complete_module(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of modules for the shell; none if no operator answers at once."""
-    from addon_operator.debug import debug_client
+def completing(
+    path: str, names: "Callable[[Document], Sequence[str]]"
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes names of the answer at a path for the shell; none if nobody answers at once."""
 
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        from addon_operator.debug import debug_client
+
+        try:
+            socket = _socket_path(ctx.params.get("socket"))
+            document = debug_client.DebugClient(socket, _COMPLETION_SECONDS).get(path)
+            found = [str(name) for name in names(document)]
+        except (errors.AddonOperatorError, KeyError, TypeError):
+            return []
+        return [name for name in found if name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_module(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of modules for the shell: of the operator here, or else of the cluster, if quick."""
+    here = _complete_here(ctx, parameter, incomplete)
+    return here or [name for name in _modules_of_cluster(ctx) if name.startswith(incomplete)]
+
+
+_complete_here: Final = completing(
+    "/module/list.json", lambda document: [row["name"] for row in document["modules"]]
+)
+
+
+def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
+    """Return the names of Module objects; none if there is no way to a cluster, or it takes long."""
     try:
-        path = _socket_path(ctx.params.get("socket"))
-        document = debug_client.DebugClient(path, _COMPLETION_SECONDS).get("/module/list.json")
-        names = [str(row["name"]) for row in document["modules"]]
-    except (errors.AddonOperatorError, KeyError, TypeError):
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+        # While the shell completes, no command is current.
+        with ctx:
+            place = outside(ctx.params.get("socket"))
+        if place is None:
+            return ()
+        from addon_operator.commands.outside import module_requests
+
+        return module_requests.listed(place, _COMPLETION_SECONDS)
+    except (errors.AddonOperatorError, click.ClickException, OSError):
+        return ()
 
 
 def query(**flags: bool) -> dict[str, str]:
@@ -219,9 +250,30 @@ def show(document: Document, output: str, text: "Callable[[Document], str] | Non
 
 def rendered(document: Document, output: str, text: "Callable[[Document], str] | None" = None) -> str:
     """Return the document in a format."""
-    if output in ("text", WIDE) and text is not None:
+    if output in ("text", printing.WIDE) and text is not None:
         return text_of(document, text)
     return printing.document(document, output)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listed:
+    """How a list is shown as a table and by names."""
+
+    table: Callable[[Document, bool], str]
+    """Gets the document, and whether all of it is wanted."""
+    kind: str
+    """What one of the list is, in ``-o name``."""
+    names: Callable[[Document], Sequence[str]]
+
+    def rendered(self, document: Document, output: str) -> str:
+        """Return the document in a format."""
+        if output == printing.NAME:
+            return text_of(document, lambda found: printing.names(self.kind, self.names(found)))
+        return rendered(document, output, lambda found: self.table(found, output == printing.WIDE))
+
+    def show(self, document: Document, output: str) -> None:
+        """Print the document in a format."""
+        click.echo(self.rendered(document, output), nl=False)
 
 
 def text_of(document: Document, text: Callable[[Document], str]) -> str:
@@ -236,7 +288,7 @@ def look_or_watch(
     socket: str | None,
     path: str,
     output: str,
-    text: Callable[[Document], str],
+    listed: Listed,
     *,
     watch: bool,
     interval: float,
@@ -246,7 +298,7 @@ def look_or_watch(
     asked = client(socket)
 
     def look() -> str:
-        return rendered(asked.get(path, query(**flags)), output, text)
+        return listed.rendered(asked.get(path, query(**flags)), output)
 
     if watch:
         watched(look, interval)

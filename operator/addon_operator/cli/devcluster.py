@@ -5,7 +5,6 @@ import dataclasses
 import os
 import pathlib
 import shlex
-import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,6 @@ from typing import Final, NoReturn
 
 import click
 import rich.console
-import rich.table
 
 from addon_operator.cli import printing
 from addon_operator.devcluster import (
@@ -27,7 +25,6 @@ from addon_operator.devcluster import (
 from addon_operator.devcluster.binaries import assets, binaries, components
 from addon_operator.process import commands
 
-_TABLE_WIDTH: Final = 140
 _PASS_ON: Final = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -91,16 +88,17 @@ def down(name: layout.ClusterName) -> None:
 
 
 @devcluster.command()
-@printing.output_option("table", ("table", "json"))
+@printing.output_option("text", printing.LIST_FORMATS)
 def status(output: str) -> None:
     """List the clusters of this machine."""
     clusters = _manager(_reporter()).status()
-    if output == "json":
-        click.echo(printing.document([dataclasses.asdict(one) for one in clusters], "json"), nl=False)
+    if output == printing.NAME:
+        click.echo(printing.names("devcluster", [one.name for one in clusters]), nl=False)
+    elif output in ("yaml", "json"):
+        documents = [dataclasses.asdict(one) for one in clusters]
+        click.echo(printing.document(documents, output), nl=False)
     elif clusters:
-        # Rows are cut into pieces nowhere: a terminal wraps them, and a pipe has no width.
-        width = max(_TABLE_WIDTH, shutil.get_terminal_size().columns)
-        rich.console.Console(width=width).print(_table(clusters))
+        click.echo(_table(clusters, wide=output == printing.WIDE), nl=False)
     else:
         click.echo("There is no cluster; start one with 'addon-operator devcluster up'")
 
@@ -193,11 +191,9 @@ def _exit(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _table(clusters: Sequence[cluster.Status]) -> rich.table.Table:
-    table = rich.table.Table(box=None, pad_edge=False)
-    for title in ("NAME", "VERSION", "STATE", "URL", "COMPONENTS"):
-        table.add_column(title, overflow="fold")
+def _table(clusters: Sequence[cluster.Status], *, wide: bool) -> str:
+    rows = []
     for one in clusters:
         parts = (f"{name} ({'ended' if pid is None else pid})" for name, pid in one.components.items())
-        table.add_row(one.name, one.version or "", one.condition, one.url or "", "\n".join(parts))
-    return table
+        rows.append((one.name, one.version or "-", one.condition, one.url or "-", ", ".join(parts) or "-"))
+    return printing.listing(("NAME", "VERSION", "STATE", "URL", "components"), rows, wide=wide)

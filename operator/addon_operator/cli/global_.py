@@ -1,5 +1,7 @@
 """``addon-operator global``: global hooks and values of a running operator."""
 
+from typing import Final
+
 import click
 
 from addon_operator.cli import debug, printing
@@ -11,11 +13,11 @@ def global_() -> None:
 
 
 @global_.command("list")
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
     """List the global hooks, and which of their bindings wait for their objects."""
-    debug.show(debug.client(socket).get("/global/list.json"), output, _hooks)
+    _LISTED.show(debug.client(socket).get("/global/list.json"), output)
 
 
 for _what, _default, _help in (
@@ -27,6 +29,9 @@ for _what, _default, _help in (
     debug.add_dump(global_, _what, _default, _help)
 
 
-def _hooks(document: debug.Document) -> str:
+def _hooks(document: debug.Document, _: bool) -> str:
     waiting = debug.waiting_texts(document.get("waitingBindings", ()))
     return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
+
+
+_LISTED: Final = debug.Listed(_hooks, "hook", lambda document: document["globalHooks"])

@@ -3,6 +3,8 @@
 import errno
 import importlib
 import os
+import pathlib
+import platform
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -20,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "global": "addon_operator.cli.global_:global_",
     "hooks": "addon_operator.cli.hooks:hooks",
     "module": "addon_operator.cli.module:module",
+    "notify": "addon_operator.cli.notify:notify",
     "plan": "addon_operator.cli.plan:plan",
     "page": "addon_operator.cli.page:page",
     "preview": "addon_operator.cli.preview:preview",
@@ -33,6 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 """Name of each verb and where its click command is; two small ones are at the end of this file."""
 
 PROGRAM: Final = "addon-operator"
+PLUGIN: Final = "kubectl addon-operator"
 DEFAULT_COMMAND: Final = "start"
 EXIT_ERROR: Final = 1
 VARIABLE: Final = "_ADDON_OPERATOR_COMPLETE"
@@ -116,9 +120,12 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 @cli.command()
-def version() -> None:
+@printing.output_option("text")
+def version(output: str) -> None:
     """Print the version of the operator."""
-    click.echo(f"addon-operator {addon_operator.__version__}")
+    found = {"version": addon_operator.__version__, "python": platform.python_version()}
+    text = f"addon-operator {addon_operator.__version__}\n"
+    click.echo(text if output == "text" else printing.document(found, output), nl=False)
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -126,7 +133,10 @@ def main(args: Sequence[str] | None = None) -> None:
     color = False if os.environ.get("NO_COLOR") else None
     try:
         result: Any = cli.main(
-            args=None if args is None else list(args), prog_name=PROGRAM, standalone_mode=False, color=color
+            args=None if args is None else list(args),
+            prog_name=_program(),
+            standalone_mode=False,
+            color=color,
         )
         sys.stdout.flush()
         sys.exit(result if isinstance(result, int) else 0)
@@ -147,6 +157,11 @@ def main(args: Sequence[str] | None = None) -> None:
             raise
         _write_no_more()
         _fail(f"the output cannot be written: {error.strerror}", color=color)
+
+
+def _program() -> str:
+    """Return how the user calls this program: it is a plugin of kubectl, too."""
+    return PLUGIN if pathlib.Path(sys.argv[0]).name.startswith("kubectl-") else PROGRAM
 
 
 _OF_OUTPUT: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})

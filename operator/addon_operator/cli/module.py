@@ -11,8 +11,10 @@ import click
 from addon_operator.cli import debug, printing, suspension, values
 from addon_operator.kernel import errors, names
 
-_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTH", "LAST RUN", "last error", "reason")
-_WIDE_COLUMNS: Final = (*_COLUMNS[:-2], "shared objects", *_COLUMNS[-2:])
+_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
+_WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", "last error", "reason")
+_HEALTHY: Final = {"Healthy": "True", "Failed": "False", "Progressing": "Unknown"}
+"""As kubectl shows the condition."""
 _SHARED_SHOWN: Final = 5
 _HEAD: Final = 12
 EXIT_TROUBLE: Final = 2
@@ -40,16 +42,16 @@ module.add_command(suspension.resume)
 
 
 @module.command("list")
-@printing.output_option("text", (*printing.FORMATS, debug.WIDE))
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
-    """List the modules with state, reason, order, last run and last error.
+    """List the modules with state, health, revision, last run, and the last error or the reason.
 
-    -o wide has all of long errors, what modules require, and the objects that several modules have.
+    -o wide has all of long errors, what modules are for and require, and the objects that several modules
+    have.
     """
-    table = _all_of_modules if output == debug.WIDE else _modules
-    debug.look_or_watch(socket, "/module/list.json", output, table, watch=watch, interval=interval)
+    debug.look_or_watch(socket, "/module/list.json", output, _LISTED, watch=watch, interval=interval)
 
 
 for _what, _default, _help, _options in (
@@ -67,11 +69,11 @@ for _what, _default, _help, _options in (
 
 
 @module.command("resource-monitor")
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def resource_monitor(output: str, socket: str | None) -> None:
     """List the watched resources of releases."""
-    debug.show(debug.client(socket).get("/module/resource-monitor.json"), output, _resources)
+    _MONITORED.show(debug.client(socket).get("/module/resource-monitor.json"), output)
 
 
 @module.command()
@@ -102,6 +104,8 @@ def render(
         printing.show_error(str(error))
         return EXIT_TROUBLE
     click.echo(text, nl=False)
+    if not text:
+        click.echo(f"module {module} has no chart, or it renders to nothing", err=True)
     return int(diff and text != debug_client.NO_DIFFERENCES)
 
 
@@ -148,14 +152,21 @@ def lint(
     return values.print_report(values_check.joined(reports), output)
 
 
-def _modules(document: debug.Document) -> str:
-    columns, rows = _described(
-        _COLUMNS, [_row(module) for module in document["modules"]], document["modules"]
-    )
-    listed = (
-        printing.table(columns, printing.one_line_each(columns, rows), _style) if rows else "no modules\n"
-    )
+def _modules(document: debug.Document, wide: bool) -> str:
+    if wide:
+        return _all_of_modules(document)
+    # What is wrong comes first: of the reason, there is as much as there is room for.
+    rows = [
+        (*first, reason if error == "-" else error)
+        for *first, error, reason in map(_row, document["modules"])
+    ]
+    listed = printing.listing(_COLUMNS, rows, _style) if rows else "no modules\n"
     return _wrong_values(document) + listed
+
+
+_LISTED: Final = debug.Listed(
+    _modules, "module", lambda document: [module["name"] for module in document["modules"]]
+)
 
 
 def _wrong_values(document: debug.Document) -> str:
@@ -185,7 +196,7 @@ def _all_of_modules(document: debug.Document) -> str:
         needs = [_requirements(module) or "-" for module in modules]
         rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
     columns, rows = _described(columns, rows, modules)
-    listed = printing.table(columns, rows, _style) if rows else "no modules\n"
+    listed = printing.listing(columns, rows, _style, wide=True) if rows else "no modules\n"
     return _wrong_values(document) + listed
 
 
@@ -204,7 +215,8 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         module["name"],
         str(module["order"]),
         module["state"],
-        module.get("health") or "-",
+        _HEALTHY.get(module.get("health") or "", "-"),
+        str(module.get("revision") or "-"),
         debug.ago(module["lastRun"]),
         debug.one_line("; ".join(filter(None, [*_cure(module), module["lastError"], *waiting]))),
         module["reason"],
@@ -241,9 +253,12 @@ def _style(row: Sequence[str]) -> str:
     return _STYLES.get(row[2], "")
 
 
-def _resources(document: debug.Document) -> str:
+def _resources(document: debug.Document, wide: bool) -> str:
     rows = [line for module, resources in document.items() for line in _resource_rows(module, resources)]
-    return printing.table(_RESOURCE_COLUMNS, rows) if rows else "no enabled modules\n"
+    return printing.listing(_RESOURCE_COLUMNS, rows, wide=wide) if rows else "no enabled modules\n"
+
+
+_MONITORED: Final = debug.Listed(_resources, "module", list)
 
 
 def _resource_rows(module: str, resources: debug.Document) -> Iterator[tuple[str, ...]]:

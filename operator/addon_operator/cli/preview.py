@@ -43,8 +43,20 @@ def preview() -> None:
 @click.option("--cluster/--no-cluster", "use_cluster", default=None,
               help="Ask the cluster for what the files lack, or never. "
                    "[default: unless both --presets and --objects are given]")  # fmt: skip
-@click.option("--kube-config", metavar="PATH", help="Path of the kubeconfig. [KUBE_CONFIG]")
-@click.option("--kube-context", metavar="NAME", help="Context of the kubeconfig. [KUBE_CONTEXT]")
+@click.option(
+    "--kubeconfig",
+    "--kube-config",
+    "kube_config",
+    metavar="PATH",
+    help="Path of the kubeconfig. [KUBE_CONFIG]",
+)
+@click.option(
+    "--context",
+    "--kube-context",
+    "kube_context",
+    metavar="NAME",
+    help="Context of the kubeconfig. [KUBE_CONTEXT]",
+)
 @click.option("--kube-server", metavar="URL", help="URL of the API server. [KUBE_SERVER]")
 @click.option("--podpreset-volume-types", metavar="A,B",
               help="Types of volumes that PodPresets may have. [PODPRESET_VOLUME_TYPES]")  # fmt: skip

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import orjson
+from click import shell_completion
+from typing_extensions import override
 
 if TYPE_CHECKING:
     import rich.console
@@ -13,6 +15,12 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS: Final = ("text", "yaml", "json")
+LIST_FORMATS: Final = ("text", "wide", "yaml", "json", "name")
+"""Of commands that list something."""
+TABLE: Final = "table"
+"""How the format ``text`` is called; the old name is still taken."""
+WIDE: Final = "wide"
+NAME: Final = "name"
 FINDING_STYLES: Final = {"error": "bold red", "warning": "yellow"}
 EXIT_FINDINGS: Final = 1
 """The exit code of a check that found something the operator would refuse."""
@@ -25,6 +33,8 @@ _LINE_WIDTH: Final = 200
 """What is cut to a line gets no more than this, whatever there is room for."""
 _FOLDED_WIDTH: Final = 20
 """A column is not folded to less."""
+_LEAST_WIDTH: Final = 8
+"""A column is not cut to less, unless it has less."""
 
 
 def console(least: int = 0) -> "rich.console.Console":
@@ -71,22 +81,60 @@ def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     )
 
 
-def one_line_each(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the rows with their last two cells cut to what fits into the terminal, or else to a line.
+def listing(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    style: Callable[[Sequence[str]], str] = lambda _: "",
+    *,
+    wide: bool = False,
+) -> str:
+    """Return a table with one line for each row, cut to the terminal; ``wide`` has all of each cell.
 
-    The last but one goes first: of the last one, a beginning is shown where there is no room for both.
+    Columns whose names are written in lower case are cut first, the longest one before the others. Where
+    there is no terminal, nothing is cut but what is longer than a line.
     """
     import rich.cells
+    import rich.table
+    import rich.text
 
-    *others, first, last = (
-        max(map(rich.cells.cell_len, cells)) + _GAP for cells in zip(columns, *rows, strict=True)
-    )
-    room = max(2 * _FOLDED_WIDTH, min(_LINE_WIDTH, console().width - sum(others)))
-    first = max(_FOLDED_WIDTH, min(first, room - min(last, _FOLDED_WIDTH)))
-    return [
-        (*row[:-2], _cut(row[-2], first - _GAP), _cut(row[-1], max(_FOLDED_WIDTH, room - first)))
-        for row in rows
-    ]
+    shown = [tuple(map(_flat, row)) for row in rows]
+    if not wide:
+        room = min(console().width, _LINE_WIDTH)
+        needed = [max(map(rich.cells.cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
+        widths = _fitted(needed, [name.islower() for name in columns], room - _GAP * (len(columns) - 1))
+        shown = [tuple(_cut(cell, width) for cell, width in zip(row, widths, strict=True)) for row in shown]
+    made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for name in columns:
+        made.add_column(name.upper(), no_wrap=True)
+    for row in shown:
+        made.add_row(*map(rich.text.Text, row), style=style(row))
+    return to_text(made, _UNFOLDED_WIDTH)
+
+
+def _fitted(widths: Sequence[int], is_cut_first: Sequence[bool], room: int) -> list[int]:
+    """Return widths that fit into a room, if that leaves some of each column."""
+    fitted = list(widths)
+    for least, cut in (
+        (_FOLDED_WIDTH, is_cut_first),
+        (_LEAST_WIDTH, is_cut_first),
+        (_LEAST_WIDTH, [True] * len(widths)),
+    ):
+        numbers = [number for number, may in enumerate(cut) if may]
+        while sum(fitted) > room and numbers:
+            widest = max(numbers, key=lambda number: fitted[number])
+            if fitted[widest] <= least:
+                break
+            fitted[widest] -= 1
+    return fitted
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def names(kind: str, found: Iterable[str]) -> str:
+    """Return what ``-o name`` prints: ``module/web``, one in each line."""
+    return "".join(f"{kind}/{name}\n" for name in found)
 
 
 def _cut(text: str, room: int) -> str:
@@ -115,13 +163,41 @@ def findings(counts: Iterable[tuple[int, str]], nothing: str = "nothing is wrong
     return ", ".join(count(number, noun) for number, noun in counts if number) or nothing
 
 
+class _Format(click.ParamType[str]):
+    """One of the formats; ``table`` is ``text`` for the command."""
+
+    name = "format"
+
+    def __init__(self, formats: Sequence[str]) -> None:
+        self._taken = {TABLE if each == "text" else each: each for each in formats}
+
+    @override
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(self._taken)}]"
+
+    @override
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if text in self._taken.values():
+            return text
+        if text not in self._taken:
+            self.fail(f"{text!r} is not one of {', '.join(map(repr, self._taken))}.", param, ctx)
+        return self._taken[text]
+
+    @override
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[shell_completion.CompletionItem]:
+        return [shell_completion.CompletionItem(each) for each in self._taken if each.startswith(incomplete)]
+
+
 def output_option(default: str, formats: Sequence[str] = FORMATS) -> Callable[[Command], Command]:
     """Add the option for the format of the output."""
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(formats),
-        default=default,
+        type=_Format(formats),
+        default=TABLE if default == "text" else default,
         show_default=True,
         help="Format of the output.",
     )

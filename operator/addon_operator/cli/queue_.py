@@ -18,35 +18,46 @@ def queue() -> None:
 
 
 @queue.command("list")
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @click.option("-e", "--show-empty", is_flag=True, help="Also show empty queues.")
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, show_empty: bool, watch: bool, interval: float, socket: str | None) -> None:
     """List the tasks in all queues."""
     path = "/queue/list.json"
-    debug.look_or_watch(socket, path, output, _queues, watch=watch, interval=interval, showEmpty=show_empty)
+    debug.look_or_watch(socket, path, output, _LISTED, watch=watch, interval=interval, showEmpty=show_empty)
 
 
 @queue.command()
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.watch_options
 @debug.socket_option
 def main(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
     """List the tasks in the main queue."""
     path = "/queue/main.json"
-    debug.look_or_watch(socket, path, output, lambda row: _table([row]), watch=watch, interval=interval)
+    debug.look_or_watch(socket, path, output, _MAIN, watch=watch, interval=interval)
 
 
-def _queues(document: debug.Document) -> str:
-    table = _table(document["active"]) if document["active"] else ""
+def _queues(document: debug.Document, wide: bool) -> str:
+    table = _table(document["active"], wide=wide) if document["active"] else ""
     empty = ", ".join(row["name"] for row in document["empty"])
     empty = f"Empty queues: {empty}\n" if empty else ""
     return "\n".join(part for part in (table, empty, _summary(document["summary"])) if part)
 
 
-def _table(rows: list[debug.Document]) -> str:
-    table = printing.table(_COLUMNS, (line for row in rows for line in _lines(row)), _style)
+def _main(row: debug.Document, wide: bool) -> str:
+    return _table([row], wide=wide) if row["tasks"] else f"queue {row['name']} is empty\n"
+
+
+_LISTED: Final = debug.Listed(
+    _queues, "queue", lambda document: [row["name"] for row in (*document["active"], *document["empty"])]
+)
+_MAIN: Final = debug.Listed(_main, "queue", lambda row: [row["name"]])
+
+
+def _table(rows: list[debug.Document], *, wide: bool) -> str:
+    lines = [line for row in rows for line in _lines(row)]
+    table = printing.listing(_COLUMNS, lines, _style, wide=wide)
     hidden = {row["name"]: len(row["tasks"]) - SHOWN_TASKS for row in rows}
     more = [f"{count} more in {name}\n" for name, count in hidden.items() if count > 0]
     return table + "".join(more)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import click
+from typing_extensions import override
 
 from addon_operator.cli import printing
 from addon_operator.kernel import json_types
@@ -53,7 +54,23 @@ def _option(
     return click.option(*row.flags, field, metavar=row.type.metavar, help=f"{row.help} [{note}]", **bare_flag)
 
 
-@click.command()
+class GroupedCommand(click.Command):
+    """A command that takes all settings: its help lists them below the headings of the documentation."""
+
+    @override
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups = {field: row.group for field, row in app_settings.TABLE.items()}
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                rows.setdefault(groups.get(str(parameter.name), "Options"), []).append(record)
+        for title in (*dict.fromkeys(groups.values()), "Options"):
+            if rows.get(title):
+                with formatter.section(title):
+                    formatter.write_dl(rows[title])
+
+
+@click.command(cls=GroupedCommand)
 @printing.output_option("text")
 @settings_options
 def settings(output: str, flags: Mapping[str, str | None]) -> None:

@@ -16,7 +16,7 @@ from addon_operator.settings import settings as app_settings
 _JSON: Final = "json"
 
 
-@click.command()
+@click.command(cls=settings.GroupedCommand)
 @settings.settings_options
 def start(flags: Mapping[str, str | None]) -> None:
     """Run the operator until it gets SIGTERM or Ctrl-C.

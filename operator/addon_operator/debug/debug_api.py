@@ -24,6 +24,7 @@ from addon_operator.kube.objects import suspension
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_report
 from addon_operator.status import page_content
+from addon_operator.status.notifications import notifier as notifying
 from addon_operator.values import section, store
 
 Monitor = release_monitor.ReleaseMonitor
@@ -54,10 +55,11 @@ class DebugApi:
         """What the page shows."""
         self._why_not = why_not
         self._engine: EngineApi | None = None
+        self._notifier: notifying.Notifier | None = None
 
-    def serve(self, engine: "EngineApi") -> None:
-        """Begin to answer questions about the engine: it is there now."""
-        self._engine = engine
+    def serve(self, engine: "EngineApi", notifier: notifying.Notifier | None = None) -> None:
+        """Begin to answer questions about the engine, and the notifier if there is one."""
+        self._engine, self._notifier = engine, notifier
 
     @property
     def engine(self) -> "EngineApi":
@@ -65,6 +67,15 @@ class DebugApi:
         if self._engine is None:
             raise NotReadyError(self._why_not())
         return self._engine
+
+    @property
+    def notifier(self) -> notifying.Notifier:
+        """What notifies people; raises :class:`NotReadyError` without an engine, and if nobody is to be."""
+        if self._engine is None:
+            raise NotReadyError(self._why_not())
+        if self._notifier is None:
+            raise NotReadyError("this operator notifies nobody: NOTIFY_SECRET is none")
+        return self._notifier
 
     def parameters(self) -> list[runtime_config.ParameterRow]:
         """Return all parameters that can be changed now."""
@@ -176,10 +187,20 @@ class EngineApi:
         rows = await self.views.modules()
         enabled, refusals = self.views.enabled, list(self.views.refusals())
         shared = self._monitor.resources.shared
+        revisions = {
+            row["name"]: self._monitor.releases.revision(names.ModuleName(row["name"])) for row in rows
+        }
 
         def document() -> object:
             shared_by = _by_module(shared)
-            modules = [{**row, "sharedObjects": _shared(shared_by.get(row["name"], {}))} for row in rows]
+            modules = [
+                {
+                    **row,
+                    "revision": revisions[row["name"]],
+                    "sharedObjects": _shared(shared_by.get(row["name"], {})),
+                }
+                for row in rows
+            ]
             return {"enabledModules": sorted(enabled), "modules": modules, "wrongValues": refusals}
 
         return await asyncio.to_thread(document)

@@ -26,6 +26,7 @@ from addon_operator.engine import module_requests
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings as app_settings
 from addon_operator.status import http_site
+from addon_operator.status.notifications import notifier
 
 SHOW_SENSITIVE: Final = "showSensitive"
 _FORMAT: Final = ".{format:json|yaml|text}"
@@ -123,6 +124,7 @@ def application(
     app.router.add_post("/module/{name}/retry", functools.partial(_retry, api))
     app.router.add_post("/module/{name}/suspend", functools.partial(_suspend, api))
     app.router.add_post("/module/{name}/resume", functools.partial(_resume, api))
+    app.router.add_post("/notify/{target}/test", functools.partial(_notify, api))
     app.router.add_post("/config/set", functools.partial(_set_parameter, api))
     return app
 
@@ -157,6 +159,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "/queue/main": lambda _: api.engine.main_queue(),
         "/queue/list": lambda request: api.engine.queues(show_empty=_flag(request, "showEmpty")),
         "/config/list": lambda _: api.parameters(),
+        "/notify/list": lambda _: api.notifier.rows(),
     }
 
 
@@ -218,6 +221,10 @@ async def _suspend(api: debug_api.DebugApi, request: web.Request) -> web.Respons
 
 async def _resume(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     return web.json_response(await api.engine.resume(request.match_info["name"]))
+
+
+async def _notify(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    return web.json_response(await api.notifier.test(request.match_info["target"]))
 
 
 async def _set_parameter(api: debug_api.DebugApi, request: web.Request) -> web.Response:
@@ -294,6 +301,7 @@ _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
     debug_api.NotReadyError: 503,
     debug_api.NoSuchModuleError: 404,
     module_requests.CannotRunError: 409,
+    notifier.NotifyError: 409,
     runtime_config.RuntimeConfigError: 400,
     clock.DurationError: 400,
     BadRequestError: 400,

@@ -155,7 +155,7 @@ def check(directory: pathlib.Path) -> None:
     if not directory.is_dir():
         problem = "is not a directory" if directory.exists() else "does not exist"
         raise errors.ConfigurationError(
-            f"modules directory {directory} {problem}; name it with MODULES_DIR or --modules-dir"
+            f"modules directory {directory.absolute()} {problem}; name it with MODULES_DIR or --modules-dir"
         )
 
 

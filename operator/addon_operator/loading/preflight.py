@@ -30,8 +30,9 @@ def load_modules(settings: settings_module.Settings) -> module_files.LoadedModul
 def _check_common_values(directories: Sequence[pathlib.Path]) -> None:
     missing = [path for path in directories if not (path / module_files.VALUES_FILE).is_file()]
     if missing:
+        path = missing[0].absolute() / module_files.VALUES_FILE
         raise errors.ConfigurationError(
-            f"{missing[0] / module_files.VALUES_FILE} does not exist, and STRICT_CHECK_VALUES_MODE_ENABLED "
+            f"{path} does not exist, and STRICT_CHECK_VALUES_MODE_ENABLED "
             "demands it; write the file, which may be empty, or leave that setting out"
         )
 
@@ -49,7 +50,7 @@ def check_global_hooks_directory(settings: settings_module.Settings) -> None:
     named = settings.origins.get("global_hooks_dir", "default") != "default"
     if named and not settings.global_hooks_dir.is_dir():
         raise errors.ConfigurationError(
-            f"global hooks directory {settings.global_hooks_dir} does not exist; "
+            f"global hooks directory {settings.global_hooks_dir.absolute()} does not exist; "
             "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
         )
 

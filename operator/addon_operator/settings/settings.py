@@ -42,7 +42,11 @@ class Settings:
     """
 
     namespace: str = _OPERATOR.setting(
-        t.NAMESPACE, None, "Namespace of the operator, its ConfigMap and its releases.", prefixed=True
+        t.NAMESPACE,
+        None,
+        "Namespace of the operator, its ConfigMap and its releases.",
+        prefixed=True,
+        flags=("--namespace", "-n"),
     )
     config_map: str = _OPERATOR.setting(
         t.CONFIG_MAP, "addon-operator", "Name of the ConfigMap that holds values.", prefixed=True
@@ -52,6 +56,12 @@ class Settings:
         "",
         "Name of the Secret whose values lie over those of the ConfigMap, by default the ConfigMap's; none "
         "reads no Secret.",
+    )
+    notify_secret: str | None = _OPERATOR.setting(
+        t.OPTIONAL_SECRET,
+        "",
+        "Name of the Secret that says who is notified, by default the ConfigMap's with -notify; none reads "
+        "no Secret.",
     )
     modules_dirs: tuple[pathlib.Path, ...] = _OPERATOR.setting(
         t.PATHS, "modules", "Directories with modules, separated by colons.", name="MODULES_DIR"
@@ -246,8 +256,12 @@ class Settings:
         "User whose writes for hooks are not checked again; by default the operator's own.",
     )
 
-    kube_config: pathlib.Path | None = _KUBE.setting(t.OPTIONAL_PATH, "", "Path of the kubeconfig.")
-    kube_context: str | None = _KUBE.setting(t.OPTIONAL_TEXT, "", "Context of the kubeconfig.")
+    kube_config: pathlib.Path | None = _KUBE.setting(
+        t.OPTIONAL_PATH, "", "Path of the kubeconfig.", flags=("--kube-config", "--kubeconfig")
+    )
+    kube_context: str | None = _KUBE.setting(
+        t.OPTIONAL_TEXT, "", "Context of the kubeconfig.", flags=("--kube-context", "--context")
+    )
     kube_server: str | None = _KUBE.setting(
         t.OPTIONAL_SERVER, "", "URL of the API server, instead of the kubeconfig's."
     )
@@ -331,6 +345,11 @@ class Settings:
     def values_secret_name(self) -> str | None:
         """Return the name of the Secret with values; ``None`` if there is to be none."""
         return None if self.values_secret == NO_SECRET else self.values_secret or self.config_map
+
+    @property
+    def notify_secret_name(self) -> str | None:
+        """Return the name of the Secret that says who is notified; ``None`` if nobody is to be."""
+        return None if self.notify_secret == NO_SECRET else self.notify_secret or f"{self.config_map}-notify"
 
     @property
     def charts(self) -> pathlib.Path:

@@ -5,7 +5,7 @@ Nothing here holds values. The conditions are those of :mod:`.module_conditions`
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from addon_operator.engine import state
@@ -58,6 +58,8 @@ class ModuleStatusDocument(TypedDict):
     lastHandledRun: NotRequired[str]
     lastHandledNow: NotRequired[str]
     """The last value of the annotation that asks for a run which was served."""
+    notifications: NotRequired[Mapping[str, Any]]
+    """What targets of notifications were told and is not over; see :mod:`.transitions`."""
 
 
 def document(
@@ -66,8 +68,12 @@ def document(
     stored: module_conditions.Stored,
     generation: int,
     now: float,
+    notifications: Mapping[str, Any] | None = None,
 ) -> ModuleStatusDocument:
-    """Return the status of a module; a condition keeps its time while its status stays as stored."""
+    """Return the status of a module; a condition keeps its time while its status stays as stored.
+
+    Without ``notifications``, what is stored of them stays.
+    """
     made = ModuleStatusDocument(
         observedGeneration=generation,
         state=str(module.status),
@@ -90,6 +96,8 @@ def document(
         made["lastHandledRun"] = handled
     if handled := module.handled_now or stored.get("lastHandledNow"):
         made["lastHandledNow"] = handled
+    if told := stored.get("notifications") if notifications is None else notifications:
+        made["notifications"] = told
     return made
 
 

@@ -88,6 +88,7 @@ class ModuleStatusWriter:
         self._trouble = warn_once.WarnOnce(log)
         self._states: dict[str, state.ModuleState] = {}
         self._releases: dict[str, module_status.ShownRelease] = {}
+        self._notified: dict[str, Mapping[str, Any]] = {}
         self._moments: dict[str, collections.deque[module_status.Moment]] = {}
         self._phases: dict[str, module_status.Moment | None] = {}
         self._stored: dict[str, _Stored] = {}
@@ -135,6 +136,13 @@ class ModuleStatusWriter:
             self.tell(module, "TookOwnership", text)
         if module in self._states:
             self._wake(module)
+
+    def notified(self, name: str, told: Mapping[str, Any]) -> None:
+        """Keep what targets of notifications were told of a module; returns at once."""
+        if self._notified.get(name) != told:
+            self._notified[name] = told
+            if name in self._states:
+                self._wake(name)
 
     def tell(
         self, module: names.ModuleName, reason: str, text: str, type_: events.EventType = "Warning"
@@ -255,7 +263,15 @@ class ModuleStatusWriter:
         self._forget(name)
 
     def _forget(self, name: str) -> None:
-        for kept in (self._states, self._releases, self._moments, self._phases, self._dirty, self._told):
+        for kept in (
+            self._states,
+            self._releases,
+            self._notified,
+            self._moments,
+            self._phases,
+            self._dirty,
+            self._told,
+        ):
             kept.pop(name, None)
 
     async def _write(self, name: str) -> None:
@@ -284,6 +300,7 @@ class ModuleStatusWriter:
             stored.status,
             stored.generation,
             self._time.time(),
+            self._notified.get(name),
         )
         if not module_status.is_stored(wanted, stored.status):
             body = self._body(name) | {"status": wanted}

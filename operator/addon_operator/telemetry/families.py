@@ -306,6 +306,21 @@ class AdmissionMetrics:
         self.webhook_certificate_expiry_seconds.set(math.nan)
 
 
+class NotificationMetrics:
+    """Messages to people."""
+
+    def __init__(self, make: Factory) -> None:
+        self.notifications_total = make.counter(
+            "notifications_total", "Messages to targets of notifications.", "target", "result"
+        )
+        """``target``, ``result``: sent, retried (a try that failed) or given_up"""
+        self.config_invalid = make.gauge(
+            "notifications_config_invalid",
+            "1 if notify.yaml is invalid now, so that an older one or none is in force.",
+        )
+        """1 or 0"""
+
+
 class ProcessMetrics:
     """The operator's process and its requests."""
 

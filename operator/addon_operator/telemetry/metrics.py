@@ -63,6 +63,7 @@ class Metrics:
         self.queues = families.QueueMetrics(make, actions=queue_actions)
         self.bindings = families.BindingMetrics(make)
         self.admission = families.AdmissionMetrics(make)
+        self.notifications = families.NotificationMetrics(make)
         self.process = families.ProcessMetrics(make)
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)

@@ -13,6 +13,8 @@ import yaml
 from click import shell_completion, testing
 
 from addon_operator.cli import debug, main, printing
+from addon_operator.commands.outside import module_requests
+from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
 from addon_operator.modules import windows
@@ -97,12 +99,11 @@ def test_modules_are_a_table() -> None:
         "MODULE",
         "ORDER",
         "STATE",
-        "HEALTH",
+        "HEALTHY",
+        "REVISION",
         "LAST",
         "RUN",
-        "LAST",
-        "ERROR",
-        "REASON",
+        "MESSAGE",
     ]
     assert [line.split()[:3] for line in lines[1:]] == [
         ["kube-dns", "10", "Disabled"],
@@ -484,7 +485,7 @@ def completions(*words: str) -> list[str]:
         (("module", "values", ""), ["kube-dns", "web"]),
         (("module", "values", "k"), ["kube-dns"]),
         (("module", "values", "--show"), ["--show-sensitive"]),
-        (("queue", "list", "-o", ""), ["text", "yaml", "json"]),
+        (("queue", "list", "-o", ""), ["table", "wide", "yaml", "json", "name"]),
         (("config", "set", ""), ["log.level"]),
         (("config", "set", "log.level", "d"), ["debug"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
@@ -534,19 +535,75 @@ def test_a_long_error_is_cut_to_one_line_of_the_terminal_and_wide_shows_all(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     cells = [("web", "20", "Failed", "-", LONG, ENABLED), ("b", "1", "Ready", "-", "-", ENABLED)]
     names = ("MODULE", "ORDER", "STATE", "LAST RUN", "last error", "reason")
-    cut = click.unstyle(printing.table(names, printing.one_line_each(names, cells))).splitlines()
+    cut = click.unstyle(printing.listing(names, cells)).splitlines()
     assert len(cut) == 3
-    assert "helm upgrade: a long" in cut[1]
-    assert "enabled by web" in cut[1], "why it is enabled comes second"
-    assert max(map(len, cut)) <= min(columns, 260)
-    folded = click.unstyle(printing.table(names, cells))
-    assert "theend" in "".join(folded.split())
+    assert "helm upgrade: a" in cut[1]
+    assert "enabled by web" in cut[1]
+    assert "…" in cut[1]
+    assert max(map(len, cut)) <= min(columns, 200)
+    whole = click.unstyle(printing.listing(names, cells, wide=True)).splitlines()
+    assert len(whole) == 3
+    assert "the end" in whole[1]
 
 
 def test_a_long_error_is_one_line_in_a_pipe_too() -> None:
-    (row,) = printing.one_line_each(("a", "b", "c"), [("x", LONG, "enabled")])
-    assert row[1].startswith("helm upgrade: a long reason")
-    assert (len(row[1]), row[1][-1], row[2]) == (189, "…", "enabled")
+    lines = printing.listing(("a", "b", "c"), [("x", LONG, "enabled")]).splitlines()
+    assert lines[1].startswith("x  helm upgrade: a long reason")
+    assert lines[1].endswith("…  enabled")
+    assert len(lines[1]) == 200
+
+
+def test_names_that_leave_no_room_are_cut_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    cells = [("m" * 53, "n" * 53, "a message of some words")]
+    cut = click.unstyle(printing.listing(("MODULE", "RESOURCE", "message"), cells)).splitlines()
+    assert max(map(len, cut)) <= 80
+    assert cut[1].count("…") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("module", "list"), "module/kube-dns\nmodule/web\n"),
+        (("queue", "list"), "queue/main\n"),
+        (("queue", "main"), "queue/main\n"),
+        (("global", "list"), "hook/pods.sh\n"),
+        (("config", "list"), "parameter/log.level\n"),
+    ],
+)
+def test_lists_are_names_alone_for_other_programs(arguments: tuple[str, ...], names: str) -> None:
+    assert text(*arguments, "-o", "name") == names
+
+
+def test_table_and_its_old_name_are_the_same() -> None:
+    assert text("module", "list", "-o", "table") == text("module", "list", "-o", "text")
+    wrong = invoke("module", "list", "-o", "txt")
+    assert wrong.exit_code == 2
+    assert "'txt' is not one of 'table', 'wide', 'yaml', 'json', 'name'." in wrong.output
+
+
+def test_an_empty_queue_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debug_client.DebugClient, "get", lambda *_: {"name": "main", "tasks": []})
+    assert text("queue", "main") == "queue main is empty\n"
+
+
+def test_a_module_that_renders_to_nothing_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debug_client.DebugClient, "get_text", lambda *_: "")
+    ran = testing.CliRunner().invoke(main.cli, ["module", "render", "web"], standalone_mode=False)
+    assert (ran.stdout, ran.stderr) == ("", "module web has no chart, or it renders to nothing\n")
+
+
+def test_targets_of_notifications_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {
+        "name": "ops", "format": "slack", "host": "hooks.example", "on": ["failed"], "modules": ["*"],
+        "after": "2m", "waiting": 1, "lastSent": None, "problem": "hooks.example answers with status 500",
+    }  # fmt: skip
+    monkeypatch.setattr(debug_client.DebugClient, "get", lambda *_: [row])
+    assert "ops     slack   hooks.example  2m     -" in text("notify", "list")
+    assert text("notify", "list", "-o", "name") == "target/ops\n"
+    monkeypatch.setattr(debug_client.DebugClient, "get", lambda *_: [])
+    assert text("notify", "list") == "no targets: nobody is notified\n"
 
 
 @pytest.mark.parametrize(
@@ -566,3 +623,29 @@ def test_a_difference_has_the_exit_codes_of_diff(
     assert ran.return_value == code
     assert ran.stdout == (answer or "")
     assert ("no operator runs" in ran.stderr) is (answer is None)
+
+
+def test_modules_of_a_cluster_are_offered_if_no_operator_is_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    asked = []
+
+    def listed(place: places.Place, seconds: float) -> list[str]:
+        asked.append((place.namespace, seconds))
+        return ["web", "db"]
+
+    kubeconfig = tmp_path / "config"
+    user = {"name": "u", "user": {"token": "t"}}
+    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    kubeconfig.write_text(
+        json.dumps({"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "x"})
+    )
+    monkeypatch.delenv("DEBUG_UNIX_SOCKET")
+    monkeypatch.setattr(module_requests, "listed", listed)
+    flags = ("--kubeconfig", str(kubeconfig), "-n", "addons")
+    assert completions("module", "describe", *flags, "w") == ["web"]
+    assert asked == [("addons", 1.0)]
+    monkeypatch.undo()
+    assert completions("module", "describe", "--kubeconfig", str(tmp_path / "none"), "w") == []
+    assert completions("module", "describe", *flags, "w") == [], "nobody answers there"

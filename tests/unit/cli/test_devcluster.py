@@ -77,7 +77,8 @@ def test_status_shows_each_cluster_with_its_processes(terminal: Terminal) -> Non
     heading, one, two = terminal.run("status").out.splitlines()
     assert heading.split() == ["NAME", "VERSION", "STATE", "URL", "COMPONENTS"]
     assert one.split() == ["one", "v1.36.3", "running", "https://127.0.0.1:6443", "etcd", f"({os.getpid()})"]
-    assert two.split() == ["two", "interrupted"]
+    assert two.split() == ["two", "-", "interrupted", "-", "-"]
+    assert terminal.run("status", "-o", "name").out == "devcluster/one\ndevcluster/two\n"
 
 
 def test_status_is_json_for_programs(terminal: Terminal) -> None:

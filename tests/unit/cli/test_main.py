@@ -1,13 +1,19 @@
 """What every command has in common."""
 
+import json
 import pathlib
+import platform
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 import addon_operator
 from addon_operator.cli import main
+from addon_operator.settings import settings
+
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,3 +89,54 @@ def test_a_full_disk_is_told_in_a_sentence(tmp_path: pathlib.Path) -> None:
         1,
         "Error: the output cannot be written: No space left on device\n",
     )
+
+
+def test_the_version_is_a_document_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["version", "-o", "json"])
+    assert ended.value.code == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "version": addon_operator.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def test_the_options_of_start_stand_below_the_headings_of_the_reference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["start", "--help"])
+    shown = capsys.readouterr().out
+    headings = [line for line in shown.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    groups = dict.fromkeys(f"{row.group}:" for row in settings.TABLE.values())
+    assert headings == [*groups, "Options:"]
+    assert shown.index("--namespace") < shown.index("HTTP and metrics:") < shown.index("--listen-port")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--kubeconfig", "/x", "--context", "c", "-n", "addons"),
+        ("--kube-config", "/x", "--kube-context", "c", "--namespace", "addons"),
+    ],
+    ids=["kubectl", "before"],
+)
+def test_a_cluster_is_named_as_kubectl_does_it_and_as_before(
+    capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["settings", "-o", "json", *flags])
+    rows = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)}
+    assert (rows["KUBE_CONFIG"], rows["KUBE_CONTEXT"]) == ("/x", "c")
+    assert rows["ADDON_OPERATOR_NAMESPACE"] == "addons"
+
+
+def test_the_program_is_a_plugin_of_kubectl(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["kubectl-addon_operator"] == scripts["addon-operator"]
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/kubectl-addon_operator"])
+    with pytest.raises(SystemExit):
+        main.main(["module", "list", "--help"])
+    assert capsys.readouterr().out.startswith("Usage: kubectl addon-operator module list ")

@@ -85,12 +85,15 @@ def touch_everything(meters: metrics.Metrics) -> None:
         histogram.labels(**bound, kind="Pod").observe(1)
     modules.maintenance.labels(module="web", state="NoResourceReconciliation").set(1)
     meters.releases.resources_healed_total.labels(module="web").inc()
+    meters.notifications.notifications_total.labels(target="ops", result="sent").inc()
 
 
 DOCUMENTED = [
     ("binding_count", {"module", "hook"}),
     ("config_values_errors_total", set()),
     ("config_values_invalid", set()),
+    ("notifications_total", {"target", "result"}),
+    ("notifications_config_invalid", set()),
     ("global_hook_run_seconds_count", set(HOOK)),
     ("global_hook_run_errors_total", set(HOOK)),
     ("global_hook_run_allowed_errors_total", set(HOOK)),

@@ -141,6 +141,9 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- with (.Values.valuesSecret).name -}}
 {{- $_ := set $set "VALUES_SECRET" . -}}
 {{- end -}}
+{{- with (.Values.notifications).secretName -}}
+{{- $_ := set $set "NOTIFY_SECRET" . -}}
+{{- end -}}
 {{- if eq $part.part "admission" -}}
 {{- $_ := set $set "ADMISSION_ONLY" "true" -}}
 {{- $_ := set $set "CONFIG_WRITER" (printf "system:serviceaccount:%s:%s" .Release.Namespace (include "addon-operator.serviceAccountOf" (dict "root" . "part" "operator"))) -}}
@@ -189,6 +192,12 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{/* The Secret with values; empty if none is read. */}}
 {{- define "addon-operator.valuesSecret" -}}
 {{- $name := default .Values.valuesConfigMap.name (.Values.valuesSecret).name -}}
+{{- if ne $name "none" -}}{{- $name -}}{{- end -}}
+{{- end -}}
+
+{{/* The Secret that says who is notified; empty if none is read. */}}
+{{- define "addon-operator.notifySecret" -}}
+{{- $name := default (printf "%s-notify" .Values.valuesConfigMap.name) (.Values.notifications).secretName -}}
 {{- if ne $name "none" -}}{{- $name -}}{{- end -}}
 {{- end -}}
 

@@ -59,14 +59,15 @@ class Configured:
         """
         if self.global_is_named and not self.global_hooks_dir.is_dir():
             raise errors.ConfigurationError(
-                f"global hooks directory {self.global_hooks_dir} does not exist; "
+                f"global hooks directory {self.global_hooks_dir.absolute()} does not exist; "
                 "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
             )
         yield _of_global(self.global_hooks_dir)
         for directory in self.modules_dirs:
             if not directory.is_dir():
                 raise errors.ConfigurationError(
-                    f"modules directory {directory} does not exist; name it with MODULES_DIR or --modules-dir"
+                    f"modules directory {directory.absolute()} does not exist; "
+                    "name it with MODULES_DIR or --modules-dir"
                 )
             yield from _of_modules(directory)
 
@@ -78,7 +79,9 @@ class Configured:
         if path.is_file():
             return [self._of_file(path)]
         if not path.is_dir():
-            raise errors.ConfigurationError(f"{path} does not exist; name a directory with hooks or modules")
+            raise errors.ConfigurationError(
+                f"{path.absolute()} does not exist; name a directory with hooks or modules"
+            )
         both = [path / name for name in (GLOBAL_NAME, MODULES_NAME) if (path / name).is_dir()]
         if both and not (path / _CHART).exists():
             return [place for directory in both for place in self.below(directory)]

@@ -91,6 +91,25 @@ class ModuleRequests:
             }
 
 
+def listed(place: places.Place, seconds: float) -> list[str]:
+    """Return the names of all modules of a place; none if that takes longer.
+
+    Raises what the client raises.
+    """
+
+    async def look() -> list[str]:
+        async with client.KubeClient(place.access) as kube:
+            path = module_objects.path_of(place.namespace)
+            async with asyncio.timeout(seconds):
+                found = await kube.list_all(path, metadata_only=True)
+            return sorted(str(each["metadata"]["name"]) for each in found.items)
+
+    try:
+        return asyncio.run(look())
+    except TimeoutError:
+        return []
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Module:
     kube: client.KubeClient

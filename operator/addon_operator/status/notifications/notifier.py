@@ -1,0 +1,327 @@
+"""Tells targets what becomes of modules, apart from all work: nobody waits for it.
+
+What is due for a target at about the same time is one message. A message that its receiver does not take is
+tried again for an hour; meanwhile a few more may wait behind it, and what does not fit stays due.
+"""
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypedDict
+
+import prometheus_client
+
+from addon_operator.aio import waiting, warn_once
+from addon_operator.kernel import clock, errors, fencing
+from addon_operator.status.notifications import notify_config, sender, texts, transitions
+
+GATHER_SECONDS: Final = 10.0
+"""From what is due first until the message with all that is due then; at most ``after`` of the target."""
+GIVE_UP_SECONDS: Final = 3600.0
+"""From the first try of a message to the last."""
+PAUSES: Final = waiting.Backoff(5.0, 300.0)
+"""Between two tries."""
+MOST_WAITING: Final = 20
+"""Messages of one target on their way."""
+_CALM_SECONDS: Final = 0.2
+"""Between two looks at least."""
+_FENCED_SECONDS: Final = 1.0
+
+SENT: Final = "sent"
+RETRIED: Final = "retried"
+GIVEN_UP: Final = "given_up"
+
+Remember = Callable[[str, transitions.NotificationsDocument], None]
+"""Called with a module and what is to be kept of it, which may be nothing."""
+
+
+class NotifyError(errors.AddonOperatorError):
+    """A target cannot be told something now."""
+
+
+class TargetRow(TypedDict):
+    """A target, for people."""
+
+    name: str
+    format: str
+    host: str
+    on: list[str]
+    modules: list[str]
+    after: str
+    waiting: int
+    """Messages on their way."""
+    lastSent: str | None
+    problem: str
+    """Why the receiver does not take the message that is tried; empty if none waits."""
+
+
+class Outcomes:
+    """Counts messages, and says in the log what becomes of them."""
+
+    def __init__(self, log: warn_once.Log, total: prometheus_client.Counter) -> None:
+        """``total`` has the labels ``target`` and ``result``."""
+        self._log = log
+        self._total = total
+        self._trouble: dict[str, warn_once.WarnOnce] = {}
+
+    def begin(self, target: str) -> None:
+        """Show the series of a target."""
+        for result in (SENT, RETRIED, GIVEN_UP):
+            self._total.labels(target=target, result=result)
+
+    def end(self, target: str) -> None:
+        """Forget a target."""
+        self._trouble.pop(target, None)
+        self._total.remove_by_labels({"target": target})
+
+    def sent(self, target: str, title: str) -> None:
+        """Note a message that was taken."""
+        self._total.labels(target=target, result=SENT).inc()
+        self._of(target).over(f"notifications reach target {target} again")
+        self._log.info(f"told target {target}: {title}")
+
+    def retried(self, target: str, problem: str) -> None:
+        """Note a try that failed, after which there will be another."""
+        self._total.labels(target=target, result=RETRIED).inc()
+        self._of(target).warn(f"notifications do not reach target {target}, and are tried again: {problem}")
+
+    def given_up(self, target: str, title: str, problem: str) -> None:
+        """Note a message that is not tried any more."""
+        self._total.labels(target=target, result=GIVEN_UP).inc()
+        self._log.warning(f"target {target} was not told: {title}: {problem}")
+
+    def _of(self, target: str) -> warn_once.WarnOnce:
+        return self._trouble.setdefault(target, warn_once.WarnOnce(self._log))
+
+
+class _Outbox:
+    """What one target is to be told."""
+
+    def __init__(self, target: notify_config.Target) -> None:
+        self.target = target
+        self.messages: collections.deque[texts.Message] = collections.deque()
+        self.arrived = asyncio.Event()
+        self.ready_at: float | None = None
+        """When the next message is made."""
+        self.given_up: list[transitions.Item] = []
+        self.last_sent: float | None = None
+        self.problem = ""
+        self.task: asyncio.Task[None] | None = None
+
+    def add(self, message: texts.Message) -> None:
+        self.messages.append(message)
+        self.ready_at = None
+        self.arrived.set()
+
+
+class Notifier:
+    """Makes messages of what the ledger says is due, and sends them; to be used in one event loop."""
+
+    def __init__(
+        self,
+        namespace: str,
+        post: sender.Sender,
+        remember: Remember,
+        outcomes: Outcomes,
+        fence: fencing.Fence,
+        time: waiting.Time,
+    ) -> None:
+        """``namespace`` is the operator's; ``fence`` is asked before each try."""
+        self._namespace = namespace
+        self._post = post
+        self._remember = remember
+        self._outcomes = outcomes
+        self._fence = fence
+        self._time = time
+        self.ledger: Final = transitions.Ledger()
+        """Takes what becomes of modules; :meth:`wake` has it looked at."""
+        self._config: notify_config.NotifyConfig | None = None
+        self._outboxes: dict[str, _Outbox] = {}
+        self._wake = asyncio.Event()
+
+    def configure(self, config: notify_config.NotifyConfig) -> None:
+        """Tell these targets from now on; what is on its way to one that stays is sent as it says now."""
+        self._config = config
+        wanted = {target.name: target for target in config.targets}
+        for name in self._outboxes.keys() - wanted.keys():
+            self._end(self._outboxes.pop(name))
+        for name, target in wanted.items():
+            outbox = self._outboxes.get(name)
+            if outbox is None:
+                outbox = self._outboxes[name] = _Outbox(target)
+                self._outcomes.begin(name)
+            elif outbox.target != target:
+                # What the old address did not take may be right for the new one.
+                self.ledger.untold(name, outbox.given_up)
+                outbox.target, outbox.given_up = target, []
+                self._stop(outbox)
+            if outbox.task is None:
+                outbox.task = asyncio.create_task(self._deliver(outbox), name=f"notify {name}")
+        self.wake()
+
+    def _end(self, outbox: _Outbox) -> None:
+        self._stop(outbox)
+        for message in outbox.messages:
+            self.ledger.give_back(outbox.target.name, message.items)
+        self._outcomes.end(outbox.target.name)
+
+    @staticmethod
+    def _stop(outbox: _Outbox) -> None:
+        if outbox.task is not None:
+            outbox.task.cancel()
+            outbox.task = None
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether a file was right once."""
+        return self._config is not None
+
+    def wake(self) -> None:
+        """Look at the ledger soon."""
+        self._wake.set()
+
+    async def work(self) -> None:
+        """Make messages, until cancelled."""
+        while True:
+            self._wake.clear()
+            pause = self.turn()
+            await waiting.wait_within(self._wake, pause)
+            await self._time.sleep(_CALM_SECONDS)
+
+    def turn(self) -> float | None:
+        """Make the messages that are due; seconds until the next look, ``None`` if nothing is foreseen."""
+        if self._config is None:
+            return None
+        now = self._time.time()
+        look = self.ledger.look(self._config.targets, now)
+        moments = [] if look.next is None else [look.next]
+        for target in self._config.targets:
+            moment = self._gather(self._outboxes[target.name], look.due.get(target.name, ()), now)
+            moments += [] if moment is None else [moment]
+        self._write_down(self._config)
+        return max(0.0, min(moments) - now) if moments else None
+
+    def _gather(self, outbox: _Outbox, due: Sequence[transitions.Item], now: float) -> float | None:
+        """Make a message if it is time; when to look again."""
+        if not due:
+            outbox.ready_at = None
+            return None
+        if outbox.ready_at is None:
+            outbox.ready_at = now + min(GATHER_SECONDS, outbox.target.after)
+        if now < outbox.ready_at:
+            return outbox.ready_at
+        if len(outbox.messages) >= MOST_WAITING:
+            return None
+        items = sorted(due, key=lambda item: (item.over is not None, item.kind, item.module))
+        taken = tuple(items[: transitions.MOST_DUE])
+        self.ledger.take(outbox.target.name, taken)
+        outbox.add(texts.Message(taken, now))
+        return now if items[transitions.MOST_DUE :] else None
+
+    def _write_down(self, config: notify_config.NotifyConfig) -> None:
+        for name in self.ledger.changed:
+            made = self.ledger.remembered(name)
+            if made is None:
+                continue
+            is_told = any(each["told"] for each in made.get("problems", ()))
+            self._remember(name, made if config.targets or is_told else {})
+        self.ledger.changed.clear()
+
+    async def _deliver(self, outbox: _Outbox) -> None:
+        """Send what is in an outbox, one message after the other, until cancelled."""
+        while True:
+            outbox.arrived.clear()
+            while outbox.messages:
+                message = outbox.messages[0]
+                answer = await self._try_for_an_hour(outbox, message)
+                outbox.messages.popleft()
+                self._delivered(outbox, message, answer)
+            await outbox.arrived.wait()
+
+    async def _try_for_an_hour(self, outbox: _Outbox, message: texts.Message) -> sender.Answer:
+        ends = self._time.monotonic() + GIVE_UP_SECONDS
+        failures = 0
+        while True:
+            answer = await self._try(outbox.target, message)
+            if not answer.problem or answer.is_final:
+                return answer
+            failures += 1
+            pause = max(answer.retry_after, PAUSES.after(failures, self._time.jitter()))
+            if self._time.monotonic() + pause > ends:
+                return dataclasses.replace(answer, is_final=True)
+            outbox.problem = answer.problem
+            self._outcomes.retried(outbox.target.name, answer.problem)
+            await self._time.sleep(pause)
+
+    async def _try(self, target: notify_config.Target, message: texts.Message) -> sender.Answer:
+        while True:
+            with contextlib.suppress(fencing.FencedError):
+                self._fence.check()
+                break
+            await self._time.sleep(_FENCED_SECONDS)
+        return await self._post.send(target, texts.body(target, message, self._place))
+
+    @property
+    def _place(self) -> texts.Place:
+        return texts.Place(self._namespace, self._config.cluster if self._config is not None else "")
+
+    def _delivered(self, outbox: _Outbox, message: texts.Message, answer: sender.Answer) -> None:
+        target, title = outbox.target.name, texts.title(message)
+        # What was given up counts as told: its end is news all the same.
+        self.ledger.told(target, message.items)
+        outbox.problem = answer.problem
+        if answer.problem:
+            outbox.given_up = [*outbox.given_up, *message.items][-transitions.MOST_DUE :]
+            self._outcomes.given_up(target, title, answer.problem)
+        else:
+            outbox.last_sent = self._time.time()
+            self._outcomes.sent(target, title)
+        self.wake()
+
+    async def test(self, name: str) -> Mapping[str, Any]:
+        """Send a target a test now, once; what it was, for people.
+
+        Raises :class:`NotifyError` if there is no such target, or it does not take the message.
+        """
+        config = self._config or notify_config.NOTHING
+        target = next((each for each in config.targets if each.name == name), None)
+        if target is None:
+            raise NotifyError(notify_config.unknown(name, config.targets))
+        message = texts.Message((), self._time.time())
+        answer = await self._try(target, message)
+        if answer.problem:
+            raise NotifyError(f"target {name} did not take the test: {answer.problem}")
+        self._outcomes.sent(name, texts.title(message))
+        return {"name": name, "format": str(target.format), "host": target.host}
+
+    def rows(self) -> list[TargetRow]:
+        """Return all targets, in the order of the file."""
+        targets = () if self._config is None else self._config.targets
+        return [_row(self._outboxes[target.name]) for target in targets]
+
+    async def close(self) -> None:
+        """Send nothing any more; what was on its way is due again for the next operator."""
+        tasks = [outbox.task for outbox in self._outboxes.values() if outbox.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._post.close()
+        if self._config is not None:
+            self._write_down(self._config)
+
+
+def _row(outbox: _Outbox) -> TargetRow:
+    target = outbox.target
+    return TargetRow(
+        name=target.name,
+        format=str(target.format),
+        host=target.host,
+        on=sorted(map(str, target.kinds)),
+        modules=list(target.modules),
+        after=clock.duration_text(target.after),
+        waiting=len(outbox.messages),
+        lastSent=None if outbox.last_sent is None else clock.rfc3339(outbox.last_sent),
+        problem=outbox.problem,
+    )

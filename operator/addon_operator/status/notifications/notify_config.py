@@ -1,0 +1,249 @@
+"""``notify.yaml``: who is told what of which modules.
+
+The text is a Secret's: what is wrong with it is said by place, and never with an address or a key.
+"""
+
+import dataclasses
+import enum
+import fnmatch
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, cast
+
+from addon_operator.documents import yaml_reading
+from addon_operator.hook_contract import violations
+from addon_operator.kernel import clock, errors, json_types, names
+
+FILE: Final = "notify.yaml"
+MAX_BYTES: Final = 32 * 1024
+"""How large the file may be; it is read in a thread."""
+MOST_TARGETS: Final = 20
+MOST_PATTERNS: Final = 50
+_AFTER_SECONDS: Final = 120.0
+_MOST_MISTAKES: Final = 10
+_NAME_MAX: Final = 63
+_CLUSTER_MAX: Final = 100
+_PATTERN_MAX: Final = 100
+_HIDDEN: Final = "what stands there does not belong there"
+_YAML_ON: Final = "true"
+"""How YAML 1.1 reads the key ``on``."""
+
+
+class NotifyConfigError(errors.ConfigurationError):
+    """The file is wrong; the sentence says where, and holds nothing of the Secret."""
+
+
+class Format(enum.StrEnum):
+    """How a receiver wants messages."""
+
+    SLACK = "slack"
+    MSTEAMS = "msteams"
+    CLOUDEVENTS = "cloudevents"
+
+
+class Kind(enum.StrEnum):
+    """What can be told of a module."""
+
+    FAILED = "failed"
+    RECOVERED = "recovered"
+    UNHEALTHY = "unhealthy"
+    DRIFTED = "drifted"
+    UPGRADED = "upgraded"
+    ROLLED_BACK = "rolledBack"
+    HELD_BACK = "heldBack"
+
+
+LASTING: Final = frozenset({Kind.FAILED, Kind.ROLLED_BACK, Kind.UNHEALTHY, Kind.DRIFTED, Kind.HELD_BACK})
+"""What begins and is over some time."""
+_USUAL: Final = (Kind.FAILED, Kind.ROLLED_BACK, Kind.UNHEALTHY, Kind.RECOVERED)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """Somebody who is told."""
+
+    name: str
+    url: str = dataclasses.field(repr=False)
+    format: Format
+    kinds: frozenset[Kind] = frozenset(_USUAL)
+    modules: tuple[str, ...] = ("*",)
+    """Patterns of names, as file names are matched."""
+    after: float = _AFTER_SECONDS
+    """For how many seconds something has to last before it is told."""
+    hmac_key: str = dataclasses.field(default="", repr=False)
+
+    def wants(self, module: str) -> bool:
+        """Say whether it is told of this module."""
+        return any(fnmatch.fnmatchcase(module, pattern) for pattern in self.modules)
+
+    @property
+    def host(self) -> str:
+        """Where messages go, for people: the rest of the address is a secret."""
+        return urllib.parse.urlsplit(self.url).hostname or ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NotifyConfig:
+    """All that the file says."""
+
+    targets: tuple[Target, ...] = ()
+    cluster: str = ""
+    """What the cluster is called in messages."""
+
+
+NOTHING: Final = NotifyConfig()
+"""Nobody is told anything."""
+
+
+def _text(**more: object) -> Mapping[str, Any]:
+    return {"type": "string", "minLength": 1, **more}
+
+
+_LIST: Final = {"type": "array", "x-remedy": "write a list, such as [a, b]"}
+_TARGET: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "additionalProperties": False,
+    "x-elsewhere": {"cluster": "write it beside targets, not below it"},
+    "x-remedy": "write name, url and format on lines below each other",
+    "required": ["name", "url", "format"],
+    "properties": {
+        "name": _text(format="dns-label"),
+        "url": _text(**{"x-secret": True}),
+        "format": {"enum": [str(each) for each in Format]},
+        "on": {**_LIST, "items": {"enum": [str(each) for each in Kind]}},
+        "modules": {**_LIST, "items": _text()},
+        "after": _text(format="period"),
+        "hmacKey": _text(**{"x-secret": True}),
+    },
+}
+SCHEMA: Final[Mapping[str, Any]] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "additionalProperties": False,
+    "x-elsewhere": dict.fromkeys(_TARGET["properties"], "write it below an item of targets"),
+    "x-remedy": "write the key targets with a list below it",
+    "required": ["targets"],
+    "properties": {"targets": {**_LIST, "items": _TARGET}, "cluster": _text()},
+}
+_CHECKER: Final = violations.Checker(SCHEMA)
+
+_Problem = tuple[yaml_reading.Path, str]
+
+
+def parse(text: str) -> NotifyConfig:
+    """Read the file; slow enough to be run in a thread.
+
+    Raises :class:`NotifyConfigError` with all that is wrong.
+    """
+    if len(text) > MAX_BYTES:
+        raise NotifyConfigError(f"{FILE} has more than {MAX_BYTES // 1024} KiB; name fewer targets")
+    try:
+        document = yaml_reading.load_document(text, FILE)
+    except yaml_reading.YamlError as error:
+        raise NotifyConfigError(_discreet(str(error))) from None
+    found = document.value
+    written = _with_on(found)
+    problems = _CHECKER.problems(written)
+    if not problems:
+        problems = list(_contradictions(cast("Mapping[str, Any]", written)))
+    if problems:
+        raise NotifyConfigError(_refusal(document, problems))
+    return _config(cast("Mapping[str, Any]", written))
+
+
+def _with_on(found: json_types.JsonValue) -> json_types.JsonValue:
+    """Return the document with the key ``on``, which is a boolean for YAML."""
+    targets = found.get("targets") if isinstance(found, dict) else None
+    if not isinstance(found, dict) or not isinstance(targets, list):
+        return found
+    return {**found, "targets": [_renamed(each) for each in targets]}
+
+
+def _renamed(target: json_types.JsonValue) -> json_types.JsonValue:
+    if not isinstance(target, dict) or _YAML_ON not in target or "on" in target:
+        return target
+    return {"on" if key == _YAML_ON else key: value for key, value in target.items()}
+
+
+def _refusal(document: yaml_reading.Document, problems: Sequence[_Problem]) -> str:
+    shown = [_sentence(document, *problem) for problem in problems[:_MOST_MISTAKES]]
+    if more := len(problems) - len(shown):
+        shown.append(f"{more} more mistakes")
+    return "; ".join(shown)
+
+
+def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
+    where = document.where(tuple(_YAML_ON if part == "on" else part for part in path))
+    key = f", {yaml_reading.format_path(path)}" if path else ""
+    return f"{where}{_discreet(key)}: {_discreet(mistake)}"
+
+
+def _discreet(text: str) -> str:
+    """Return the text, unless it quotes what may be an address at the wrong place."""
+    return text if "://" not in text else f"{text.partition(':')[0][:60]}: {_HIDDEN}"
+
+
+def _contradictions(found: Mapping[str, Any]) -> Iterator[_Problem]:
+    """Yield what each key allows by itself and the keys together do not."""
+    targets = found["targets"]
+    if len(targets) > MOST_TARGETS:
+        yield ("targets",), f"there are {len(targets)} targets, and {MOST_TARGETS} may be"
+        return
+    if len(found.get("cluster", "")) > _CLUSTER_MAX:
+        yield ("cluster",), f"the name has more than {_CLUSTER_MAX} characters"
+    seen: set[str] = set()
+    for index, target in enumerate(targets):
+        for key, mistake in _of_target(target):
+            yield ("targets", index, key), mistake
+        if target["name"] in seen:
+            yield ("targets", index, "name"), "another target has this name; choose one of its own"
+        seen.add(target["name"])
+
+
+def _of_target(target: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if not _is_address(target["url"]):
+        yield (
+            "url",
+            "it is not an address that can be used; write that of the receiver, which begins with https",
+        )
+    if "hmacKey" in target and target["format"] != Format.CLOUDEVENTS:
+        yield "hmacKey", f"only the format {Format.CLOUDEVENTS} is signed; remove the key"
+    kinds = {Kind(each) for each in target.get("on", _USUAL)}
+    if Kind.RECOVERED in kinds and not kinds & LASTING:
+        yield "on", "recovered tells that something else is over: add failed, unhealthy or drifted"
+    patterns = target.get("modules", ())
+    if len(patterns) > MOST_PATTERNS or any(len(each) > _PATTERN_MAX for each in patterns):
+        yield "modules", f"at most {MOST_PATTERNS} patterns of {_PATTERN_MAX} characters may be there"
+
+
+def _is_address(url: str) -> bool:
+    if any(character.isspace() or not character.isprintable() for character in url):
+        return False
+    try:
+        parts = urllib.parse.urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _config(found: Mapping[str, Any]) -> NotifyConfig:
+    return NotifyConfig(tuple(map(_target, found["targets"])), found.get("cluster", ""))
+
+
+def _target(found: Mapping[str, Any]) -> Target:
+    return Target(
+        name=found["name"],
+        url=found["url"],
+        format=Format(found["format"]),
+        kinds=frozenset(Kind(each) for each in found.get("on", _USUAL)),
+        modules=tuple(found.get("modules", ("*",))),
+        after=clock.parse_duration(found["after"]) if "after" in found else _AFTER_SECONDS,
+        hmac_key=found.get("hmacKey", ""),
+    )
+
+
+def unknown(name: str, targets: Sequence[Target]) -> str:
+    """Return the sentence for a name that no target has."""
+    known = [each.name for each in targets]
+    hint = names.did_you_mean(name, known, f"there are {', '.join(known) or 'none'}")
+    return f"there is no target {name!r} in {FILE}; {hint}"

@@ -1,0 +1,108 @@
+"""Sends a message to a receiver, once: whether it took it, and if not, whether to try again.
+
+An address is a secret: only the host of it is ever told.
+"""
+
+import contextlib
+import dataclasses
+import http
+import os
+import ssl
+from typing import Final
+
+import aiohttp
+import yarl
+
+import addon_operator
+from addon_operator.status.notifications import notify_config, texts
+
+SECONDS: Final = 10.0
+"""For one try, whatever the receiver does."""
+_CONNECT_SECONDS: Final = 5.0
+_PAUSE_MAX: Final = 600.0
+_HEADERS: Final = {"User-Agent": f"addon-operator/{addon_operator.__version__}"}
+_LATER: Final = frozenset(
+    {http.HTTPStatus.REQUEST_TIMEOUT, http.HTTPStatus.TOO_EARLY, http.HTTPStatus.TOO_MANY_REQUESTS}
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a try."""
+
+    problem: str = ""
+    """Why the receiver has not taken it; empty if it has."""
+    is_final: bool = False
+    """Whether another try would not help."""
+    retry_after: float = 0.0
+    """For how many seconds the receiver wants to be left alone."""
+
+
+class Sender:
+    """Sends messages; an asynchronous context manager."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        """``seconds`` are for each try."""
+        self._seconds = seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close all connections; what is on its way fails."""
+        if self._session is not None:
+            await self._session.close()
+        self._session = None
+
+    async def send(self, target: notify_config.Target, made: texts.Body) -> Answer:
+        """Send a body to a target; never raises, and takes a bounded time."""
+        if self._session is None:
+            # Proxies are those of the environment, as everywhere.
+            self._session = aiohttp.ClientSession(
+                headers=_HEADERS, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        timeout = aiohttp.ClientTimeout(total=self._seconds, sock_connect=_CONNECT_SECONDS)
+        try:
+            url = yarl.URL(target.url)
+            # Nothing of the answer's body is read.
+            async with self._session.post(
+                url, data=made.content, headers=made.headers, timeout=timeout, allow_redirects=False
+            ) as answer:
+                verdict = _verdict(target, answer.status, answer.headers.get("Retry-After", ""))
+                answer.close()
+                return verdict
+        except TimeoutError:
+            return Answer(f"{target.host} does not answer within {self._seconds:g} s")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Answer(f"{target.host} cannot be reached: {_reason(error)}")
+
+
+def _verdict(target: notify_config.Target, status: int, retry_after: str) -> Answer:
+    if status < http.HTTPStatus.MULTIPLE_CHOICES:
+        return Answer()
+    if status < http.HTTPStatus.BAD_REQUEST:
+        return Answer(
+            f"{target.host} answers with status {status} and another address, which is not followed",
+            is_final=True,
+        )
+    problem = f"{target.host} answers with status {status}"
+    if status in _LATER or status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Answer(problem, retry_after=_seconds(retry_after))
+    return Answer(f"{problem}; look at the target's url and hmacKey", is_final=True)
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        return min(_PAUSE_MAX, max(0.0, float(text[:20]))) if text else 0.0
+    return 0.0
+
+
+def _reason(error: Exception) -> str:
+    """Return why, without what the library quotes of the address."""
+    if isinstance(
+        error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError | ssl.SSLError
+    ):
+        return "its certificate is not trusted, or TLS fails"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "there is no such host"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return type(error).__name__

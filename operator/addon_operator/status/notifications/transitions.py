@@ -1,0 +1,398 @@
+"""What becomes of modules, and what of that each target was told: no requests, no waiting.
+
+Something is told when it has lasted for the target's ``after``, and its end when that has lasted as long:
+what comes and goes in between is told once. :meth:`Ledger.remembered` is kept in the Module's status, so that
+an operator that begins later goes on where this one was.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
+
+from addon_operator.engine import state
+from addon_operator.kernel import clock
+from addon_operator.modules.health import resource_health
+from addon_operator.status import module_conditions
+from addon_operator.status.notifications import notify_config
+
+Kind = notify_config.Kind
+_Status = state.ModuleStatus
+MOST_DUE: Final = 200
+"""How much of one target is looked at together, and one more: the rest stays due."""
+_TEXT_MAX: Final = 300
+_ROLLED_BACK: Final = "RolledBack"
+_GONE: Final = "it is gone"
+_DISABLED: Final = "it is disabled"
+
+
+class ToldDocument(TypedDict):
+    """That a target was told."""
+
+    target: str
+    kind: str
+    since: str
+
+
+class ProblemDocument(TypedDict):
+    """Something that was told, or is about to be."""
+
+    kind: str
+    since: str
+    over: NotRequired[str]
+    told: list[ToldDocument]
+
+
+class NotificationsDocument(TypedDict, total=False):
+    """``status.notifications`` of a Module."""
+
+    revision: int
+    problems: list[ProblemDocument]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Problem:
+    """What is the matter with a module, for a person and without values."""
+
+    text: str = ""
+    follows: str = ""
+    """What happens next."""
+    rolled_back: bool = False
+
+
+Observed = Mapping[Kind, Problem | None]
+"""``None`` is for what is all right; what is not known now is not there."""
+
+
+def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
+    """Return what is known of a module now."""
+    if module.status is _Status.DISABLED:
+        return dict.fromkeys((Kind.FAILED, Kind.UNHEALTHY, Kind.DRIFTED, Kind.HELD_BACK))
+    seen: dict[Kind, Problem | None] = {}
+    error = _line(module.last_error_without_values)
+    if module.status is _Status.READY:
+        seen[Kind.FAILED] = None
+    elif module.status is _Status.FAILED:
+        seen[Kind.FAILED] = Problem(error, _next_try(module), module.failure == _ROLLED_BACK)
+    elif module.status is _Status.DELETING and error:
+        seen[Kind.FAILED] = Problem(f"its removal failed: {error}", _next_try(module))
+    if module.health is not None and module.health.state is not resource_health.HealthState.PROGRESSING:
+        is_failed = module.health.state is resource_health.HealthState.FAILED
+        seen[Kind.UNHEALTHY] = Problem(_line(module.health.message)) if is_failed else None
+    if module.drift is not None:
+        seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
+    if module.held_back is not None:
+        opens = clock.rfc3339(module.held_back.until)
+        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), f"the window opens at {opens}")
+    elif module.status is _Status.READY:
+        seen[Kind.HELD_BACK] = None
+    return seen
+
+
+def _line(text: str) -> str:
+    return module_conditions.one_line(text, _TEXT_MAX)
+
+
+def _next_try(module: state.ModuleState) -> str:
+    if module.next_try is None:
+        return "it is tried again when its values or files change"
+    sooner = f", or sooner: it waits for {', '.join(module.cure)}" if module.cure else ""
+    return f"it is tried again at {clock.rfc3339(module.next_try)}{sooner}"
+
+
+class Told(NamedTuple):
+    """What a target was told of something: as what, and since when that is so."""
+
+    kind: Kind
+    since: float
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """Something that began, and is over perhaps, but not everybody knows."""
+
+    problem: Problem
+    since: float
+    over: float | None = None
+    ended: str = ""
+    """Why it is over, if not because the module works again."""
+    told: dict[str, Told] = dataclasses.field(default_factory=dict)
+    """By the target's name."""
+    taken: set[str] = dataclasses.field(default_factory=set)
+    """Targets for which it is in a message on its way."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Module:
+    namespace: str
+    open: dict[Kind, _Open] = dataclasses.field(default_factory=dict)
+    right: set[Kind] = dataclasses.field(default_factory=set)
+    """What is known to be all right."""
+    revision: int | None = None
+    is_released: bool = False
+    """Whether the revision is one that this process has seen, not what one before it remembered."""
+    is_gone: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Item:
+    """Something that a target is to be told of a module; times are seconds since the epoch."""
+
+    module: str
+    namespace: str
+    kind: Kind
+    """As the target knows it."""
+    since: float
+    problem: Problem
+    over: float | None = None
+    ended: str = ""
+    revision: int | None = None
+    subject: Kind = Kind.FAILED
+    """As the ledger knows it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """What is due, by the target's name, and when the next thing will be if nothing happens before."""
+
+    due: Mapping[str, Sequence[Item]]
+    next: float | None
+
+
+class Ledger:
+    """Everything of all modules that somebody is to be told, or was."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, _Module] = {}
+        self._targets: Sequence[notify_config.Target] = ()
+        self._wanted: dict[str, Sequence[notify_config.Target]] = {}
+        self.changed: set[str] = set()
+        """Modules of which there may be more to remember; whoever writes it down clears it."""
+
+    def saw(self, name: str, namespace: str, seen: Observed, now: float, *, ended: str = "") -> None:
+        """Take in how a module is now; ``ended`` says why something is over if it does not work again."""
+        module = self._modules.setdefault(name, _Module(namespace))
+        module.namespace, module.is_gone = namespace, ended == _GONE
+        for kind, problem in seen.items():
+            found = module.open.get(kind)
+            if problem is None:
+                module.right.add(kind)
+                if found is not None and found.over is None:
+                    found.over, found.ended = now, ended
+            else:
+                module.right.discard(kind)
+                self._began(module, kind, problem, now)
+        self.changed.add(name)
+
+    @staticmethod
+    def _began(module: _Module, kind: Kind, problem: Problem, now: float) -> None:
+        found = module.open.get(kind)
+        if found is None:
+            module.open[kind] = _Open(problem, now)
+            return
+        found.problem = problem
+        if found.over is not None:
+            found.over, found.ended, found.since = None, "", now
+
+    def saw_state(self, module: state.ModuleState, operator_namespace: str, now: float) -> None:
+        """Take in the state of a module."""
+        namespace = module.module.config.namespace or operator_namespace
+        ended = _DISABLED if module.status is _Status.DISABLED else ""
+        self.saw(module.module.name, namespace, observed(module), now, ended=ended)
+
+    def gone(self, name: str, now: float) -> None:
+        """Note that the module's directory is gone; who was told of something is told that, too."""
+        if (module := self._modules.get(name)) is not None:
+            self.saw(name, module.namespace, dict.fromkeys(module.open), now, ended=_GONE)
+
+    def released(self, name: str, namespace: str, revision: int, now: float, *, is_upgrade: bool) -> None:
+        """Take in the revision of a module's release; ``is_upgrade``: it was made just now, by an upgrade.
+
+        A later one than an operator before this one knew of is an upgrade that nobody was told.
+        """
+        module = self._modules.setdefault(name, _Module(namespace))
+        if (is_upgrade and module.revision != revision) or _is_news(module, revision):
+            module.open[Kind.UPGRADED] = _Open(Problem(), now)
+        module.revision, module.is_released = revision, True
+        self.changed.add(name)
+
+    def restore(self, name: str, namespace: str, stored: Mapping[str, Any], now: float) -> None:
+        """Take in what an operator before this one remembered; what is wrong with it is passed over."""
+        module = self._modules.setdefault(name, _Module(namespace))
+        for found in stored.get("problems") or ():
+            try:
+                kind, restored = Kind(found["kind"]), _restored(found)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                continue
+            current = module.open.get(kind)
+            if current is not None:
+                current.since, current.told = min(current.since, restored.since), restored.told
+            else:
+                module.open[kind] = restored
+                if kind in module.right and restored.over is None:
+                    restored.over = now
+        revision = stored.get("revision")
+        if isinstance(revision, int) and module.revision is None:
+            module.revision = revision
+        self.changed.add(name)
+
+    def remembered(self, name: str) -> NotificationsDocument | None:
+        """Return what is to be remembered of a module; ``None`` if nothing is known of it."""
+        module = self._modules.get(name)
+        if module is None:
+            return None
+        made = NotificationsDocument()
+        if module.revision is not None:
+            made["revision"] = module.revision
+        if module.open:
+            made["problems"] = [_document(kind, each) for kind, each in sorted(module.open.items())]
+        return made
+
+    def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
+        """Return what is due now."""
+        due: dict[str, list[Item]] = {target.name: [] for target in targets}
+        later: list[float] = []
+        for name, module in list(self._modules.items()):
+            wanting = self._wanting(name, targets) if module.open else ()
+            self._settle(name, module, wanting)
+            if module.is_gone and not module.open:
+                del self._modules[name]
+            for kind, each in module.open.items():
+                for target in wanting:
+                    moment = _moment(kind, each, target)
+                    if moment is not None and moment > now:
+                        later.append(moment)
+                    elif moment is not None and len(due[target.name]) <= MOST_DUE:
+                        due[target.name].append(_item(name, module, kind, each, target))
+        return Look({name: items for name, items in due.items() if items}, min(later, default=None))
+
+    def _wanting(self, name: str, targets: Sequence[notify_config.Target]) -> Sequence[notify_config.Target]:
+        """Return the targets that want to be told of a module."""
+        if targets is not self._targets:
+            self._targets = targets
+            self._wanted.clear()
+        if name not in self._wanted:
+            self._wanted[name] = [target for target in targets if target.wants(name)]
+        return self._wanted[name]
+
+    def _settle(self, name: str, module: _Module, wanting: Sequence[notify_config.Target]) -> None:
+        """Drop what nobody has to be told any more."""
+        interested = {target.name for target in wanting}
+        for kind, each in list(module.open.items()):
+            if each.over is not None:
+                each.told = {target: told for target, told in each.told.items() if target in interested}
+                for target in wanting:
+                    if Kind.RECOVERED not in target.kinds:
+                        each.told.pop(target.name, None)
+                is_done = not each.told and not each.taken
+            else:
+                to_tell = {target.name for target in wanting if Kind.UPGRADED in target.kinds}
+                is_done = kind is Kind.UPGRADED and to_tell <= each.told.keys() and not each.taken
+            if is_done:
+                del module.open[kind]
+                self.changed.add(name)
+
+    def take(self, target: str, items: Iterable[Item]) -> None:
+        """Note that these are on their way to the target: they are not due meanwhile."""
+        for each in self._found(items):
+            each[1].taken.add(target)
+
+    def told(self, target: str, items: Iterable[Item]) -> None:
+        """Note that the target was told these."""
+        for item, found in self._found(items):
+            found.taken.discard(target)
+            if item.over is not None:
+                found.told.pop(target, None)
+            else:
+                found.told[target] = Told(item.kind, item.since)
+            self.changed.add(item.module)
+
+    def untold(self, target: str, items: Iterable[Item]) -> None:
+        """Have the target told these once more, which it did not get to know."""
+        for item, found in self._found(items):
+            if item.over is None:
+                found.told.pop(target, None)
+            self.changed.add(item.module)
+
+    def give_back(self, target: str, items: Iterable[Item]) -> None:
+        """Note that these are not on their way to the target any more."""
+        for _, found in self._found(items):
+            found.taken.discard(target)
+
+    def _found(self, items: Iterable[Item]) -> Iterator[tuple[Item, _Open]]:
+        for item in items:
+            module = self._modules.get(item.module)
+            found = None if module is None else module.open.get(item.subject)
+            if found is not None:
+                yield item, found
+
+
+def _is_news(module: _Module, revision: int) -> bool:
+    """Say whether a revision is later than what an operator before this one knew of.
+
+    One that was made to go back to another one is not an upgrade.
+    """
+    if module.is_released or module.revision is None or revision <= module.revision:
+        return False
+    failed = module.open.get(Kind.FAILED)
+    return failed is None or not any(told.kind is Kind.ROLLED_BACK for told in failed.told.values())
+
+
+def _moment(kind: Kind, each: _Open, target: notify_config.Target) -> float | None:
+    """Return from when on a target is to be told; ``None`` if it is not."""
+    told = each.told.get(target.name)
+    if target.name in each.taken:
+        return None
+    if kind is Kind.UPGRADED:
+        return each.since if told is None and kind in target.kinds else None
+    if each.over is not None:
+        return each.over + target.after if told is not None else None
+    label = _label(kind, each, target)
+    if label is None or (told is not None and not (label is Kind.ROLLED_BACK and told.kind is Kind.FAILED)):
+        return None
+    return each.since + target.after
+
+
+def _label(kind: Kind, each: _Open, target: notify_config.Target) -> Kind | None:
+    """Return as what a target is told of it, ``None`` if it does not want to know."""
+    if each.problem.rolled_back and Kind.ROLLED_BACK in target.kinds:
+        return Kind.ROLLED_BACK
+    return kind if kind in target.kinds else None
+
+
+def _item(name: str, module: _Module, kind: Kind, each: _Open, target: notify_config.Target) -> Item:
+    told = each.told.get(target.name)
+    if each.over is not None and told is not None:
+        label, since = told
+    else:
+        label, since = _label(kind, each, target) or kind, each.since
+    return Item(
+        name,
+        module.namespace,
+        label,
+        since,
+        each.problem,
+        each.over,
+        each.ended,
+        module.revision,
+        subject=kind,
+    )
+
+
+def _document(kind: Kind, each: _Open) -> ProblemDocument:
+    told = [
+        ToldDocument(target=target, kind=str(told.kind), since=clock.rfc3339(told.since))
+        for target, told in sorted(each.told.items())
+    ]
+    made = ProblemDocument(kind=str(kind), since=clock.rfc3339(each.since), told=told)
+    if each.over is not None:
+        made["over"] = clock.rfc3339(each.over)
+    return made
+
+
+def _restored(found: Mapping[str, Any]) -> _Open:
+    told = {
+        str(each["target"]): Told(Kind(each["kind"]), clock.parse_rfc3339(each["since"]))
+        for each in found.get("told") or ()
+    }
+    over = clock.parse_rfc3339(found["over"]) if "over" in found else None
+    return _Open(Problem(), clock.parse_rfc3339(found["since"]), over, told=told)

@@ -1,0 +1,205 @@
+"""Who is told what becomes of modules: a receiver on this machine, real failures, restarts and fail-over."""
+
+import hashlib
+import hmac
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from addon_operator.devcluster import handle
+from tests.integration import operator_process, operator_site, receivers
+from tests.integration.module_objects import Modules
+
+pytestmark = pytest.mark.integration
+
+SECRET: Final = "addon-operator-notify"
+HMAC_KEY: Final = "canary-hmac"
+AFTER: Final = "1s"
+
+
+@pytest.fixture
+def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> Modules:
+    return Modules(site, devcluster)
+
+
+@pytest.fixture
+def receiver() -> Iterator[receivers.Receiver]:
+    with receivers.receiving() as made:
+        yield made
+
+
+def target(receiver: receivers.Receiver, path: str, format_: str, **more: object) -> dict[str, Any]:
+    return {"name": path, "url": f"{receiver.url}/{path}", "format": format_, "after": AFTER, **more}
+
+
+def write_targets(site: operator_site.Site, targets: list[dict[str, Any]], **more: str) -> None:
+    write_file(site, yaml.safe_dump({"targets": targets, **more}))
+
+
+def write_file(site: operator_site.Site, text: str) -> None:
+    path = site.root / "notify.yaml"
+    path.write_text(text)
+    body = site.kubectl(
+        "create", "secret", "generic", SECRET, f"--from-file={path}", "--dry-run=client", "-o", "json"
+    )
+    (site.root / "secret.json").write_text(body)
+    site.kubectl("apply", "-f", str(site.root / "secret.json"))
+
+
+def fragile(modules: Modules, name: str = "web") -> pathlib.Path:
+    """A module that fails until a file is there; that file."""
+    mended = modules.site.root / f"{name}.mended"
+    modules.site.hook(modules.add(10, name), "look.sh", {"beforeHelm": 1}, f"test -e {mended}")
+    return mended
+
+
+def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_between(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    site.first_retry = operator_site.SOON
+    mended = fragile(modules)
+    write_targets(
+        site,
+        [
+            target(receiver, "chat", "slack"),
+            target(receiver, "teams", "msteams"),
+            target(receiver, "bus", "cloudevents", hmacKey=HMAC_KEY),
+            target(receiver, "other", "slack", modules=["db*"]),
+        ],
+        cluster="lab",
+    )
+    operator = site.start()
+    for path in ("/chat", "/teams", "/bus"):
+        assert receiver.wait(path, 1) == ["web failed"]
+    where, what, more = receiver.bodies("/chat")[0]["text"].splitlines()[1:]
+    assert where == f"Module web (cluster lab, namespace {site.namespace})."
+    assert what.startswith("It has failed since ")
+    assert "look.sh failed with exit code 1" in what
+    assert "It is tried again at " in what
+    assert more == f"More: addon-operator module describe web -n {site.namespace}"
+
+    ((_, headers, body),) = [each for each in receiver.got if each[0] == "/bus"]
+    digest = hmac.new(HMAC_KEY.encode(), body, hashlib.sha256).hexdigest()
+    assert headers["X-Signature"] == f"sha256={digest}"
+    assert headers["Content-Type"].startswith("application/cloudevents+json")
+    event = json.loads(body)
+    assert (event["specversion"], event["subject"], event["source"]) == (
+        "1.0",
+        "web",
+        f"/addon-operator/{site.namespace}",
+    )
+    (item,) = event["data"]["items"]
+    assert (item["module"], item["kind"], item["state"]) == ("web", "failed", "began")
+
+    operator.wait_until(lambda: len(remembered(modules, "web")) == 3, "what was told is remembered")
+    operator.kill()
+    again = site.start()
+    again.wait_logged("notifications go to")
+    mended.touch()
+    for path in ("/chat", "/teams", "/bus"):
+        works = receiver.wait(path, 2)[1]
+        assert works.startswith("web works again, after ")
+    again.wait_until(lambda: not problems(modules, "web"), "there is nothing more to remember")
+    again.stop()
+    assert sorted(path for path, _, _ in receiver.got) == [
+        "/bus",
+        "/bus",
+        "/chat",
+        "/chat",
+        "/teams",
+        "/teams",
+    ]
+    assert HMAC_KEY not in again.log
+    assert receiver.url not in again.log
+
+
+def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recovery(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    site.first_retry = operator_site.SOON
+    mended = fragile(modules)
+    modules.add(20, "db", data={"a": "b"})
+    receiver.status = 500
+    write_targets(site, [target(receiver, "chat", "slack", on=["failed", "recovered", "upgraded"])])
+    high = {"CONVERGE_ON_FAILURE": "continue", "ADDON_OPERATOR_HA": "true", "LEASE_DURATION": "4s"}
+    high |= {"LEASE_RENEW_DEADLINE": "2500ms", "LEASE_RETRY_PERIOD": "500ms"}
+    first = site.start(**high, DEBUG_UNIX_SOCKET=str(site.root / "first.socket"))
+    first.wait_logged("notifications do not reach target chat, and are tried again", "500")
+    second = site.start(**high)
+    second.wait_logged("standing by")
+    receiver.status = 202
+    assert receiver.wait("/chat", 2)[-1] == "web failed"
+    first.wait_until(lambda: remembered(modules, "web") == ["chat"], "what was told is remembered")
+    first.kill()
+    mended.touch()
+    wait_told(receiver, "web works again, after ")
+
+    site.chart(site.modules / "020-db", {"a": "c"})
+    second.stop()
+    third = site.start(**high)
+    wait_told(receiver, "db was upgraded to revision 2")
+    assert str(receiver.titles("/chat")).count("web works again") == 1
+
+    assert site.command("notify", "test", "chat").stdout == (
+        "target chat took the test; look whether it is shown at 127.0.0.1\n"
+    )
+    assert receiver.titles("/chat")[-1] == "This is a test of notifications"
+    unknown = site.command("notify", "test", "chta")
+    assert (unknown.returncode, unknown.stderr) == (
+        1,
+        "Error: there is no target 'chta' in notify.yaml; did you mean 'chat'?\n",
+    )
+    receiver.headers, receiver.status = {"Location": f"{receiver.url}/elsewhere"}, 302
+    assert "another address, which is not followed" in site.command("notify", "test", "chat").stderr
+
+    write_file(site, f"targets:\n- {{name: chat, adress: {receiver.url}/canary}}\n")
+    third.wait_metric(1, "notifications_config_invalid")
+    (event,) = third.wait_until(lambda: events_of(site), "an Event tells of the wrong file")
+    assert "targets[0].adress: the key 'adress' is not known here" in event["message"]
+    assert "canary" not in event["message"]
+    rows = json.loads(site.command("notify", "list", "-o", "json").stdout)
+    assert [(row["name"], row["host"]) for row in rows] == [("chat", "127.0.0.1")], "the last good one stays"
+    assert "canary" not in third.log
+    assert not receiver.bodies("/elsewhere")
+
+
+def wait_told(receiver: receivers.Receiver, begin: str) -> None:
+    operator_process.wait_until(lambda: receiver.titles("/chat")[-1].startswith(begin), f"told: {begin}")
+
+
+def events_of(site: operator_site.Site) -> list[dict[str, Any]]:
+    return site.objects("events", fieldSelector=f"involvedObject.kind=Secret,involvedObject.name={SECRET}")
+
+
+@pytest.mark.slow
+def test_two_hundred_modules_that_fail_at_once_are_a_few_messages(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    receiver.delay = 2.0
+    for number in range(200):
+        modules.site.script(modules.add(10, f"m{number}") / "hooks" / "broken.sh", "exit 1")
+    write_targets(site, [target(receiver, "chat", "slack", after="10s")])
+    operator = site.start(CONVERGE_ON_FAILURE="continue", MODULES_PARALLELISM="8")
+
+    def told() -> int:
+        return sum(int(title.split()[0]) if title[0].isdigit() else 1 for title in receiver.titles("/chat"))
+
+    operator.wait_until(lambda: told() >= 200, "all are told", deadline=180)
+    assert len(receiver.got) <= 15
+    operator.stop()
+
+
+def problems(modules: Modules, name: str) -> list[dict[str, Any]]:
+    found = (modules.get(name) or {}).get("status", {})
+    return list(found.get("notifications", {}).get("problems", ()))
+
+
+def remembered(modules: Modules, name: str) -> list[str]:
+    return [each["target"] for problem in problems(modules, name) for each in problem["told"]]

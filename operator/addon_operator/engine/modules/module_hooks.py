@@ -4,7 +4,7 @@ import asyncio
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_processes, hook_run
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
@@ -35,10 +35,11 @@ class ModuleHooks:
         if module.hooks is not None:
             return
         try:
-            module.hooks = await self._ask(module.module)
+            loaded = await self._ask(module.module)
         except errors.AddonOperatorError:
             self._tell(events.DiscoveryFailed())
             raise
+        module.hooks, module.readiness = loaded.hooks, loaded.readiness
         self._tell(events.HooksRegistered(module.module.name, module.hooks))
 
     async def run(
@@ -75,16 +76,17 @@ class ModuleHooks:
         module = self._states[name]
         if module.hooks is None:
             return
-        hooks = await self._ask(module.module)
-        if hooks != module.hooks:
-            module.hooks, module.started = hooks, False
-            self._tell(events.HooksRegistered(name, hooks))
+        loaded = await self._ask(module.module)
+        module.readiness = loaded.readiness
+        if loaded.hooks != module.hooks:
+            module.hooks, module.started = loaded.hooks, False
+            self._tell(events.HooksRegistered(name, loaded.hooks))
 
     def forget(self, name: names.ModuleName) -> None:
         """Drop the values that the hooks of the module set: it is deleted."""
         self._values.drop_patches(name)
 
-    async def _ask(self, module: model.Module) -> tuple[state.Hook, ...]:
+    async def _ask(self, module: model.Module) -> hook_processes.LoadedHooks:
         files = hook_files.discover(module.path / "hooks")
         self._states[module.name].go_hooks = files.go_hooks
         return await self._executor.runner.load(files, self._tell, module.name)

@@ -113,7 +113,11 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
 
     Raises :class:`HookConfigError` with everything that is wrong.
     """
-    document = _document(text, source)
+    return read(_document(text, source), kind, source)
+
+
+def read(document: JsonObject, kind: HookKind, source: str) -> HookConfig:
+    """Read a configuration that is a document already; otherwise the same as :func:`parse`."""
     is_legacy = "configVersion" not in document
     checker = (_LEGACY if is_legacy else _CURRENT)[kind]
     wrong = [*crosschecks.too_many(document)]

@@ -81,7 +81,9 @@ class Graph(health.Beginning):
         self._cluster = cluster.Cluster(
             tools.kube, tools.kinds, tools.settings.namespace, self._clock, meters.watch_failed
         )
-        self._values = modules.store(tools.inspector, crd_names=tools.settings.enabled_modules_crd_names)
+        self._values = modules.store(
+            tools.inspector, tools.settings_programs, crd_names=tools.settings.enabled_modules_crd_names
+        )
         self._crd_sources = tools.crd_sources(self._values)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers

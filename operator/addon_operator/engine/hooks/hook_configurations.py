@@ -97,7 +97,7 @@ class HookConfigurations:
         if not await asyncio.to_thread(hook_files.may_hold_many, path):
             return await self._printed(path, FLAG)
         listed = await self._start(path, LIST)
-        if _is_batch(listed):
+        if is_batch(listed):
             return dataclasses.replace(await self._printed(path, CONFIG), is_batch=True)
         try:
             return await self._printed(path, FLAG)
@@ -189,6 +189,11 @@ def nested_name(program: str, nested: batch_config.NestedHook) -> str:
     return f"{program}:{nested.name}:{nested.number}"
 
 
+def owner(module: names.ModuleName | None) -> dict[str, str]:
+    """Return the variables that tell a program with many hooks whose they are."""
+    return {"MODULE_NAME": module or names.GLOBAL_KEY, "APPLICATION_NAME": "", "APPLICATION_NAMESPACE": ""}
+
+
 def _only_for_modules(path: pathlib.Path, config: batch_config.BatchConfig) -> Iterator[str]:
     if config.has_readiness:
         yield f"{path}: its readiness has no effect, as only modules are asked if they are ready"
@@ -196,6 +201,7 @@ def _only_for_modules(path: pathlib.Path, config: batch_config.BatchConfig) -> I
         yield f"{path}: its check of settings has no effect, as only settings of modules are checked"
 
 
-def _is_batch(listed: children.ChildResult) -> bool:
+def is_batch(listed: children.ChildResult) -> bool:
+    """Say whether this is how a program with many hooks answers ``hook list``."""
     text = (listed.stdout or b"").decode(errors="replace")
     return not hook_failures.has_failed(listed) and batch_config.is_list(text)

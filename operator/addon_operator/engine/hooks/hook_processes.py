@@ -295,24 +295,16 @@ class HookProcesses:
     ) -> children.ChildResult:
         path = hook_files.absolute(hook.path, self._started_in)
         is_nested = bool(hook.arguments)
+        owner = hook_configurations.owner(hook.module) if is_nested else {}
         return await self._programs.run(
             [*hook_files.command(path), *hook.arguments],
-            env={**self._environment, **files.environment(), **(owner_of(hook) if is_nested else {})},
+            env={**self._environment, **files.environment(), **owner},
             cwd=path.parent,
             timeout=timeout,
             on_stdout_line=self._log.handler(log_fields, "stdout", is_json=is_nested),
             capture_stdout=printed_outputs.READ_BYTES,
             on_stderr_line=self._log.handler(log_fields, "stderr", is_json=is_nested),
         )
-
-
-def owner_of(hook: state.Hook) -> dict[str, str]:
-    """Return the variables that tell a program with many hooks whose they are."""
-    return {
-        "MODULE_NAME": hook.module or names.GLOBAL_KEY,
-        "APPLICATION_NAME": "",
-        "APPLICATION_NAMESPACE": "",
-    }
 
 
 def _verdict(module: names.ModuleName, text: str) -> bool:

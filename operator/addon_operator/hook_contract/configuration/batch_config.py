@@ -154,6 +154,15 @@ def parse(text: str, kind: hook_config.HookKind, source: str) -> BatchConfig:
     )
 
 
+def has_settings_check(printed: bytes) -> bool:
+    """Say whether a program checks settings, by what it prints; whatever else is wrong there."""
+    try:
+        document = json_documents.decode(printed)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and document.get("has_settings_check") is True
+
+
 def _document(text: str, source: str) -> JsonObject:
     if not text.strip():
         raise hook_config.HookConfigError(source, "'hook config' printed nothing; print JSON")

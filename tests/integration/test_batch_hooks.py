@@ -1,0 +1,109 @@
+"""Programs with many hooks, as the Go SDK for modules builds them, on a real control plane."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.fakes import batch_program
+from tests.integration import module_objects, operator_site
+
+pytestmark = pytest.mark.integration
+
+WATCHED: Final = {
+    "name": "marked",
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "jqFilter": ".data",
+    "keepFullObjectsInMemory": False,
+    "queue": "slow",
+    "labelSelector": {"matchLabels": {"marked": "yes"}},
+    "namespace": {"nameSelector": {"matchNames": ["NAMESPACE"]}, "labelSelector": None},
+}
+"""What the SDK prints for a binding."""
+RUNS: Final = """
+trace = pathlib.Path(os.environ["TRACE"])
+with trace.open("a") as file:
+    line = {"hook": " ".join(ASKED), "contexts": read("BINDING_CONTEXT_PATH"), "values": read("VALUES_PATH")}
+    file.write(json.dumps({**line, "config": read("CONFIG_VALUES_PATH")}) + "\\n")
+if ASKED == ["run", "0"]:
+    print(json.dumps({"level": "info", "msg": "sets the color", "module": os.environ["MODULE_NAME"]}))
+    write("VALUES_JSON_PATCH_PATH", [{"op": "add", "path": "/web/color", "value": "green"}])
+    # As Go writes them: labels are null, and an expiry has an empty name.
+    write("METRICS_PATH", {"name": "batch_total", "action": "add", "value": 2, "labels": None},
+          {"name": "batch_size", "action": "set", "value": 3, "labels": {"a": "b"}, "group": "sizes"},
+          {"name": "batch_seconds", "action": "observe", "value": 1, "buckets": [1, 2], "labels": {}},
+          {"name": "", "action": "expire", "group": "others", "labels": None})
+    target = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "NAMESPACE"}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made", "namespace": "NAMESPACE"}}
+    write("KUBERNETES_PATCH_PATH", {"operation": "CreateIfNotExists", "object": {**made, "data": {"a": "1"}}},
+          {"operation": "MergePatch", **target, "name": "made", "mergePatch": {"data": {"b": "2"}}},
+          {"operation": "JQPatch", **target, "name": "made", "jqFilter": '.data.c = "3"'},
+          {"operation": "JSONPatch", **target, "name": "made",
+           "jsonPatch": [{"op": "remove", "path": "/data/a"}]},
+          {"operation": "MergePatch", **target, "name": "nobody", "ignoreMissingObjects": True,
+           "mergePatch": {"data": {}}})
+"""
+BROKEN: Final = [{"metadata": {"name": "one"}, "beforeHelmm": 1}]
+
+
+def hook(name: str, **members: Any) -> dict[str, Any]:  # noqa: ANN401 - what a hook may have
+    return {"configVersion": "v1", "metadata": {"name": name, "path": "web/hooks/"}, **members}
+
+
+@pytest.fixture
+def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> module_objects.Modules:
+    return module_objects.Modules(site, devcluster)
+
+
+def in_namespace(site: operator_site.Site, given: object) -> Any:  # noqa: ANN401 - of the same shape
+    return json.loads(json.dumps(given).replace("NAMESPACE", site.namespace))
+
+
+def test_the_hooks_of_a_program_run_as_any_hook_under_names_of_their_own(site: operator_site.Site) -> None:
+    web = site.module("010-web", {"color": "{{ .Values.web.color }}"}, values="webEnabled: true")
+    config = {
+        "version": "v1",
+        "hooks": [
+            hook("colors/set", beforeHelm=1),
+            hook("marks", kubernetes=[in_namespace(site, WATCHED)], afterHelm=1),
+        ],
+    }
+    batch_program.write(web / "hooks", "batch", config, RUNS.replace("NAMESPACE", site.namespace))
+    broken = site.module("020-broken", {"a": "b"}, values="brokenEnabled: true")
+    batch_program.write(broken / "hooks", "batch", BROKEN)
+    operator = site.start()
+    operator.wait_until(lambda: site.data("web") == {"color": "green"}, "the value of the hook is released")
+    assert site.data("made") == {"b": "2", "c": "3"}
+    operator.wait_metric(1, "module_hook_run_success_total", hook="batch:marks:1", binding="afterHelm")
+    metrics = operator.get("/metrics").text.splitlines()
+    assert 'batch_total{hook="batch:colors/set:0",module="web"} 2.0' in metrics
+    assert 'batch_size{a="b",hook="batch:colors/set:0",module="web"} 3.0' in metrics
+    assert 'batch_seconds_sum{hook="batch:colors/set:0",module="web"} 1.0' in metrics
+    assert "sets the color" in operator.log
+
+    site.kubectl("create", "configmap", "seen", "--from-literal=a=1")
+    site.kubectl("label", "configmap", "seen", "marked=yes")
+
+    def last() -> dict[str, Any] | None:
+        contexts = [run.contexts[0] for run in site.runs() if run.hook == "run 1"]
+        return next((each for each in reversed(contexts) if each["snapshots"].get("marked")), None)
+
+    seen = operator.wait_until(last, "the hook sees the object")
+    assert seen == {
+        "binding": "marked",
+        "type": "Group",
+        "groupName": "main",
+        "snapshots": {"marked": [{"filterResult": {"a": "1"}}]},
+    }
+    described = json.loads(site.command("module", "describe", "web", "-o", "json").stdout)
+    assert [each["name"] for each in described["hooks"]] == ["batch:colors/set:0", "batch:marks:1"]
+    listed = json.loads(site.command("module", "list", "-o", "json").stdout)["modules"]
+    (error,) = [each["lastError"] for each in listed if each["name"] == "broken"]
+    assert (
+        f"hook {broken / 'hooks/batch'}: invalid configuration: hooks[0] (one): the key 'beforeHelmm'"
+        in error
+    )
+    assert "Traceback" not in operator.log
+    operator.stop()

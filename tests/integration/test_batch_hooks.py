@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from tests.fakes import batch_program
-from tests.integration import module_objects, operator_site
+from tests.integration import admitting, module_objects, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -107,3 +107,88 @@ def test_the_hooks_of_a_program_run_as_any_hook_under_names_of_their_own(site: o
     )
     assert "Traceback" not in operator.log
     operator.stop()
+
+
+def test_a_program_that_says_whether_its_module_is_ready_counts_for_the_health(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    web = site.module("010-web", {"a": "b"}, values="webEnabled: true")
+    config = {"version": "v1", "hooks": [], "readiness": hook("readiness")}
+    flag = site.root / "is-ready"
+    body = f"pathlib.Path({str(flag)!r}).exists() or fail('the database has no leader')"
+    batch_program.write(web / "hooks", "batch", config, body)
+    operator = site.start().wait_ready()
+    operator.wait_until(lambda: "the database has no leader" in operator.log, "the program is asked")
+    modules.wait(operator, "web", Ready="True", Healthy="Unknown")
+    found = (modules.get("web") or {})["status"]["conditions"]
+    (message,) = [each["message"] for each in found if each["type"] == "Healthy"]
+    told = "failed with exit code 1; the operator's log shows what it wrote"
+    assert message == f"Readiness batch:readiness: {told}"
+    flag.touch()
+    modules.wait(operator, "web", Ready="True", Healthy="True")
+    operator.stop()
+
+
+SETTINGS: Final = {"version": "v1", "hooks": [], "has_settings_check": True}
+CHECK: Final = """
+replicas = read("SETTINGS_PATH").get("replicas", 1)
+if replicas == 7:
+    time.sleep(100)
+said = {"valid": replicas <= 3, "message": "", "warnings": None}
+if replicas > 3:
+    said["message"] = f"replicas cannot be {replicas}"
+if replicas == 2:
+    said["warnings"] = ["an even number has no majority"]
+if said["message"] or said["warnings"]:
+    sys.stderr.write(json.dumps(said))
+    sys.exit(1)
+"""
+
+
+def with_check(site: operator_site.Site) -> None:
+    data = {"replicas": "{{ .Values.web.replicas | quote }}"}
+    web = site.module("010-web", data, values="webEnabled: true\nweb: {replicas: 1}")
+    batch_program.write(web / "hooks", "batch", SETTINGS, CHECK)
+
+
+def test_settings_that_a_program_refuses_never_come_into_force(site: operator_site.Site) -> None:
+    with_check(site)
+    site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    site.config(web="replicas: 9")
+    operator = site.start()
+    operator.wait_logged("replicas cannot be 9")
+    assert site.revisions() == {}
+    site.config(web="replicas: 3")
+    operator.wait_until(lambda: site.data("web") == {"replicas": "3"}, "the corrected settings are released")
+    site.config(web="replicas: 4")
+    operator.wait_logged("replicas cannot be 4")
+    assert operator.metrics().total("config_values_errors_total") > 0
+    site.config(web="replicas: 2")
+    operator.wait_until(lambda: site.data("web") == {"replicas": "2"}, "settings with a warning are released")
+    operator.wait_logged("an even number has no majority")
+    told = site.objects("events", fieldSelector="reason=InvalidValues")
+    assert any("last good values stay in force. Wrong: web." in each["message"] for each in told)
+    assert site.data("db") == {"a": "b"}
+    operator.stop()
+
+
+def test_the_webhook_asks_the_program_and_a_program_that_hangs_refuses_an_edit(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    with_check(site)
+    site.config(web="replicas: 1")
+
+    def refusal(text: str) -> str:
+        try:
+            site.config(web=text)
+        except operator_site.RefusedError as error:
+            return str(error)
+        return ""
+
+    with admitting.admitting(site, devcluster) as running:
+        running.wait_until(
+            lambda: "cannot be 9" in refusal("replicas: 9"), "edits are checked by the program"
+        )
+        assert "gave no answer: it was stopped because it ran longer" in refusal("replicas: 7")
+        site.config(web="replicas: 3")
+        running.wait_until(lambda: site.data("web") == {"replicas": "3"}, "a good edit is released")

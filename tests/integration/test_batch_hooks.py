@@ -192,3 +192,38 @@ def test_the_webhook_asks_the_program_and_a_program_that_hangs_refuses_an_edit(
         assert "gave no answer: it was stopped because it ran longer" in refusal("replicas: 7")
         site.config(web="replicas: 3")
         running.wait_until(lambda: site.data("web") == {"replicas": "3"}, "a good edit is released")
+
+
+def test_a_binding_that_wants_it_is_told_what_an_object_was_before(site: operator_site.Site) -> None:
+    web = site.module("010-web", values="webEnabled: true")
+    watched = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "nameSelector": {"matchNames": ["seen"]},
+        "namespace": {"nameSelector": {"matchNames": [site.namespace]}},
+        "executeHookOnSynchronization": False,
+        "jqFilter": ".data.a",
+    }
+    for name, more in {
+        "full.sh": {"keepOldObject": True},
+        "filtered.sh": {"keepOldObject": True, "keepFullObjectsInMemory": False},
+        "plain.sh": {},
+    }.items():
+        site.hook(web, name, {"kubernetes": [{**watched, **more}]})
+    operator = site.start().wait_ready()
+    site.kubectl("create", "configmap", "seen", "--from-literal=a=1")
+    for number in (2, 3):
+        site.kubectl("patch", "configmap", "seen", "--type=merge", f'-p={{"data": {{"a": "{number}"}}}}')
+
+    def told(hook: str) -> list[dict[str, Any]]:
+        contexts = [each for run in site.runs() if run.hook == hook for each in run.contexts]
+        return [each for each in contexts if each.get("watchEvent") == "Modified"]
+
+    for hook in ("full.sh", "filtered.sh", "plain.sh"):
+        operator.wait_until(lambda name=hook: told(name)[1:], f"{hook} runs for both changes")  # type: ignore[misc]
+    assert [each["oldFilterResult"] for each in told("full.sh")] == ["1", "2"]
+    assert [each["oldObject"]["data"] for each in told("full.sh")] == [{"a": "1"}, {"a": "2"}]
+    assert [each["oldFilterResult"] for each in told("filtered.sh")] == ["1", "2"]
+    assert "oldObject" not in told("filtered.sh")[0]
+    assert not told("plain.sh")[0].keys() & {"oldObject", "oldFilterResult"}
+    operator.stop()

@@ -11,6 +11,7 @@ from addon_operator.kernel.json_types import JsonObject
 
 ContextType: TypeAlias = Literal["", "Schedule", "Synchronization", "Event", "Group"]
 WatchEvent: TypeAlias = Literal["", "Added", "Modified", "Deleted"]
+_KEEP_OLD = "keepOldObject: true, and a Modified,"
 
 
 class Entry:
@@ -86,6 +87,19 @@ class Context(Entry):
     def watch_event(self) -> WatchEvent:
         """What happened to the object; empty for all but events."""
         return cast("WatchEvent", self._text("watchEvent"))
+
+    @property
+    def old_object(self) -> dict[str, Any]:
+        """The Kubernetes object before a ``Modified``.
+
+        Raises :class:`.MissingError` in other contexts, and where the binding does not keep it.
+        """
+        return cast("dict[str, Any]", self._member("oldObject", _KEEP_OLD))
+
+    @property
+    def old_filter_result(self) -> Any:  # noqa: ANN401 - as for filter_result
+        """The result of the binding's ``jqFilter`` before a ``Modified``; raises as :attr:`old_object`."""
+        return self._member("oldFilterResult", f"{_KEEP_OLD} and a jqFilter")
 
     @property
     def group(self) -> str:

@@ -54,7 +54,6 @@ _SHARED: Final = (
     "kind",
     "queue",
     "jqFilter",
-    "keepOldObject",
     "allowFailure",
     "executeHookOnSynchronization",
     "waitForSynchronization",

@@ -222,6 +222,7 @@ def _kubernetes(item: _Raw, groups: Mapping[str, Sequence[str]]) -> KubernetesBi
         # In "main" the next step waits behind the Synchronization run in any case.
         wait_for_synchronization=item.get("waitForSynchronization", True) or common["queue"] == MAIN_QUEUE,
         keep_full_objects=item.get("keepFullObjectsInMemory", True),
+        keep_old_object=item.get("keepOldObject", False),
         resynchronization_period=_period(item.get("resynchronizationPeriod")),
         names=_names(item.get("nameSelector")),
         labels=_label_selector(item.get("labelSelector")),

@@ -17,7 +17,7 @@ from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from addon_operator.values import checks, config_map_reader, inspectors
+from addon_operator.values import checks, config_map_reader, inspectors, settings_checks
 from addon_operator.values import store as values_store
 
 if TYPE_CHECKING:
@@ -61,8 +61,10 @@ class ConfigChecks:
         modules: module_files.LoadedModules,
         settings: settings_module.Settings,
         inspector: inspectors.Inspector = inspectors.HERE,
+        programs: settings_checks.SettingsChecks = settings_checks.NOBODY,
     ) -> None:
-        """``inspector`` reads and checks, within the time that the API server waits."""
+        """``inspector`` and ``programs`` read and check, within the time that the API server waits."""
+        self._programs = programs
         self._modules = modules
         self._inspector = inspector
         self._names = [files.module.name for files in modules.modules]
@@ -101,19 +103,20 @@ class ConfigChecks:
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
     ) -> config_check.Findings:
         running = self._running
-        if running is None:
-            violations = self._by_files(data, before, secret)
-        else:
-            with self._inspector.within(EDIT_SECONDS):
-                violations = running.violations(data)
+        with settings_checks.within(EDIT_SECONDS) as odd:
+            if running is None:
+                violations = self._by_files(data, before, secret)
+            else:
+                with self._inspector.within(EDIT_SECONDS):
+                    violations = running.violations(data)
         known_before = set(self._unknown_keys(before))
         warnings = [text for text in self._unknown_keys(data) if text not in known_before]
-        return config_check.Findings(violations, warnings)
+        return config_check.Findings(violations, [*warnings, *odd])
 
     def _by_files(
         self, data: config_check.Data, before: config_check.Data, secret: config_check.Data | None
     ) -> tuple[str, ...]:
-        store = self._modules.store(self._inspector)
+        store = self._modules.store(self._inspector, self._programs)
         # What rules about transitions compare with; what cannot be read of it counts as not set.
         with self._inspector.within(_BEFORE_SECONDS):
             store.set_config(self._read(before).values)

@@ -19,7 +19,13 @@ from addon_operator.engine.converge import (
 from addon_operator.engine.definitions import module_charts, module_crds
 from addon_operator.engine.drift import run_causes
 from addon_operator.engine.hooks import hook_run
-from addon_operator.engine.modules import module_hooks, module_run, module_windows, release_monitor
+from addon_operator.engine.modules import (
+    module_hooks,
+    module_run,
+    module_windows,
+    readiness_checks,
+    release_monitor,
+)
 from addon_operator.engine.queues import queue_set
 from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync, kopf_sources, module_annotations, refused_config
@@ -81,7 +87,9 @@ class Graph(health.Beginning):
         self._cluster = cluster.Cluster(
             tools.kube, tools.kinds, tools.settings.namespace, self._clock, meters.watch_failed
         )
-        self._values = modules.store(tools.inspector, crd_names=tools.settings.enabled_modules_crd_names)
+        self._values = modules.store(
+            tools.inspector, tools.settings_programs, crd_names=tools.settings.enabled_modules_crd_names
+        )
         self._crd_sources = tools.crd_sources(self._values)
         self._states = state.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
@@ -164,8 +172,11 @@ class Graph(health.Beginning):
                 self._settings.health_rules,
             ),
         )
+        readiness = readiness_checks.ReadinessChecks(
+            self._states, monitor.healths, self._runner, self._values, self._tell, self._clock
+        )
         hooks_of_modules = module_hooks.ModuleHooks(
-            self._states, self._values, self._executor, self._bindings, self._tell
+            self._states, self._values, self._executor, self._bindings, self._tell, readiness
         )
         runner = module_run.ModuleRunner(
             self._states, hooks_of_modules, self._bindings, monitor.releases, definitions, self._tell
@@ -187,7 +198,7 @@ class Graph(health.Beginning):
             monitor,
             self._cluster,
             self._answers(hooks, monitor),
-            self._beside(running, monitor, runner),
+            {**self._beside(running, monitor, runner), "readiness": readiness.work},
         )
 
     def _pass_on(self, event: events.Event) -> None:

@@ -106,7 +106,9 @@ class _Process:
             modules = await self._load_modules()
             parts = await self._tools(stack)
             await self._be_seen(stack)
-            checks = admission_part.ConfigChecks(modules, self._settings, parts.inspector)
+            checks = admission_part.ConfigChecks(
+                modules, self._settings, parts.inspector, parts.settings_programs
+            )
             await self._admit(stack, parts.kube.access, checks)
             if await self._leadership.acquire():
                 # It took its time.

@@ -9,7 +9,7 @@ import structlog
 
 from addon_operator.app import hook_environment, parts
 from addon_operator.engine import events, intents
-from addon_operator.engine.hooks import hook_outputs, hook_processes
+from addon_operator.engine.hooks import hook_outputs, hook_processes, settings_programs
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command, release_types
 from addon_operator.helm.releases import releases
@@ -65,6 +65,10 @@ class Tools:
         """Reads large outputs of hooks, and indexes: tens of MiB must not hold up the check of an edit."""
         self.healths = values_worker.ValuesWorker(_RULE_SECONDS)
         """Evaluates rules about health: one that takes long must not hold up anything else."""
+        self.settings_programs = settings_programs.SettingsPrograms(
+            programs.unfenced, self._hook_environment(), workspace, settings_programs.in_loop()
+        )
+        """Asks programs of modules whether settings are right: replicas that do not lead, too."""
         self.helm_major = helm.major
         self.kinds = discovery.Catalog(kube, clock.SystemClock())
         """What the API server offers: all parts share what one of them learnt."""
@@ -132,14 +136,17 @@ class Tools:
         settings = self.settings
         return hook_processes.HookProcesses(
             tmp_dir=self._workspace,
-            environment=hook_environment.of_hooks(
-                self.environ, self.kube.access, self._workspace, settings.hook_env
-            ),
+            environment=self._hook_environment(),
             default_timeout=settings.hook_timeout,
             log=hook_processes.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
             keep_tmp_files=settings.debug_keep_tmp_files,
             programs=self._programs,
             checking_jq=self.outputs.checking_jq,
+        )
+
+    def _hook_environment(self) -> dict[str, str]:
+        return hook_environment.of_hooks(
+            self.environ, self.kube.access, self._workspace, self.settings.hook_env
         )
 
     def hook_outputs(

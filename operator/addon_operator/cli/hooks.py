@@ -36,7 +36,7 @@ def check(
     *,
     strict: bool,
 ) -> int:
-    """Start every hook with --config, and check what it prints.
+    """Start every hook with --config, and check what it prints; programs with many hooks with 'hook config'.
 
     DIR is a directory of modules, a module, a directory of hooks, one with modules/ and global-hooks/, or one
     hook; without it, all modules and global hooks of the settings are looked at. The exit code is 1 if the
@@ -56,7 +56,7 @@ def check(
 
 def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
     return {
-        "file": str(file.path),
+        "file": file.shown,
         "owner": file.owner,
         "bindings": [hook_config.row_document(bound) for bound in file.bindings],
         "errors": list(file.errors),
@@ -77,12 +77,12 @@ def _print_table(report: "hooks_check.HooksReport") -> None:
     warnings = sum(len(file.warnings) for file in report.files)
     nothing = "nothing is wrong" if report.files else "there are no hooks"
     verdict = printing.findings(((errors, "error"), (warnings, "warning")), nothing)
-    click.echo(f"{printing.count(len(report.files), 'file')} checked: {verdict}")
+    click.echo(f"{printing.count(len({file.path for file in report.files}), 'file')} checked: {verdict}")
 
 
 def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Text, ...]]:
     """Yield a row for each binding; what is wrong stands in the first."""
-    first: tuple[str, rich.text.Text] = (str(file.path), _findings(file))
+    first: tuple[str, rich.text.Text] = (file.shown, _findings(file))
     cells = [_cells(bound) for bound in file.bindings] or [("", "", "")]
     for number, (binding, order, queue) in enumerate(cells):
         path, findings = first if number == 0 else ("", rich.text.Text())

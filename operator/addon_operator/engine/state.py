@@ -20,14 +20,16 @@ REFUSED: Final = "a change on disk is refused, and what was loaded before stays 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hook:
-    """One hook file with its configuration."""
+    """One hook with its configuration: a file, or one of many that a program holds."""
 
     name: str
-    """Path relative to the hooks directory, as metrics and logs show it."""
+    """Path relative to the hooks directory, as metrics and logs show it; then its name in a program."""
     path: pathlib.Path
     config: hook_config.HookConfig
     module: names.ModuleName | None = None
     """The module it belongs to; ``None`` for a global hook."""
+    arguments: tuple[str, ...] = ()
+    """By which a program runs this one of its hooks."""
 
 
 def bound(hooks: Iterable[Hook], binding: hook_config.LifecycleBinding) -> list[Hook]:
@@ -83,6 +85,8 @@ class ModuleState:
     """The mode in which Helm and healing leave it alone; empty if it is managed as usual."""
     hooks: tuple[Hook, ...] | None = None
     """``None`` until its hooks printed their configuration."""
+    readiness: Hook | None = None
+    """What one of its programs is asked with if the module is ready; ``None`` if none can be asked."""
     started: bool = False
     """Whether the ``onStartup`` hooks succeeded since it was enabled."""
     settled: bool = False
@@ -135,7 +139,7 @@ class ModuleState:
 
     def reset(self) -> None:
         """Forget the progress: the next run is a first run."""
-        self.hooks = None
+        self.hooks = self.readiness = None
         self.started = self.settled = False
         self.progress = RunProgress()
         self.status = ModuleStatus.DISABLED

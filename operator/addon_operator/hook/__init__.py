@@ -29,9 +29,13 @@ if sys.version_info < (3, 11):  # noqa: UP036 - a hook is run by whichever Pytho
 from addon_operator.hook.contexts import Context, Entry, Snapshots
 from addon_operator.hook.failures import HookError, MissingError
 from addon_operator.hook.metrics import Metrics
-from addon_operator.hook.objects import Kubernetes, Object
-from addon_operator.hook.running import Config, Main, Run, run
-from addon_operator.hook.values import Path, Values
+from addon_operator.hook.objects import Kubernetes
+from addon_operator.hook.running import Run, run
+from addon_operator.hook.values import Values
+
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from addon_operator.hook.aliases import Config, Main, Object, Path
 
 __all__ = [
     "run",
@@ -49,3 +53,14 @@ __all__ = [
     "Object",
     "Path",
 ]
+
+
+if not TYPE_CHECKING:  # Else every name would be right.
+
+    def __getattr__(name: str) -> object:
+        """Return a name for annotations, when a hook asks for it at run time."""
+        if name in ("Config", "Main", "Object", "Path"):
+            from addon_operator.hook import aliases
+
+            return getattr(aliases, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,14 +3,19 @@
 Shapes: "Binding contexts" of ``docs/reference/hooks.md``.
 """
 
-from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, cast
+from __future__ import annotations
 
 from addon_operator.hook import failures
-from addon_operator.kernel.json_types import JsonObject
 
-ContextType: TypeAlias = Literal["", "Schedule", "Synchronization", "Event", "Group"]
-WatchEvent: TypeAlias = Literal["", "Added", "Modified", "Deleted"]
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from addon_operator.hook.aliases import ContextType, WatchEvent
+    from addon_operator.kernel.json_types import JsonObject
+
+_KEEP_OLD = "keepOldObject: true, and a Modified,"
 
 
 class Entry:
@@ -28,7 +33,8 @@ class Entry:
 
         Raises :class:`.MissingError` where the binding does not keep it.
         """
-        return cast("dict[str, Any]", self._member("object", "keepFullObjectsInMemory: true"))
+        found: dict[str, Any] = self._member("object", "keepFullObjectsInMemory: true")
+        return found
 
     @property
     def filter_result(self) -> Any:  # noqa: ANN401 - the author knows what the filter gives
@@ -64,12 +70,8 @@ class Context(Entry):
 
     def __init__(self, raw: JsonObject) -> None:
         super().__init__(raw)
-        self.snapshots = Snapshots(
-            {
-                name: _entries(listed)
-                for name, listed in cast("dict[str, Any]", raw.get("snapshots", {})).items()
-            }
-        )
+        listed: Any = raw.get("snapshots", {})
+        self.snapshots = Snapshots({name: _entries(entries) for name, entries in listed.items()})
         """The snapshots that this context brings."""
 
     @property
@@ -80,12 +82,30 @@ class Context(Entry):
     @property
     def type(self) -> ContextType:
         """What kind of context it is; empty for a lifecycle step such as ``beforeHelm``."""
-        return cast("ContextType", self._text("type"))
+        found: Any = self._text("type")
+        type_: ContextType = found
+        return type_
 
     @property
     def watch_event(self) -> WatchEvent:
         """What happened to the object; empty for all but events."""
-        return cast("WatchEvent", self._text("watchEvent"))
+        found: Any = self._text("watchEvent")
+        event: WatchEvent = found
+        return event
+
+    @property
+    def old_object(self) -> dict[str, Any]:
+        """The Kubernetes object before a ``Modified``.
+
+        Raises :class:`.MissingError` in other contexts, and where the binding does not keep it.
+        """
+        found: dict[str, Any] = self._member("oldObject", _KEEP_OLD)
+        return found
+
+    @property
+    def old_filter_result(self) -> Any:  # noqa: ANN401 - as for filter_result
+        """The result of the binding's ``jqFilter`` before a ``Modified``; raises as :attr:`old_object`."""
+        return self._member("oldFilterResult", f"{_KEEP_OLD} and a jqFilter")
 
     @property
     def group(self) -> str:

@@ -1,13 +1,18 @@
 """The files through which a hook and the operator talk."""
 
+from __future__ import annotations
+
 import json
 import os
 import stat
 import sys
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
 
 from addon_operator.hook import failures
+
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final
 
 _STDOUT: Final = "/dev/stdout"
 _DEVICES: Final = ("/dev/", "/proc/")
@@ -29,13 +34,16 @@ def read_json(variable: str, environ: Mapping[str, str]) -> Any:  # noqa: ANN401
         raise failures.HookError(f"{variable}: {path} is not JSON: {error}") from None
 
 
-class _Output(NamedTuple):
+class _Output:
     """A text on its way into a file."""
 
-    path: str
-    text: str
-    temporary: str
-    """Where it waits; empty for a pipe or ``/dev/stdout``, with which somebody tries the hook."""
+    __slots__ = ("path", "temporary", "text")
+
+    def __init__(self, path: str, text: str, temporary: str) -> None:
+        self.path = path
+        self.text = text
+        self.temporary = temporary
+        """Where it waits; empty for a pipe or ``/dev/stdout``, with which somebody tries the hook."""
 
 
 def write_texts(texts: Mapping[str, str], environ: Mapping[str, str]) -> None:

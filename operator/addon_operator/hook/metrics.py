@@ -1,9 +1,14 @@
 """Metrics that a hook exports."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
 
 from addon_operator.hook import values
-from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 
 class Metrics:

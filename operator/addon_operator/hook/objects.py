@@ -1,34 +1,16 @@
 """Changes of Kubernetes objects that a hook asks for."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict, Unpack
+from __future__ import annotations
 
 from addon_operator.hook import values
-from addon_operator.kernel.json_types import JsonObject
 
-Object: TypeAlias = Mapping[str, Any] | str
-"""A Kubernetes object, also as a text of JSON or YAML."""
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Unpack
 
-
-class Target(TypedDict, total=False):
-    """What may be said of the object of a patch or deletion beside its kind and name."""
-
-    namespace: str
-    """Needed for objects in namespaces, wrong for others."""
-    api_version: str
-    """The one that the API server prefers if there is none."""
-    subresource: str
-    """Such as ``status``."""
-    ignore_missing_object: bool
-    """Whether it is fine that there is no such object; for deletions it is unless this says otherwise."""
-
-
-class PatchTarget(Target, total=False):
-    """What may be said of the object of a patch."""
-
-    ignore_hook_error: bool
-    """Whether a patch of ``status`` is made even though the hook fails."""
-
+    from addon_operator.hook.aliases import Object, PatchTarget, Target
+    from addon_operator.kernel.json_types import JsonObject
 
 _FIELDS = {
     "namespace": "namespace",

@@ -1,22 +1,25 @@
 """From the start of a hook's process to its exit code."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, TypeAlias
 
 from addon_operator.hook import contexts as binding_contexts
 from addon_operator.hook import failures, files, metrics, objects
 from addon_operator.hook import values as hook_values
 from addon_operator.kernel import errors
-from addon_operator.kernel.json_types import JsonObject
 
-Config: TypeAlias = Mapping[str, Any] | str
-"""A hook's configuration, also as a text of YAML or JSON."""
-Main: TypeAlias = "Callable[[Run], None]"
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Any, Final
+
+    from addon_operator.hook.aliases import Config, Main
+    from addon_operator.kernel.json_types import JsonObject
 
 _CONTEXTS: Final = "BINDING_CONTEXT_PATH"
 _VALUES: Final = "VALUES_PATH"

@@ -1,16 +1,17 @@
 """Values as a hook sees and changes them."""
 
-import copy
+from __future__ import annotations
+
 import json
-from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
 
 from addon_operator.hook import failures
-from addon_operator.kernel.json_types import JsonObject, JsonValue
 
-Path: TypeAlias = str | Sequence[str | int]
-"""Keys with dots between them, a JSON pointer (RFC 6901), or the keys one by one."""
-Tokens: TypeAlias = tuple[str, ...]
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from addon_operator.hook.aliases import Path, Tokens
+    from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 _END: Final = "-"
 _KINDS: Final = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false"}
@@ -28,6 +29,12 @@ def json_copy(value: Any, where: str) -> JsonValue:  # noqa: ANN401 - whatever t
     return copied
 
 
+def _copied(value: Any) -> Any:  # noqa: ANN401 - JSON; the module copy takes longer to import
+    if isinstance(value, dict):
+        return {key: _copied(member) for key, member in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
 class Values:
     """Values that can be read like a mapping, and whose changes become a JSON patch.
 
@@ -36,7 +43,7 @@ class Values:
     """
 
     def __init__(self, document: JsonObject, patch: list[JsonObject] | None = None) -> None:
-        self._document = copy.deepcopy(document)
+        self._document = _copied(document)
         self.patch: list[JsonObject] = [] if patch is None else patch
 
     def __getitem__(self, path: Path) -> Any:  # noqa: ANN401 - the author knows what is there
@@ -49,7 +56,7 @@ class Values:
                     f"there is no value {_shown(keys)!r}; give it a default, or read it with get()"
                 )
             found = _child(found, key)
-        return copy.deepcopy(found)
+        return _copied(found)
 
     def get(self, path: Path, default: Any = None) -> Any:  # noqa: ANN401 - as above
         """Return the value at ``path``, or ``default`` if there is none."""
@@ -128,7 +135,7 @@ class Values:
 
     def _note(self, kind: str, keys: Tokens, **members: JsonValue) -> None:
         # A later change must not reach into what is written down here.
-        self.patch.append({"op": kind, "path": _pointer(keys), **copy.deepcopy(members)})
+        self.patch.append({"op": kind, "path": _pointer(keys), **_copied(members)})
 
 
 def _has(container: JsonValue, key: str) -> bool:

@@ -28,6 +28,8 @@ _LEGACY_EVENTS: Final = {
     bindings.WatchEvent.DELETED: "delete",
 }
 _EMPTY_DOCUMENT: Final = b"{}"
+_OBJECT: Final = b'"object":'
+_FILTER_RESULT: Final = b'"filterResult":'
 
 
 class Context(Protocol):
@@ -71,11 +73,14 @@ class _Parts:
     changed: PackedEntry | None = None
     objects: Entries | None = None
     snapshots: Snapshots | None = field(default=None)
+    before: PackedEntry | None = None
 
     def pieces(self) -> Iterator[bytes]:
         yield orjson.dumps(self.head)[:-1]
         if self.changed is not None and (fields := self.changed.unpack()) != _EMPTY_DOCUMENT:
             yield b"," + fields[1:-1]
+        if self.before is not None:
+            yield from _as_old(self.before.unpack())
         if self.objects is not None:
             yield b',"objects":'
             yield from _array(self.objects)
@@ -115,7 +120,7 @@ def entry(kubernetes_object: bytes | None = None, filter_result: bytes | None = 
     ``object`` is there if the binding keeps full objects, ``filterResult`` if it has a jqFilter, even when
     the filter gave ``null``.
     """
-    fields = {b'"object":': kubernetes_object, b'"filterResult":': filter_result}
+    fields = {_OBJECT: kubernetes_object, _FILTER_RESULT: filter_result}
     return b"{%b}" % b",".join(key + value for key, value in fields.items() if value is not None)
 
 
@@ -143,11 +148,15 @@ def synchronization(name: str, objects: Entries, snapshots: Snapshots | None = N
 
 
 def event(
-    name: str, watch_event: bindings.WatchEvent, changed: PackedEntry, snapshots: Snapshots | None = None
+    name: str,
+    watch_event: bindings.WatchEvent,
+    changed: PackedEntry,
+    snapshots: Snapshots | None = None,
+    before: PackedEntry | None = None,
 ) -> Context:
-    """Return the context of one change."""
+    """Return the context of one change; ``before`` is the entry before it, if that is to be shown."""
     head: JsonObject = {"binding": name, "type": "Event", "watchEvent": watch_event.value}
-    return _Parts(head, changed=changed, snapshots=snapshots)
+    return _Parts(head, changed=changed, snapshots=snapshots, before=before)
 
 
 def group(name: str, group_name: str, snapshots: Snapshots | None = None) -> Context:
@@ -179,6 +188,19 @@ def document(contexts: Iterable[Context]) -> Iterator[bytes]:
             yield b","
         yield from context.pieces()
     yield b"]"
+
+
+def _as_old(fields: bytes) -> Iterator[bytes]:
+    """Yield the members of an entry, each behind a comma, with names that say that they are old."""
+    rest = fields[1:-1]
+    if rest.startswith(_OBJECT):
+        # Only a reader of JSON knows where the object ends; its text stays as it is.
+        text = rest[len(_OBJECT) :].decode()
+        end = json.JSONDecoder().raw_decode(text)[1]
+        yield b',"oldObject":' + text[:end].encode()
+        rest = text[end:].encode().removeprefix(b",")
+    if rest.startswith(_FILTER_RESULT):
+        yield b',"oldFilterResult":' + rest[len(_FILTER_RESULT) :]
 
 
 def _array(entries: Entries) -> Iterator[bytes]:

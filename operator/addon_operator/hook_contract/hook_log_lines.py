@@ -67,6 +67,13 @@ def structured(line: str, taken: Collection[str]) -> LogLine:
     return LogLine(message, level, kept)
 
 
+def message(line: str) -> str:
+    """Return what a line says: of a JSON object its error or message, else the line."""
+    fields = _object(line) or {}
+    found = (fields.get(key) for key in ("error", *_MESSAGE_KEYS))
+    return next((text for text in found if isinstance(text, str) and text), line)
+
+
 def _object(line: str) -> JsonObject | None:
     if not line.lstrip().startswith("{"):
         return None

@@ -102,6 +102,11 @@ def command(hook: pathlib.Path) -> list[pathlib.Path]:
     return [hook] if python is None else [python, hook]
 
 
+def may_hold_many(hook: pathlib.Path) -> bool:
+    """Say whether it may be a program that holds many hooks: one without an extension, and no script."""
+    return not hook.suffix and not start_errors.is_script(hook)
+
+
 def _venv_python(hook: pathlib.Path) -> pathlib.Path | None:
     for directory in hook.parents:
         if directory.name == HOOKS_DIRECTORY:

@@ -19,7 +19,7 @@ from addon_operator.loading import (
 )
 from addon_operator.modules import crd_files, model, module_config, requirements
 from addon_operator.process import start_errors
-from addon_operator.values import inspectors, sources, store
+from addon_operator.values import inspectors, settings_checks, sources, store
 from addon_operator.values.schema import cel_rules, schema_rules, schemas
 
 VALUES_FILE: Final = module_directories.VALUES_FILE
@@ -79,14 +79,24 @@ class LoadedModules:
         )
 
     def store(
-        self, inspector: inspectors.Inspector = inspectors.HERE, *, crd_names: bool = False
+        self,
+        inspector: inspectors.Inspector = inspectors.HERE,
+        settings: settings_checks.SettingsChecks = settings_checks.NOBODY,
+        *,
+        crd_names: bool = False,
     ) -> store.ValuesStore:
-        """Make a store of these files; ``inspector`` checks what is put into it.
+        """Make a store of these files; ``inspector`` and ``settings`` check what is put into it.
 
         ``crd_names`` is the setting ``ENABLED_MODULES_CRD_NAMES``.
         """
-        values = [files.values for files in self.modules]
-        return store.ValuesStore(values, self.common, self.global_schemas, inspector, crd_names=crd_names)
+        return store.ValuesStore(
+            [files.values for files in self.modules],
+            self.common,
+            self.global_schemas,
+            inspector,
+            crd_names=crd_names,
+            settings_checks=settings,
+        )
 
 
 def load(
@@ -170,7 +180,8 @@ def read_module(
         lambda: _looked_at(module_schemas.schemas_of(module, evaluator)), schemas.SectionSchemas()
     )
     has_crds = (path / crd_files.DIRECTORY).is_dir()
-    values = store.ModuleValues(module.name, common, own, checks, has_crds)
+    hooks = path / hook_files.HOOKS_DIRECTORY
+    values = store.ModuleValues(module.name, common, own, checks, has_crds, hooks)
     unchecked = dataclasses.replace(values, schemas=schemas.SectionSchemas())
     values = wrong.attempt(lambda: _filled(values), unchecked)
     return ModuleFiles(dataclasses.replace(module, problem=wrong.text), values)

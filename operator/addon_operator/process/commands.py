@@ -6,6 +6,7 @@ calls it.
 
 import contextlib
 import dataclasses
+import errno
 import os
 import pathlib
 import shlex
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NoReturn
 
 from addon_operator.kernel import errors
+from addon_operator.process import start_errors
 
 _SHOWN_COMMAND: Final = 160
 _KILL_AFTER: Final = 5.0
@@ -163,7 +165,10 @@ def _last_line(completed: Completed) -> str:
 
 
 def _not_started(completed: Completed, error: OSError) -> CommandError:
-    return CommandError(f"cannot be run: {error.strerror or error}", completed)
+    reason = error.strerror or str(error)
+    if error.errno == errno.ENOEXEC:
+        reason = start_errors.not_a_program(pathlib.Path(completed.argv[0]))
+    return CommandError(f"cannot be run: {reason}", completed)
 
 
 def _shown(argv: Sequence[str]) -> str:

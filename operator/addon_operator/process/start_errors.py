@@ -38,8 +38,8 @@ def explain(error: OSError, program: str, cwd: pathlib.Path | None) -> ChildStar
 def foresee(program: pathlib.Path) -> ChildStartError | None:
     """Say why an executable file could not be started, by its first line; ``None`` if it could."""
     try:
-        with program.open("rb") as file:
-            head = file.read(len(ELF))
+        with program.open("rb"):
+            pass
     except OSError as error:
         return explain(error, str(program), None)
     interpreter = _interpreter(program)
@@ -47,7 +47,7 @@ def foresee(program: pathlib.Path) -> ChildStartError | None:
         return explain(OSError(errno.ENOENT, ""), str(program), None)
     if has_windows_lines(program):
         return ChildStartError(str(program), WINDOWS_LINES)
-    if interpreter is None and head != ELF:
+    if interpreter is None and not is_compiled(program):
         return explain(OSError(errno.ENOEXEC, ""), str(program), None)
     return None
 
@@ -81,10 +81,7 @@ _ABOUT_A_PATH: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
 def _reason(error: OSError, program: pathlib.Path) -> str:
     match error.errno:
         case errno.ENOEXEC:
-            return (
-                "it is neither a program of this machine nor a script that names its interpreter; "
-                "begin a script with a line such as '#!/usr/bin/env bash'"
-            )
+            return not_a_program(program)
         case errno.ENOENT | errno.ENOTDIR:
             return _missing(program)
         case errno.EACCES | errno.EPERM:
@@ -93,6 +90,27 @@ def _reason(error: OSError, program: pathlib.Path) -> str:
             return "its arguments and environment are larger than the kernel takes; make them smaller"
         case _:
             return f"{error.strerror or error}"
+
+
+def not_a_program(program: pathlib.Path) -> str:
+    """Say why the kernel takes an executable file neither for a script nor for a program."""
+    if is_compiled(program):
+        return "it is a program for another kind of machine; build it for this one"
+    return "it has no #! line; begin a script with a line such as '#!/usr/bin/env bash'"
+
+
+def is_script(program: pathlib.Path) -> bool:
+    """Say whether a file begins with ``#!``."""
+    with contextlib.suppress(OSError):
+        return _first_line(program) is not None
+    return False
+
+
+def is_compiled(program: pathlib.Path) -> bool:
+    """Say whether a file begins as compiled programs do."""
+    with contextlib.suppress(OSError), program.open("rb") as file:
+        return file.read(len(ELF)) == ELF
+    return False
 
 
 def _missing(program: pathlib.Path) -> str:

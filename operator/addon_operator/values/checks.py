@@ -5,8 +5,8 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 
 from addon_operator.documents import json_documents
-from addon_operator.kernel import names
-from addon_operator.values import origins, sources, store
+from addon_operator.kernel import json_types, names
+from addon_operator.values import origins, settings_checks, sources, store
 from addon_operator.values.schema import schema_violations
 
 
@@ -43,7 +43,33 @@ class Checks:
             violations = self._store.section_of(None).hiding(
                 violations, config.secret_section(names.GLOBAL_KEY)
             )
+        if not violations and module is not None:
+            violations = self._settings_violations(module, own.configured(said), secret)
         return self._with_origins(violations, module, config)
+
+    def _settings_violations(
+        self, module: names.ModuleName, settings: json_types.JsonObject, secret: json_types.JsonObject
+    ) -> list[schema_violations.Violation]:
+        """Return what programs of the module have against settings that the schema takes."""
+        own, violations = self._store.section_of(module), []
+        verdicts = self._store.settings_verdicts(module, settings)
+        hide = own.hiding_texts(settings, secret) if verdicts else str
+        for verdict in verdicts:
+            for text in verdict.warnings:
+                settings_checks.warn(f"{own.key}: {hide(text)} ({verdict.program})")
+            if verdict.error:
+                rule = hide(verdict.error)
+                violations.append(
+                    schema_violations.Violation(
+                        own.key,
+                        rule,
+                        None,
+                        verdict.program,
+                        (own.key,),
+                        is_unanswered=not verdict.is_answer,
+                    )
+                )
+        return violations
 
     def _with_origins(
         self,

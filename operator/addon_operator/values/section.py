@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
@@ -118,6 +118,13 @@ class Section:
     def masked(self, value: json_types.JsonObject) -> json_types.JsonObject:
         """Return a copy of a state of the section that hides what is sensitive."""
         return redaction.without_secrets(self._schemas.masked(value), self._secret)
+
+    def hiding_texts(
+        self, value: json_types.JsonObject, secret: json_types.JsonObject
+    ) -> Callable[[str], str]:
+        """Return what hides sensitive values of a state of the section in texts; ``secret``: the Secret's."""
+        masked = redaction.without_secrets(self._schemas.masked(value), secret)
+        return redaction.redactor(redaction.sensitive_texts(value, masked))
 
     def masked_operations(self, operations: Sequence[patches.Operation]) -> list[patches.Operation]:
         """Return the operations as a log gives them, without what is sensitive."""

@@ -5,6 +5,7 @@ The store lives in one thread. Documents that it gives out are fresh copies, so 
 
 import copy
 import dataclasses
+import pathlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Self, cast
 
@@ -12,7 +13,15 @@ import orjson
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import config_map, inspectors, origins, section, section_state, sources
+from addon_operator.values import (
+    config_map,
+    inspectors,
+    origins,
+    section,
+    section_state,
+    settings_checks,
+    sources,
+)
 from addon_operator.values.patches import hook_values
 from addon_operator.values.patches import patches as json_patches
 from addon_operator.values.schema import schema_violations
@@ -40,6 +49,8 @@ class ModuleValues:
     """The module's ``openapi/``."""
     has_crds: bool = False
     """Whether the module brings definitions."""
+    hooks: pathlib.Path | None = None
+    """The directory of its hooks, among which programs may check settings."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,16 +83,19 @@ class ValuesStore:
         inspector: inspectors.Inspector = inspectors.HERE,
         *,
         crd_names: bool = False,
+        settings_checks: settings_checks.SettingsChecks = settings_checks.NOBODY,
     ) -> None:
         """Take as ``common`` the ``values.yaml`` of all modules directories in order, for ``global``.
 
         ``crd_names`` is the setting ``ENABLED_MODULES_CRD_NAMES``.
         """
         self.inspector: Final = inspector
+        self.settings_checks: Final = settings_checks
         self.enabled: Sequence[names.ModuleName] = ()
         """Enabled modules in run order, as the last discovery found them."""
         self._crd_names = crd_names
         self._with_crds: frozenset[names.ModuleName] = frozenset()
+        self._hooks: dict[names.ModuleName, pathlib.Path] = {}
         self._config = sources.ConfigValues()
         self._suspended: frozenset[names.ModuleName] = frozenset()
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
@@ -129,6 +143,7 @@ class ValuesStore:
         self._global, self._modules, self._common = shared, sections, tuple(common)
         self._files = {module.module: (module.common, module.own) for module in modules}
         self._with_crds = frozenset(module.module for module in modules if module.has_crds)
+        self._hooks = {module.module: module.hooks for module in modules if module.hooks is not None}
 
     def with_files(
         self,
@@ -243,6 +258,13 @@ class ValuesStore:
         """Return :meth:`values` with what the schemas call sensitive hidden, for people to see."""
         parts = [self._global] if module is None else [self._global, self.section_of(module)]
         return {part.key: part.masked(part.present) for part in parts}
+
+    def settings_verdicts(
+        self, module: names.ModuleName, settings: json_types.JsonObject
+    ) -> list[settings_checks.SettingsVerdict]:
+        """Return what programs of the module say of settings; to be called in a thread."""
+        hooks = self._hooks.get(module)
+        return [] if hooks is None else self.settings_checks.verdicts(hooks, module, settings)
 
     def chart_leads_outside(self, module: names.ModuleName) -> bool:
         """Say whether Helm would fetch what a schema of the module's chart refers to."""

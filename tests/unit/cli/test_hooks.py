@@ -10,6 +10,7 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
+from tests.fakes import batch_program
 
 GOOD = "{configVersion: v1, beforeHelm: 5}"
 MANY = """
@@ -291,3 +292,36 @@ def test_what_a_good_configuration_wrote_beside_itself_is_a_warning(modules: Dir
         "--config printed a configuration, and wrote to standard error: list: not found"
     ]
     assert modules.files("--strict", exit_code=1)
+
+
+def test_a_program_with_many_hooks_is_shown_with_each_of_them(modules: Directory) -> None:
+    root = modules.root / "modules/010-web/hooks"
+    hooks = [
+        {"metadata": {"name": "one"}, "beforeHelm": 1},
+        {"metadata": {"name": "two"}, "kubernetes": [{"name": "pods", "kind": "Pod", "queue": "slow"}]},
+    ]
+    config = {"version": "v1", "hooks": hooks, "readiness": hooks[0], "has_settings_check": True}
+    batch_program.write(root, "batch", config)
+    shown = modules.run()
+    assert shown.return_value == 0
+    assert "1 file checked: nothing is wrong" in shown.stdout
+    files = modules.files()
+    program = "modules/010-web/hooks/batch"
+    assert {file: [row["binding"] for row in row["bindings"]] for file, row in files.items()} == {
+        program: ["readiness", "settings check"],
+        f"{program}:one:0": ["beforeHelm"],
+        f"{program}:two:1": ["kubernetes"],
+    }
+    assert files[f"{program}:two:1"]["bindings"][0]["queue"] == "slow"
+    batch_program.write(root / "other", "batch", config)
+    twice = modules.files(exit_code=1)["modules/010-web/hooks/other/batch"]["errors"]
+    assert twice == [f"{program} says whether the module is ready, too; only one program may do that"]
+
+
+def test_mistakes_of_nested_hooks_are_those_of_their_program(modules: Directory) -> None:
+    root = modules.root / "modules/010-web/hooks"
+    batch_program.write(root, "batch", [{"metadata": {"name": "one"}, "beforeHelmm": 1}])
+    (told,) = modules.files(exit_code=1)["modules/010-web/hooks/batch"]["errors"]
+    assert told.startswith(
+        "hooks[0] (one): the key 'beforeHelmm' is not known here; did you mean 'beforeHelm'"
+    )

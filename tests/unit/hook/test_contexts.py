@@ -97,3 +97,10 @@ def test_an_unknown_snapshot_is_an_error_that_names_those_there_are(
 
 def test_a_context_is_there_as_it_was_written_too() -> None:
     assert read(binding_contexts.schedule("x"))[0].raw == {"binding": "x", "type": "Schedule"}
+
+
+def test_what_an_object_was_before_is_there_if_the_binding_keeps_it() -> None:
+    context = hook.Context({"binding": "pods", "oldObject": {"a": 1}, "oldFilterResult": [2]})
+    assert (context.old_object, context.old_filter_result) == ({"a": 1}, [2])
+    with pytest.raises(hook.MissingError, match="keepOldObject: true"):
+        hook.Context({"binding": "pods"}).old_object  # noqa: B018 - it raises

@@ -14,7 +14,7 @@ import pytest
 
 from addon_operator import hook
 from addon_operator.app import hook_environment
-from addon_operator.hook import objects
+from addon_operator.hook import aliases
 from addon_operator.hook_contract.configuration import bindings, hook_config
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "hook-libraries.md").read_text()
@@ -49,7 +49,7 @@ def test_every_member_of_the_python_library_is_described(described: type) -> Non
 
 
 def test_every_field_of_a_target_is_described() -> None:
-    fields = {*objects.Target.__annotations__, *objects.PatchTarget.__annotations__}
+    fields = {*aliases.Target.__annotations__, *aliases.PatchTarget.__annotations__}
     assert fields - words(PYTHON_PART) == set()
 
 

@@ -344,3 +344,17 @@ def test_the_library_imports_nothing_but_the_standard_library_and_not_much_of_th
         "orjson",
     }
     assert slow & set(said) == set()
+
+
+def test_a_run_imports_neither_typing_nor_copy_and_names_for_annotations_are_there_all_the_same() -> None:
+    source = str(pathlib.Path(hook.__file__).parents[2])
+    look = "from addon_operator import hook; print(*sys.modules); print(hook.Config, hook.Path)"
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {source!r}); {look}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert not {"typing", "copy", "contextlib"} & set(said.splitlines()[0].split())
+    with pytest.raises(AttributeError, match="has no attribute 'Paths'"):
+        hook.Paths  # type: ignore[attr-defined]  # noqa: B018 - it raises

@@ -96,6 +96,26 @@ def test_an_entry_lacks_what_is_not_kept_and_what_is_not_filtered(entry: bytes, 
     assert read(event) == {"binding": "b", "type": "Event", "watchEvent": "Added", **json.loads(entry)}
 
 
+ODD: bytes = b'{"kind":"Pod","text":"},\\"filterResult\\":","n":12345678901234567890123,"u":"\xc3\xa4"}'
+
+
+@pytest.mark.parametrize(
+    ("before", "members"),
+    [
+        (binding_contexts.entry(ODD, b"[1]"), b',"oldObject":' + ODD + b',"oldFilterResult":[1]'),
+        (binding_contexts.entry(ODD), b',"oldObject":' + ODD),
+        (binding_contexts.entry(filter_result=b"null"), b',"oldFilterResult":null'),
+        (binding_contexts.entry(), b""),
+    ],
+    ids=["with both", "without a filter", "without the object", "with neither"],
+)
+def test_what_was_kept_before_a_change_stands_beside_it_byte_by_byte(before: bytes, members: bytes) -> None:
+    changed = packed(binding_contexts.entry(b"{}"))
+    context = binding_contexts.event("b", bindings.WatchEvent.MODIFIED, changed, {"s": []}, packed(before))
+    head = b'{"binding":"b","type":"Event","watchEvent":"Modified","object":{}'
+    assert b"".join(context.pieces()) == head + members + b',"snapshots":{"s":[]}}'
+
+
 def test_a_group_has_its_snapshots_and_nothing_else() -> None:
     assert read(binding_contexts.group("pods", "g")) == {
         "binding": "pods",

@@ -67,6 +67,14 @@ def test_a_program_that_cannot_be_run_is_reported(argv: list[str], reason: str) 
         commands.replace(argv, {})
 
 
+def test_a_script_without_an_interpreter_is_reported_as_such(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("exit 0\n")
+    script.chmod(0o755)
+    with pytest.raises(commands.CommandError, match="cannot be run: it has no #! line; begin a script"):
+        commands.run([str(script)])
+
+
 def test_a_program_that_takes_too_long_is_ended() -> None:
     with pytest.raises(commands.CommandError, match=r"did not end within 0\.05 s"):
         commands.run(["sleep", "60"], timeout=0.05)

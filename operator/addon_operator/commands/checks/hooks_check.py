@@ -14,9 +14,9 @@ import structlog
 
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
-from addon_operator.engine.hooks import hook_processes
+from addon_operator.engine.hooks import hook_configurations, hook_processes
 from addon_operator.hook_contract import jq_programs
-from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.hook_contract.configuration import batch_config, bindings, hook_config
 from addon_operator.inspection import values_worker
 from addon_operator.loading import hook_files
 from addon_operator.process import start_errors
@@ -30,6 +30,9 @@ _LIBRARY_HINT: Final = (
 )
 ENABLED: Final = "enabled"
 """What stands in the place of a binding for ``enabled`` scripts."""
+READINESS: Final = "readiness"
+SETTINGS_CHECK: Final = "settings check"
+"""The same for what a program with many hooks is asked for its module."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,11 +42,18 @@ class CheckedFile:
     path: pathlib.Path
     owner: str
     """Name of the module, or ``global``."""
+    nested: str = ""
+    """Name and number of one of the hooks of a program that holds many."""
     bindings: tuple[hook_config.BindingRow, ...] = ()
     errors: tuple[str, ...] = ()
     """Why the operator would refuse it, one sentence each."""
     warnings: tuple[str, ...] = ()
     """What the operator would take, and its author might not have meant."""
+
+    @property
+    def shown(self) -> str:
+        """As people find it: the path, and what it is in a program."""
+        return f"{self.path}:{self.nested}" if self.nested else str(self.path)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,9 +89,13 @@ class _Asked:
     """A hook and what it printed, or why it did not."""
 
     path: pathlib.Path
-    text: str | None
+    printed: hook_configurations.Printed | None
     errors: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is odd about how it answered."""
+        return (self.printed.warning,) if self.printed is not None and self.printed.warning else ()
 
 
 class _HooksCheck:
@@ -117,8 +131,7 @@ class _HooksCheck:
     async def _ask(self, path: pathlib.Path) -> _Asked:
         async with self._turns:
             try:
-                text, wrote = await self._runner.config_text(path)
-                return _Asked(path, text, warnings=(f"{hook_processes.WROTE}{wrote}",) if wrote else ())
+                return _Asked(path, await self._runner.configurations.ask(path))
             except hook_config.HookConfigError as error:
                 said = (text + _LIBRARY_HINT * (_NO_LIBRARY in text) for text in error.violations)
                 return _Asked(path, None, tuple(said))
@@ -148,12 +161,14 @@ def _kind(asked: Sequence[_Asked]) -> hook_config.HookKind:
     return min((hook_config.HookKind.MODULE, hook_config.HookKind.GLOBAL), key=mistakes)
 
 
-def _parsed(asked: _Asked, kind: hook_config.HookKind) -> hook_config.HookConfig | tuple[str, ...]:
+def _parsed(
+    asked: _Asked, kind: hook_config.HookKind
+) -> hook_config.HookConfig | batch_config.BatchConfig | tuple[str, ...]:
     """Return the configuration, or what is wrong with it, one sentence each."""
-    if asked.text is None:
+    if asked.printed is None:
         return asked.errors
     try:
-        return hook_config.parse(asked.text, kind, str(asked.path))
+        return asked.printed.of_program(kind) if asked.printed.is_batch else asked.printed.of_hook(kind)
     except hook_config.HookConfigError as error:
         return error.violations
 
@@ -161,18 +176,38 @@ def _parsed(asked: _Asked, kind: hook_config.HookKind) -> hook_config.HookConfig
 def _read(
     asked: Sequence[_Asked], place: hook_places.HookRoot, kind: hook_config.HookKind
 ) -> Iterator[CheckedFile]:
+    ready: pathlib.Path | None = None
     for one in asked:
         read = _parsed(one, kind)
         if isinstance(read, tuple):
             yield CheckedFile(one.path, place.owner, errors=read, warnings=one.warnings)
-        else:
-            said = tuple(warning.removeprefix(f"{one.path}: ") for warning in read.warnings)
-            yield CheckedFile(
-                one.path,
-                place.owner,
-                tuple(hook_config.rows(read)),
-                warnings=(*one.warnings, *said, *_twins(read)),
+        elif isinstance(read, hook_config.HookConfig):
+            yield _checked(
+                CheckedFile(one.path, place.owner, warnings=one.warnings), read, f"hook {one.path}"
             )
+        else:
+            yield _program(one, place.owner, read, ready)
+            for hook in read.hooks:
+                nested = CheckedFile(one.path, place.owner, f"{hook.name}:{hook.number}")
+                yield _checked(nested, hook.config, hook.source)
+            ready = one.path if read.has_readiness else ready
+
+
+def _checked(checked: CheckedFile, read: hook_config.HookConfig, source: str) -> CheckedFile:
+    said = (warning.removeprefix(f"{source}: ") for warning in read.warnings)
+    warnings = (*checked.warnings, *said, *_twins(read))
+    return dataclasses.replace(checked, bindings=tuple(hook_config.rows(read)), warnings=warnings)
+
+
+def _program(
+    asked: _Asked, owner: str, read: batch_config.BatchConfig, ready: pathlib.Path | None
+) -> CheckedFile:
+    """Return a program itself, with what it can be asked for its whole module."""
+    asks = {READINESS: read.has_readiness, SETTINGS_CHECK: read.has_settings_check}
+    rows = tuple(hook_config.BindingRow(ask, queue="") for ask, can in asks.items() if can)
+    twice = f"{ready} says whether the module is ready, too; only one program may do that"
+    wrong = (twice,) if ready is not None and read.has_readiness else ()
+    return CheckedFile(asked.path, owner, bindings=rows, errors=wrong, warnings=asked.warnings)
 
 
 def _twins(read: hook_config.HookConfig) -> Iterator[str]:
@@ -200,7 +235,7 @@ def _script(place: hook_places.HookRoot) -> Iterator[CheckedFile]:
     path = place.script
     if path is None:
         return
-    checked = CheckedFile(path, place.owner, (hook_config.BindingRow(ENABLED, queue=""),))
+    checked = CheckedFile(path, place.owner, bindings=(hook_config.BindingRow(ENABLED, queue=""),))
     if not start_errors.is_executable(path):
         yield dataclasses.replace(checked, errors=(f"it {start_errors.not_executable(path)}",))
     elif problem := start_errors.foresee(path):

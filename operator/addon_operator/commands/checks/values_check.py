@@ -3,14 +3,20 @@
 import contextlib
 import dataclasses
 import enum
+import os
 import pathlib
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
+from addon_operator.app import hook_environment
 from addon_operator.commands.checks import values_files
 from addon_operator.documents import yaml_reading
+from addon_operator.engine.hooks import settings_programs
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, names
 from addon_operator.loading import (
+    hook_files,
     module_directories,
     module_files,
     module_schemas,
@@ -18,8 +24,12 @@ from addon_operator.loading import (
     shared_values,
 )
 from addon_operator.modules import model
-from addon_operator.values import checks, inspectors, sources, store
+from addon_operator.process.children import children, launcher
+from addon_operator.values import checks, inspectors, settings_checks, sources, store
 from addon_operator.values.schema import cel_rules, schema_loading, schemas
+
+_PROGRAM_SECONDS: Final = 60.0
+"""For all programs that check the settings of one module."""
 
 
 class Level(enum.StrEnum):
@@ -71,24 +81,39 @@ def check(
     secret: pathlib.Path | None = None,
     *,
     strict: bool = False,
+    environ: Mapping[str, str] = os.environ,
 ) -> ValuesReport:
     """Look at all modules, whether they are enabled or not.
 
     ``config`` and ``secret`` are files in the place of the values ConfigMap and the values Secret; with
     ``strict``, what checks nothing in a schema is an error. Values are checked within the bounds of time and
-    memory that they have in a running operator.
+    memory that they have in a running operator; programs that check settings are asked.
     """
     level = Level.ERROR if strict else Level.WARNING
-    with values_worker.ValuesWorker() as inspector:
-        return _ValuesCheck(places, level, inspector).run(config, secret)
+    with (
+        values_worker.ValuesWorker() as inspector,
+        launcher.Launcher() as starter,
+        tempfile.TemporaryDirectory(prefix="addon-operator-values-") as directory,
+    ):
+        workspace = pathlib.Path(directory)
+        environment = hook_environment.offered(
+            hook_environment.inherited(environ, places.hook_env), workspace
+        )
+        programs = settings_programs.SettingsPrograms(children.Children(starter), environment, workspace)
+        return _ValuesCheck(places, level, inspector, programs).run(config, secret)
 
 
 class _ValuesCheck:
     def __init__(
-        self, places: values_files.FilesToCheck, schema_level: Level, inspector: inspectors.Inspector
+        self,
+        places: values_files.FilesToCheck,
+        schema_level: Level,
+        inspector: inspectors.Inspector,
+        programs: settings_checks.SettingsChecks,
     ) -> None:
         self._places = places
         self._inspector = inspector
+        self._programs = programs
         self._schema_level = schema_level
         self._findings: list[Finding] = []
         self._evaluator = cel_rules.CelEvaluator()
@@ -109,6 +134,7 @@ class _ValuesCheck:
             common,
             self._schemas(names.GLOBAL_KEY, self._places.global_hooks_dir),
             self._inspector,
+            settings_checks=self._programs,
         )
         if config is not None:
             self._take_config(values, config, "ConfigMap")
@@ -170,7 +196,9 @@ class _ValuesCheck:
             own = module_files.own_values(module)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
         checks = self._schemas(module.name, path, module)
-        return module_files.ModuleFiles(module, store.ModuleValues(module.name, common, own, checks))
+        hooks = path / hook_files.HOOKS_DIRECTORY
+        values = store.ModuleValues(module.name, common, own, checks, hooks=hooks)
+        return module_files.ModuleFiles(module, values)
 
     def _check_unique(self, module: model.Module) -> None:
         other = self._seen.setdefault(module.name, module.path)
@@ -212,7 +240,11 @@ class _ValuesCheck:
         subject = module or names.GLOBAL_KEY
         is_off = module is not None and not values.flag(module).enabled
         reported = set()
-        for violation in checks.Checks(values).section_violations(module):
+        with settings_checks.within(_PROGRAM_SECONDS) as odd:
+            violations = checks.Checks(values).section_violations(module)
+        for text in odd:
+            self._add(Level.WARNING, subject, text)
+        for violation in violations:
             reported.add(violation.path)
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR

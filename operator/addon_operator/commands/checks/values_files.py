@@ -17,7 +17,7 @@ from addon_operator.settings import settings as app_settings
 from addon_operator.values import config_map_reader, origins, sources, store
 
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
-_FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order")
+_FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order", "hook_env")
 _OF_CHARTS: Final = ("tmp_dir", "chart_cache_dir")
 
 
@@ -29,6 +29,8 @@ class FilesToCheck:
     global_hooks_dir: pathlib.Path
     unnumbered_module_order: int
     charts: pathlib.Path = module_files.CHARTS
+    hook_env: tuple[str, ...] = ("*",)
+    """The variables that programs among hooks inherit."""
     only: str | None = None
     """The directory of the one module that is looked at, in the one directory of modules."""
 

@@ -140,7 +140,10 @@ class FollowedBinding(object_changes.ObjectListener, triggers.SynchronizedBindin
         for change in changes:
             what = bindings.WatchEvent(change.type.value)
             if what in self.binding.execute_on_event:
-                self._take(triggers.Event(self.binding, what, binding_contexts.PackedEntry(change.kept)))
+                entry, before = binding_contexts.PackedEntry(change.kept), None
+                if self.binding.keep_old_object and change.before is not None:
+                    before = binding_contexts.PackedEntry(change.before)
+                self._take(triggers.Event(self.binding, what, entry, before))
         seconds = time.perf_counter() - began
         self._tell(events.ChangesHandled(self.hook, self.binding, len(changes), seconds))
 

@@ -28,6 +28,8 @@ class Event:
     binding: bindings.KubernetesBinding
     change: bindings.WatchEvent
     entry: binding_contexts.PackedEntry
+    before: binding_contexts.PackedEntry | None = None
+    """The entry before a Modified, if the binding wants it."""
 
 
 class SynchronizedBinding(Protocol):
@@ -183,8 +185,8 @@ class _TriggerContexts:
         match trigger:
             case Tick():
                 return binding_contexts.schedule(binding.name, snapshots)
-            case Event(change=change, entry=entry):
-                return binding_contexts.event(binding.name, change, entry, snapshots)
+            case Event(change=change, entry=entry, before=before):
+                return binding_contexts.event(binding.name, change, entry, snapshots, before)
             case Synchronization():
                 return binding_contexts.synchronization(binding.name, self._objects[key], snapshots)
 

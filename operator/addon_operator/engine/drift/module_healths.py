@@ -28,6 +28,11 @@ CAUSES: Final = waiting.Backoff(1.0, 30.0)
 _EVEN: Final = 0.5
 _RETRY: Final = 10.0
 _HEALTHY: Final = resource_health.HealthState.HEALTHY
+READINESS: Final = "Readiness"
+"""Stands in the place of a kind for what a program says of its module."""
+_UNASKED: Final = resource_health.ResourceHealth(
+    resource_health.HealthState.PROGRESSING, "has not been asked yet since the last change"
+)
 _ABSENT: Final = resource_health.ResourceHealth(resource_health.HealthState.PROGRESSING, "does not exist")
 
 
@@ -38,6 +43,27 @@ class _Cause:
     due: float
     text: str = ""
     reads: int = 0
+
+
+@dataclasses.dataclass(slots=True)
+class _Readiness:
+    """What a program says of its module; times are seconds since the epoch."""
+
+    name: str
+    """As people call the program."""
+    health: resource_health.ResourceHealth = _UNASKED
+    asked_at: float = 0.0
+    since: float | None = None
+    """When it ceased to be healthy."""
+
+    def observed(self, revised_at: float, now: float) -> module_health.ObservedHealth:
+        """Return what counts: no answer to a question from before the last revision."""
+        health = self.health if self.asked_at >= revised_at else _UNASKED
+        if health.state is _HEALTHY:
+            self.since = None
+        elif self.since is None:
+            self.since = now
+        return module_health.ObservedHealth(f"{READINESS} {self.name}", health, self.since or now)
 
 
 @dataclasses.dataclass(slots=True)
@@ -56,6 +82,8 @@ class _Observed:
     since: dict[watched_resources.Watched, float] = dataclasses.field(default_factory=dict)
     """When resources ceased to be healthy."""
     causes: dict[watched_resources.Watched, _Cause] = dataclasses.field(default_factory=dict)
+    revised_at: float = 0.0
+    """When its resources became those that are followed."""
 
 
 _Key = tuple[kind_watch.KindScope, health_config.HealthRule | None]
@@ -87,6 +115,7 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
         """Where it is told that somebody has news."""
         self._clock = clock
         self._observed: dict[names.ModuleName, _Observed] = {}
+        self._readiness: dict[names.ModuleName, _Readiness] = {}
         self._expected: set[names.ModuleName] = set()
         self._open: dict[_Key, health_watch.HealthWatch] = {}
         self._due: dict[names.ModuleName, float] = {}
@@ -123,20 +152,46 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
         now, before = self._clock.time(), self._observed.get(module)
         self._expected.discard(module)
         self._want(module, resources or ())
-        if resources is None:
-            self._observed.pop(module, None)
-            self._due.pop(module, None)
-            if before is not None and before.shown is not None:
-                self._tell(events.HealthChanged(module, None))
+        if resources is None and module not in self._readiness:
+            self._leave(module)
             return
         if before is None:
-            self._observed[module] = _Observed(now)
+            self._observed[module] = _Observed(now, revised_at=now)
         else:
-            before.counts_from, before.reached = now + LAG, False
+            before.counts_from, before.revised_at, before.reached = now + LAG, now, False
             # Each revision has the whole time until the deadline.
             before.since.clear()
             before.causes.clear()
         self._look_in(module, GATHER)
+
+    def ask_readiness(self, module: names.ModuleName, program: str | None) -> None:
+        """Note that a program is asked whether the module is ready; ``None``: none is any more."""
+        self._readiness.pop(module, None)
+        if program is not None:
+            self._readiness[module] = _Readiness(program)
+            self._observed.setdefault(module, _Observed(self._clock.time()))
+        elif self._resources.watched_of(module) is None:
+            self._leave(module)
+        self.verdicts_changed((module,))
+
+    def note_readiness(
+        self, module: names.ModuleName, health: resource_health.ResourceHealth, asked_at: float
+    ) -> None:
+        """Note what the program says that was asked at this time."""
+        if (readiness := self._readiness.get(module)) is not None:
+            readiness.health, readiness.asked_at = health, asked_at
+            self.verdicts_changed((module,))
+
+    def knows_readiness(self, module: names.ModuleName) -> bool:
+        """Say whether the last answer is about the last revision of the module."""
+        readiness, observed = self._readiness.get(module), self._observed.get(module)
+        return readiness is None or observed is None or readiness.asked_at >= observed.revised_at
+
+    def _leave(self, module: names.ModuleName) -> None:
+        before = self._observed.pop(module, None)
+        self._due.pop(module, None)
+        if before is not None and before.shown is not None:
+            self._tell(events.HealthChanged(module, None))
 
     def missing(self, modules: Iterable[names.ModuleName]) -> None:
         """See :class:`.ResourceListener`."""
@@ -199,6 +254,9 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
         now: float,
     ) -> Iterator[module_health.ObservedHealth]:
         config, is_first = self._config_of(module), observed.shown is None
+        readiness = self._readiness.get(module)
+        if readiness is not None and config.counts(READINESS, readiness.name):
+            yield readiness.observed(observed.revised_at, now)
         for watched in resources:
             if not config.counts(watched.resource.kind, watched.key.name):
                 continue

@@ -6,6 +6,7 @@ import shlex
 import signal
 from typing import Final
 
+from addon_operator.hook_contract import hook_log_lines
 from addon_operator.kernel import clock, names
 from addon_operator.loading import hook_names
 from addon_operator.process import start_errors
@@ -63,8 +64,11 @@ def _signal_name(number: int) -> str:
 
 
 def said_of(result: children.ChildResult, program: pathlib.Path) -> str:
-    """Return the end of its standard error on one line: of a traceback of Python, place and error."""
-    lines = result.stderr_tail.splitlines()
+    """Return the end of its standard error on one line.
+
+    Of a traceback of Python that is place and error, of lines in JSON what they say.
+    """
+    lines = [hook_log_lines.message(line) for line in result.stderr_tail.splitlines()]
     frames = [number for number, line in enumerate(lines) if _FRAME.match(line)]
     if frames:
         error = [line for line in lines[frames[-1] :] if line.strip() and not line[0].isspace()]

@@ -14,7 +14,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_directory, hook_failures, last_outputs
+from addon_operator.engine.hooks import hook_configurations, hook_directory, hook_failures, last_outputs
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.hook_contract.outputs import printed_outputs
@@ -35,11 +35,6 @@ ENABLED_RESULT: Final = "MODULE_ENABLED_RESULT"
 ENABLED_REASON: Final = "MODULE_ENABLED_REASON"
 _OUTPUTS: Final = (CONFIG_VALUES_PATCH, VALUES_PATCH, METRICS, KUBERNETES_PATCH)
 
-CONFIG_TIMEOUT: Final = 60.0
-"""Seconds that ``--config`` may take."""
-MAX_CONFIG_BYTES: Final = 1024 * 1024
-WROTE: Final = "--config printed a configuration, and wrote to standard error: "
-"""Stands before what it wrote: something may have gone wrong on the way."""
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
 _SHOWN_CHARS: Final = 60
@@ -64,6 +59,15 @@ class HookRunResult:
     """By the variable of each file that it may write to."""
     hint: str = ""
     """What its author might not have meant: the sentence after its name."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LoadedHooks:
+    """The hooks of a module, or the global ones."""
+
+    hooks: tuple[state.Hook, ...]
+    readiness: state.Hook | None = None
+    """What is asked if the module is ready."""
 
 
 class HookRunError(errors.AddonOperatorError):
@@ -117,15 +121,20 @@ class HookLog:
         self._logger = logger
         self._merge_json = merge_json
 
-    def handler(self, fields: Mapping[str, str], stream: str) -> Callable[[str], None]:
-        """Return what takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these fields."""
+    def handler(
+        self, fields: Mapping[str, str], stream: str, *, is_json: bool = False
+    ) -> Callable[[str], None]:
+        """Return what takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these fields.
+
+        ``is_json``: whether lines that are JSON are records of their own in any case.
+        """
         own = {**fields, OUTPUT_FIELD: stream}
         logger = self._logger.bind(**own)
 
         def write(text: str) -> None:
             if not text.strip():
                 return
-            if self._merge_json:
+            if self._merge_json or is_json:
                 line = hook_log_lines.structured(text, own)
                 getattr(logger, line.level)(line.message, **line.fields)
             else:
@@ -160,16 +169,21 @@ class HookProcesses:
         self._checking_jq = checking_jq
         self.last: Final = last_outputs.LastOutputs()
         """What hooks wrote in their last runs."""
+        self.configurations: Final = hook_configurations.HookConfigurations(
+            programs, environment, default_timeout, functools.partial(log.handler, stream="stderr")
+        )
+        """Asks hooks what they are bound to."""
         # Relative paths are meant from here, and the directory itself may be removed later.
         self._started_in = pathlib.Path.cwd()
 
     async def load_global(self, directory: pathlib.Path, tell: events.Listener) -> tuple[state.Hook, ...]:
         """Find the global hooks and ask them for their configuration; raises what :meth:`load` raises."""
-        return await self.load(hook_files.discover(hook_files.global_hooks_root(directory)), tell)
+        loaded = await self.load(hook_files.discover(hook_files.global_hooks_root(directory)), tell)
+        return loaded.hooks
 
     async def load(
         self, files: hook_files.HookFiles, tell: events.Listener, module: names.ModuleName | None = None
-    ) -> tuple[state.Hook, ...]:
+    ) -> LoadedHooks:
         """Ask the hooks of a module, or the global ones, for their configuration.
 
         Raises :class:`.HookFilesError` if one can never run, and :class:`.HookConfigError` for the first one
@@ -177,62 +191,31 @@ class HookProcesses:
         """
         if files.problem:
             raise hook_files.HookFilesError(files.problem)
-        kind = hook_config.HookKind.GLOBAL if module is None else hook_config.HookKind.MODULE
         place = "" if module is None else f"module {module}: "
         for warning in files.warnings:
             tell(events.Warned(place + warning))
-        hooks = []
+        hooks = list[state.Hook]()
+        readiness: state.Hook | None = None
         for file in files.executables:
-            read = await self.config(file.path, kind)
+            read = await self._read(file, module)
             for warning in read.warnings:
                 tell(events.Warned(place + warning))
-            hooks.append(state.Hook(file.name, file.path, read, module))
-        return tuple(hooks)
+            hooks += read.hooks
+            if read.readiness is not None and readiness is not None:
+                raise hook_config.HookConfigError(
+                    f"hook {file.path}",
+                    f"{readiness.path} says whether the module is ready, too; only one program may do that",
+                )
+            readiness = readiness or read.readiness
+        return LoadedHooks(tuple(hooks), readiness)
 
-    async def config(self, hook_path: pathlib.Path, kind: hook_config.HookKind) -> hook_config.HookConfig:
-        """Ask a hook for its configuration.
-
-        Raises :class:`.HookConfigError` when it cannot be started, fails, or
-        prints a configuration that is wrong.
-        """
-        result = await self._ask_for_config(hook_path)
-        source = f"hook {hook_path}"
-        text = _config_text(result, hook_path)
-        said = hook_failures.said_of(result, hook_path)
-        try:
-            with self._checking_jq():
-                # Schemas and jqFilters take their time.
-                read = await asyncio.to_thread(hook_config.parse, text, kind, source)
-        except hook_config.HookConfigError as error:
-            if not said:
-                raise
-            reported = f"it said on standard error: {said}"
-            raise hook_config.HookConfigError(source, *error.violations, reported) from error
-        if not said:
-            return read
-        return dataclasses.replace(read, warnings=(*read.warnings, f"{hook_path}: {WROTE}{said}"))
-
-    async def config_text(self, hook_path: pathlib.Path) -> tuple[str, str]:
-        """Return what a hook prints when it is started with ``--config``, and the end of its standard error.
-
-        Raises :class:`.HookConfigError` when it cannot be started or fails.
-        """
-        result = await self._ask_for_config(hook_path)
-        return _config_text(result, hook_path), hook_failures.said_of(result, hook_path)
-
-    async def _ask_for_config(self, hook_path: pathlib.Path) -> children.ChildResult:
-        path = hook_files.absolute(hook_path, self._started_in)
-        try:
-            return await self._programs.run(
-                [*hook_files.command(path), "--config"],
-                env=self._environment,
-                cwd=path.parent,
-                timeout=min(CONFIG_TIMEOUT, self._default_timeout or CONFIG_TIMEOUT),
-                on_stderr_line=self._log.handler({"hook": str(hook_path)}, "stderr"),
-                capture_stdout=MAX_CONFIG_BYTES,
-            )
-        except children.ChildStartError as error:
-            raise hook_config.HookConfigError(f"hook {hook_path}", str(error)) from error
+    async def _read(
+        self, file: hook_files.HookFile, module: names.ModuleName | None
+    ) -> hook_configurations.FileHooks:
+        printed = await self.configurations.ask(file.path)
+        with self._checking_jq():
+            # Schemas and jqFilters take their time.
+            return await asyncio.to_thread(hook_configurations.read, printed, file.name, module)
 
     async def run(
         self,
@@ -253,7 +236,7 @@ class HookProcesses:
         inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
         with self._directory(name) as files:
             await _in_thread(_prepare, files, inputs, _OUTPUTS, contexts)
-            result = await self._start(hook.path, files, log_fields, timeout)
+            result = await self._start(hook, files, log_fields, timeout)
             if hook_failures.has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
                 raise HookRunError(
@@ -289,7 +272,8 @@ class HookProcesses:
             try:
                 await _in_thread(_prepare, files, inputs, _VERDICT)
                 fields = {"module": module, "hook": "enabled"}
-                result = await self._start(script, files, fields, self._default_timeout)
+                asked = state.Hook("enabled", script, hook_config.HookConfig(), module)
+                result = await self._start(asked, files, fields, self._default_timeout)
                 written = await _in_thread(_collect, files, _VERDICT)
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
@@ -306,21 +290,23 @@ class HookProcesses:
 
     async def _start(
         self,
-        path: pathlib.Path,
+        hook: state.Hook,
         files: hook_directory.HookDirectory,
         log_fields: Mapping[str, str],
         timeout: float | None,
     ) -> children.ChildResult:
-        path = hook_files.absolute(path, self._started_in)
+        path = hook_files.absolute(hook.path, self._started_in)
+        is_nested = bool(hook.arguments)
+        owner = hook_configurations.owner(hook.module) if is_nested else {}
         keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
         return await self._programs.run(
-            hook_files.command(path),
-            env={**self._environment, **files.environment()},
+            [*hook_files.command(path), *hook.arguments],
+            env={**self._environment, **files.environment(), **owner},
             cwd=path.parent,
             timeout=timeout,
-            on_stdout_line=_both(keep, self._log.handler(log_fields, "stdout")),
+            on_stdout_line=_both(keep, self._log.handler(log_fields, "stdout", is_json=is_nested)),
             capture_stdout=printed_outputs.READ_BYTES,
-            on_stderr_line=_both(keep, self._log.handler(log_fields, "stderr")),
+            on_stderr_line=_both(keep, self._log.handler(log_fields, "stderr", is_json=is_nested)),
         )
 
 
@@ -330,22 +316,6 @@ def _both(keep: Callable[[str], None], write: Callable[[str], None]) -> Callable
         write(line)
 
     return take
-
-
-def _config_text(result: children.ChildResult, path: pathlib.Path) -> str:
-    source = f"hook {path}"
-    if hook_failures.has_failed(result):
-        raise hook_config.HookConfigError(
-            source, f"--config {hook_failures.describe(result, path, CONFIG_TIMEOUT)}"
-        )
-    if result.stdout_is_cut:
-        raise hook_config.HookConfigError(source, f"--config printed more than {MAX_CONFIG_BYTES} bytes")
-    try:
-        return (result.stdout or b"").decode()
-    except UnicodeDecodeError as error:
-        raise hook_config.HookConfigError(
-            source, "--config printed something that is not UTF-8 text"
-        ) from error
 
 
 def _verdict(module: names.ModuleName, text: str) -> bool:

@@ -4,7 +4,8 @@ import asyncio
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import hook_bindings
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import hook_processes, hook_run
+from addon_operator.engine.modules import readiness_checks
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
@@ -23,22 +24,26 @@ class ModuleHooks:
         executor: hook_run.HookExecutor,
         bound: hook_bindings.HookBindings,
         tell: events.Listener,
+        readiness: readiness_checks.ReadinessChecks,
     ) -> None:
         self._states = states
         self._values = values
         self._executor = executor
         self._bindings = bound
         self._tell = tell
+        self._readiness = readiness
 
     async def load(self, module: state.ModuleState) -> None:
         """Ask the module's hooks, unless that is done; raises what a wrong configuration raises."""
         if module.hooks is not None:
             return
         try:
-            module.hooks = await self._ask(module.module)
+            loaded = await self._ask(module.module)
         except errors.AddonOperatorError:
             self._tell(events.DiscoveryFailed())
             raise
+        module.hooks = loaded.hooks
+        self._take_readiness(module, loaded)
         self._tell(events.HooksRegistered(module.module.name, module.hooks))
 
     async def run(
@@ -75,16 +80,21 @@ class ModuleHooks:
         module = self._states[name]
         if module.hooks is None:
             return
-        hooks = await self._ask(module.module)
-        if hooks != module.hooks:
-            module.hooks, module.started = hooks, False
-            self._tell(events.HooksRegistered(name, hooks))
+        loaded = await self._ask(module.module)
+        self._take_readiness(module, loaded)
+        if loaded.hooks != module.hooks:
+            module.hooks, module.started = loaded.hooks, False
+            self._tell(events.HooksRegistered(name, loaded.hooks))
 
     def forget(self, name: names.ModuleName) -> None:
         """Drop the values that the hooks of the module set: it is deleted."""
         self._values.drop_patches(name)
 
-    async def _ask(self, module: model.Module) -> tuple[state.Hook, ...]:
+    def _take_readiness(self, module: state.ModuleState, loaded: hook_processes.LoadedHooks) -> None:
+        module.readiness = loaded.readiness
+        self._readiness.loaded(module.module.name, loaded.readiness)
+
+    async def _ask(self, module: model.Module) -> hook_processes.LoadedHooks:
         files = hook_files.discover(module.path / "hooks")
         self._states[module.name].go_hooks = files.go_hooks
         return await self._executor.runner.load(files, self._tell, module.name)

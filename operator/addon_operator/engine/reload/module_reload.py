@@ -184,7 +184,13 @@ def config_check(values: store.ValuesStore) -> module_loader.Check:
     """Say whether the ConfigMap, as it is in force, is still right with the files of a module."""
 
     def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:
-        alone = store.ValuesStore([files.values], shared.common, shared.global_schemas, values.inspector)
+        alone = store.ValuesStore(
+            [files.values],
+            shared.common,
+            shared.global_schemas,
+            values.inspector,
+            settings_checks=values.settings_checks,
+        )
         violations = checks.Checks(alone).config_violations(values.config)
         if not violations:
             return None

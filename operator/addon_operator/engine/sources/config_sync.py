@@ -6,7 +6,7 @@ Config values of hooks are written back into the ConfigMap. Nothing writes to th
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -15,7 +15,15 @@ from addon_operator.engine.sources import configured_object, values_files
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps, values_secret
-from addon_operator.values import checks, config_map, config_map_reader, doubled, sources, store
+from addon_operator.values import (
+    checks,
+    config_map,
+    config_map_reader,
+    doubled,
+    settings_checks,
+    sources,
+    store,
+)
 from addon_operator.values.patches import patches
 
 LOOK_SECONDS: Final = 60.0
@@ -156,13 +164,29 @@ class ConfigSync:
         """Check all values, as before the start; an edit is checked by :meth:`_look_at_edit`."""
 
         def look() -> configured_object.ConfigState:
-            with self._values.inspector.within(LOOK_SECONDS):
-                pairs = zip(self._objects.values(), snapshots, strict=True)
-                parts = [configured.at(snapshot) for configured, snapshot in pairs]
-                state = configured_object.look_at(parts, self._checks.config_violations)
-                return dataclasses.replace(state, broken=self._files.without_modules_own(state))
+            pairs = zip(self._objects.values(), snapshots, strict=True)
+            parts = [configured.at(snapshot) for configured, snapshot in pairs]
+            state = configured_object.look_at(parts, self._checks.config_violations)
+            return dataclasses.replace(state, broken=self._files.without_modules_own(state))
 
-        return await asyncio.to_thread(look)
+        return await self._within_bounds(look)
+
+    async def _within_bounds(
+        self, look: Callable[[], configured_object.ConfigState]
+    ) -> configured_object.ConfigState:
+        """Look in a thread, and tell once what programs that check settings warn of."""
+
+        def bounded() -> tuple[configured_object.ConfigState, list[str]]:
+            with (
+                self._values.inspector.within(LOOK_SECONDS),
+                settings_checks.within(LOOK_SECONDS) as warnings,
+            ):
+                return look(), warnings
+
+        state, warnings = await asyncio.to_thread(bounded)
+        for warning in warnings:
+            self._warn_once(warning)
+        return state
 
     async def _look_at_edit(
         self,
@@ -179,11 +203,10 @@ class ConfigSync:
             return kept.in_force(self._values.config) if trusts_others else kept.at(kept.seen)
 
         def look() -> configured_object.ConfigState:
-            with self._values.inspector.within(LOOK_SECONDS):
-                parts = [part_of(configured) for configured in self._objects.values()]
-                return configured_object.look_at(parts, self._checks.edit_violations)
+            parts = [part_of(configured) for configured in self._objects.values()]
+            return configured_object.look_at(parts, self._checks.edit_violations)
 
-        return await asyncio.to_thread(look)
+        return await self._within_bounds(look)
 
     def _begin_with(self, look: configured_object.ConfigState) -> None:
         self._values.set_config(look.values)

@@ -20,7 +20,7 @@ class ValuesFiles:
         return any(
             violation in state.broken or violation.keys[0] in unreadable
             for violation in self._of_files(state)
-            if not self._is_modules_own(violation)
+            if not (self._is_modules_own(violation) or violation.is_unanswered)
         )
 
     def without_modules_own(
@@ -30,7 +30,8 @@ class ValuesFiles:
         if not state.broken:
             return state.broken
         own = [violation for violation in self._of_files(state) if self._is_modules_own(violation)]
-        return tuple(violation for violation in state.broken if violation not in own)
+        # A program that gives no answer stops its module when that runs, and nothing else.
+        return tuple(one for one in state.broken if one not in own and not one.is_unanswered)
 
     def _of_files(self, state: configured_object.ConfigState) -> list[schema_violations.Violation]:
         """Return what is wrong with the files, but for what somebody left out in objects that there are."""

@@ -132,6 +132,8 @@ class KubernetesBinding:
     """Whether the module's (or the global hooks') next step waits for that run."""
     keep_full_objects: bool = True
     """Whether snapshots hold the objects, or only the results of ``jq_filter``."""
+    keep_old_object: bool = False
+    """Whether contexts of Modified show what was kept of the object before, too."""
     resynchronization_period: float | None = None
     """Seconds between further Synchronization runs."""
     names: tuple[str, ...] = ()

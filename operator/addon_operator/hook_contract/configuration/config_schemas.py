@@ -151,6 +151,7 @@ _KUBERNETES: Final = _object(
         "executeHookOnSynchronization": _BOOL,
         "waitForSynchronization": _BOOL,
         "keepFullObjectsInMemory": _BOOL,
+        "keepOldObject": _BOOL,
         "resynchronizationPeriod": _PERIOD,
         "nameSelector": _NAME_SELECTOR,
         "labelSelector": _LABEL_SELECTOR,

@@ -33,6 +33,8 @@ def violations_of(document: JsonObject) -> Iterator[str]:
         yield from _unknown_snapshots(where, item, names)
         yield from _two_names(where, item)
         yield from _two_timezones(where, item)
+    for where, item in _items(document, "kubernetes"):
+        yield from _no_old_object(where, item)
     yield from _two_intervals(document)
     if not document.keys() - {"configVersion"}:
         yield "it binds the hook to nothing; add a binding such as 'onStartup: 10'"
@@ -53,6 +55,8 @@ def warnings_of(document: JsonObject) -> Iterator[str]:
                 "give them different names"
             )
     for where, item in _items(document, "kubernetes"):
+        if item.get("keepOldObject") is True and item.get("group"):
+            yield f"{where}: keepOldObject has no effect in a group, whose contexts show snapshots only"
         if "watchEvent" in item:
             yield f"{where}: watchEvent is deprecated; write executeHookOnEvent"
 
@@ -88,6 +92,15 @@ def _two_names(where: str, item: JsonObject) -> Iterator[str]:
     by_field = [raw for raw in fields if isinstance(raw, dict) and raw.get("field") == "metadata.name"]
     if named and by_field:
         yield f"{where}: nameSelector and a fieldSelector on metadata.name exclude each other; remove one"
+
+
+def _no_old_object(where: str, item: JsonObject) -> Iterator[str]:
+    is_kept = item.get("keepFullObjectsInMemory", True) is not False or bool(item.get("jqFilter"))
+    if item.get("keepOldObject") is True and not is_kept:
+        yield (
+            f"{where}: keepOldObject has nothing to show, as nothing is kept of objects; "
+            "remove keepFullObjectsInMemory, or add a jqFilter"
+        )
 
 
 def _two_timezones(where: str, item: JsonObject) -> Iterator[str]:

@@ -113,7 +113,11 @@ def parse(text: str, kind: HookKind, source: str) -> HookConfig:
 
     Raises :class:`HookConfigError` with everything that is wrong.
     """
-    document = _document(text, source)
+    return read(_document(text, source), kind, source)
+
+
+def read(document: JsonObject, kind: HookKind, source: str) -> HookConfig:
+    """Read a configuration that is a document already; otherwise the same as :func:`parse`."""
     is_legacy = "configVersion" not in document
     checker = (_LEGACY if is_legacy else _CURRENT)[kind]
     wrong = [*crosschecks.too_many(document)]
@@ -218,6 +222,7 @@ def _kubernetes(item: _Raw, groups: Mapping[str, Sequence[str]]) -> KubernetesBi
         # In "main" the next step waits behind the Synchronization run in any case.
         wait_for_synchronization=item.get("waitForSynchronization", True) or common["queue"] == MAIN_QUEUE,
         keep_full_objects=item.get("keepFullObjectsInMemory", True),
+        keep_old_object=item.get("keepOldObject", False),
         resynchronization_period=_period(item.get("resynchronizationPeriod")),
         names=_names(item.get("nameSelector")),
         labels=_label_selector(item.get("labelSelector")),

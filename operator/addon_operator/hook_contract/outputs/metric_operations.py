@@ -58,6 +58,8 @@ class Expire:
 
 Operation: TypeAlias = MetricChange | Expire
 
+EXPIRE: Final = "expire"
+"""The action that removes all series of a group."""
 _NAME: Final = {"type": "string", "minLength": 1, "format": "metric-name"}
 # What is not a number was not meant for people: it may be anything that the hook had at hand.
 _NUMBER: Final = {
@@ -72,7 +74,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
     "x-elsewhere": {},
     "properties": {
         "name": _NAME,
-        "action": {"enum": [*MetricAction, "expire"]},
+        "action": {"enum": [*MetricAction, EXPIRE]},
         "value": _NUMBER,
         "add": _NUMBER,
         "set": _NUMBER,
@@ -114,11 +116,12 @@ def is_one(document: JsonObject) -> bool:
 def _operation(index: int, document: JsonValue, where: str) -> Operation:
     if not isinstance(document, dict):
         raise MetricOperationError(f"{where}: it is not a mapping; write one operation in each document")
+    document = _without_unset(document)
     wrong = _CHECKER.find(document) or [*_contradictions(document)]
     if wrong:
         raise MetricOperationError(f"{where}, {'; '.join(dict.fromkeys(wrong))}")
     group = str(document.get("group", ""))
-    if document.get("action") == "expire":
+    if document.get("action") == EXPIRE:
         return Expire(index, group)
     action, value = _action_and_value(document)
     return MetricChange(
@@ -132,6 +135,16 @@ def _operation(index: int, document: JsonValue, where: str) -> Operation:
     )
 
 
+def _without_unset(document: JsonObject) -> JsonObject:
+    """Return the same without what Go writes for members that a hook did not set."""
+    is_expire = document.get("action") == EXPIRE
+    return {
+        key: value
+        for key, value in document.items()
+        if not (key == "labels" and value is None) and not (is_expire and key == "name" and value == "")
+    }
+
+
 def _action_and_value(document: JsonObject) -> tuple[MetricAction, JsonValue]:
     """Return the action and its value, written out or as a shortcut."""
     for shortcut in _SHORTCUTS:
@@ -142,7 +155,7 @@ def _action_and_value(document: JsonObject) -> tuple[MetricAction, JsonValue]:
 
 def _contradictions(document: JsonObject) -> Iterator[str]:
     """Yield what the shape of the document cannot say."""
-    if document.get("action") == "expire":
+    if document.get("action") == EXPIRE:
         if not document.get("group"):
             yield "group: 'expire' needs a group; series without a group live until the operator restarts"
         return

@@ -203,6 +203,8 @@ def _name(document: JsonObject, where: str) -> str:
 def _decoded(document: JsonObject, where: str) -> JsonObject:
     """Return the document with what may be given as a text, ``object`` or a patch, taken out of it."""
     decoded = dict(document)
+    if (said := document.get(object_schemas.OF_GO_SDK)) is not None:
+        decoded.setdefault("ignoreMissingObject", said)
     for key in ("object", "mergePatch", "jsonPatch"):
         text = document.get(key)
         if isinstance(text, str):

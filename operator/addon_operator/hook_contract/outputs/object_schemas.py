@@ -11,6 +11,8 @@ from addon_operator.documents import json_pointers
 
 Schema = Mapping[str, Any]
 
+OF_GO_SDK: Final = "ignoreMissingObjects"
+"""As the Go SDK for modules of Deckhouse writes ``ignoreMissingObject``."""
 _BOOL: Final[Schema] = {"type": "boolean"}
 _TEXT: Final[Schema] = {"type": "string"}
 _NON_EMPTY: Final[Schema] = {"type": "string", "minLength": 1}
@@ -49,6 +51,7 @@ _TARGET: Final[Schema] = {
     "name": _NAME,
     "subresource": _TEXT,
     "ignoreMissingObject": _BOOL,
+    OF_GO_SDK: _BOOL,
 }
 _PATCH: Final[Schema] = {**_TARGET, "ignoreHookError": _BOOL}
 _CREATE: Final[Schema] = {"object": _OBJECT, "subresource": _TEXT}

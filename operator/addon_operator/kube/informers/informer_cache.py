@@ -20,8 +20,8 @@ Key = tuple[str, str]
 Kept = tuple[bytes, bytes, int, str]
 """What is known of an object: entry, digest, hash of its uid (enough to tell it from the one of the same name
 before it), resourceVersion. A plain tuple as well."""
-Difference = tuple[ChangeType, Key, Kept]
-"""A change before anybody wants to read it."""
+Difference = tuple[ChangeType, Key, Kept, bytes | None]
+"""A change before anybody wants to read it, and the entry before a Modified."""
 _SLICE: Final = 200
 """How many objects are handled before others get their turn in the event loop."""
 _CONFIDENTIAL: Final = "Secret"
@@ -194,8 +194,8 @@ class InformerCache:
             self.size -= json_documents.size_of(old[0])
         if old is None:
             bisect.insort(self._order, key)
-            return [(ChangeType.ADDED, key, new)]
-        return [] if old[1] == new[1] else [(ChangeType.MODIFIED, key, new)]
+            return [(ChangeType.ADDED, key, new, None)]
+        return [] if old[1] == new[1] else [(ChangeType.MODIFIED, key, new, old[0])]
 
     def _remove(
         self, key: Key, last: projections.Reduced | None = None, version: str | None = None
@@ -207,7 +207,7 @@ class InformerCache:
         self.size -= json_documents.size_of(old[0])
         del self._order[bisect.bisect_left(self._order, key)]
         entry = old[0] if last is None else last.entry
-        return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]))]
+        return [(ChangeType.DELETED, key, (entry, old[1], old[2], version or old[3]), None)]
 
     def _note_failure(self, event: wire.ObjectEvent, error: projections.ProjectionError) -> list[Difference]:
         """Keep the last good entry, but not that of another object which had the name before."""
@@ -223,5 +223,5 @@ class InformerCache:
         return removed
 
 
-def _change(type_: ChangeType, key: Key, entry: Kept) -> Change:
-    return Change(type_, ObjectKey(*key), entry[0], entry[3])
+def _change(type_: ChangeType, key: Key, entry: Kept, before: bytes | None = None) -> Change:
+    return Change(type_, ObjectKey(*key), entry[0], entry[3], before)

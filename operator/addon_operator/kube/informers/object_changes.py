@@ -34,6 +34,8 @@ class Change:
     """The entry as :mod:`.json_documents` keeps it."""
     resource_version: str
     """Of the object in that state."""
+    before: bytes | None = dataclasses.field(default=None, repr=False)
+    """The kept entry before a Modified; ``None`` for other changes."""
 
     @property
     def entry(self) -> bytes:

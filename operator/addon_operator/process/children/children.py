@@ -74,6 +74,11 @@ class Children:
         self._launcher = starter
         self._fence = fence
 
+    @property
+    def unfenced(self) -> "Children":
+        """The same for programs that change nothing: a replica that does not lead may start them, too."""
+        return Children(self._launcher)
+
     async def run(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
         self,
         argv: Sequence[str | pathlib.Path],

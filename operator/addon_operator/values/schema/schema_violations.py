@@ -33,6 +33,8 @@ class Violation:
 
     is_default: bool = False
     """Whether the chart's own value is wrong, which nobody has replaced."""
+    is_unanswered: bool = False
+    """Whether it is not known if something is wrong: a program that knows it gave no answer."""
 
     @property
     def is_left_out(self) -> bool:

@@ -230,3 +230,64 @@ async def test_modules_with_the_same_rule_share_a_watch_and_others_have_their_ow
     bench.config = health_config.HealthConfig()
     await bench.follow(watching.DB)
     assert len(bench.statuses.open) == 2
+
+
+UNREADY = resource_health.ResourceHealth(HealthState.PROGRESSING, "failed with exit code 1")
+UNASKED = "has not been asked yet since the last change"
+
+
+async def test_what_a_program_says_counts_like_a_resource_and_fails_after_the_deadline(bench: Bench) -> None:
+    bench.config = health_config.HealthConfig(deadline=30.0)
+    bench.healths.ask_readiness(WEB, "batch:readiness")
+    await bench.follow()
+    await bench.report(resource_health.HEALTHY)
+    assert bench.shown[-1] == f"Progressing Readiness batch:readiness: {UNASKED}"
+    assert not bench.healths.has_been_healthy(WEB)
+    bench.healths.note_readiness(WEB, resource_health.HEALTHY, bench.clock.time())
+    await bench.after(1.0)
+    assert bench.shown[-1] == "Healthy"
+    assert bench.healths.has_been_healthy(WEB)
+    bench.healths.note_readiness(WEB, UNREADY, bench.clock.time())
+    await bench.after(1.0)
+    assert bench.shown[-1] == "Progressing Readiness batch:readiness: failed with exit code 1"
+    await bench.after(30.0)
+    assert bench.shown[-1].startswith("Failed Readiness batch:readiness: failed with exit code 1, for more")
+
+
+async def test_an_answer_from_before_a_revision_does_not_count_for_it(bench: Bench) -> None:
+    bench.healths.ask_readiness(WEB, "batch:readiness")
+    await bench.follow()
+    await bench.report(resource_health.HEALTHY)
+    asked = bench.clock.time()
+    bench.healths.note_readiness(WEB, resource_health.HEALTHY, asked)
+    await bench.after(1.0)
+    assert bench.healths.has_been_healthy(WEB)
+    await bench.resources.follow(WEB, DEPLOYED)
+    bench.healths.followed(WEB)
+    await bench.after(1.0)
+    bench.healths.note_readiness(WEB, resource_health.HEALTHY, asked)
+    await bench.after(1.0)
+    assert bench.shown[-1].endswith(UNASKED)
+    assert not bench.healths.knows_readiness(WEB)
+    bench.healths.note_readiness(WEB, resource_health.HEALTHY, bench.clock.time())
+    await bench.after(1.0)
+    assert bench.shown[-1] == "Healthy"
+
+
+async def test_a_module_without_a_release_is_as_its_program_says_until_none_is_asked(bench: Bench) -> None:
+    bench.healths.ask_readiness(WEB, "batch:readiness")
+    bench.healths.note_readiness(WEB, UNREADY, bench.clock.time())
+    await bench.after(module_healths.GATHER)
+    assert bench.shown == ["Progressing Readiness batch:readiness: failed with exit code 1"]
+    bench.healths.ask_readiness(WEB, None)
+    await bench.after(module_healths.GATHER)
+    assert bench.shown[-1] == ""
+    assert bench.healths.health_of(WEB) is None
+
+
+async def test_a_module_may_ignore_what_its_program_says(bench: Bench) -> None:
+    bench.config = health_config.HealthConfig(ignore=(health_config.ResourcePattern(kind="Readiness"),))
+    bench.healths.ask_readiness(WEB, "batch:readiness")
+    await bench.follow()
+    await bench.report(resource_health.HEALTHY)
+    assert bench.shown == ["Healthy"]

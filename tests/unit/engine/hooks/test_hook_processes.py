@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import pytest
 import structlog
 
-from addon_operator.engine import state
+from addon_operator.engine import events, state
 from addon_operator.engine.hooks import hook_directory, hook_processes
 from addon_operator.hook_contract import binding_contexts, jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
 from addon_operator.kernel.json_types import JsonObject
+from addon_operator.loading import hook_files
 from addon_operator.modules import model
 from addon_operator.process.children import children
 from tests.fakes import programs
@@ -92,6 +93,16 @@ async def run_hook(
     hook = state.Hook("hook.sh", path, hook_config.HookConfig(settings=settings))
     fields = {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
     return await runner.run(hook, CONTEXTS, CONFIG_VALUES, GIVEN if values is None else values, fields)
+
+
+async def configured(
+    runner: hook_processes.HookProcesses, path: pathlib.Path, kind: hook_config.HookKind
+) -> hook_config.HookConfig:
+    """Load one hook, as the only one of its owner."""
+    files = hook_files.HookFiles((hook_files.HookFile(path, path.name),))
+    told: list[state.EngineEvent] = []
+    loaded = await runner.load(files, told.append, MODULE if kind is hook_config.HookKind.MODULE else None)
+    return loaded.hooks[0].config
 
 
 async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
@@ -336,9 +347,11 @@ async def test_the_configuration_is_what_a_hook_prints_when_asked_for_it(
     runner: hook_processes.HookProcesses, hook: WriteHook, records: Records
 ) -> None:
     path = hook('[ "$1" = --config ] && echo "{configVersion: v1, beforeHelm: 7}"; echo aside >&2')
-    read = await runner.config(path, hook_config.HookKind.MODULE)
-    assert read.order(hook_config.LifecycleBinding.BEFORE_HELM) == 7
-    assert read.warnings == (f"{path}: --config printed a configuration, and wrote to standard error: aside",)
+    files, told = hook_files.HookFiles((hook_files.HookFile(path, "hook.sh"),)), list[state.EngineEvent]()
+    (read,) = (await runner.load(files, told.append, MODULE)).hooks
+    assert read.config.order(hook_config.LifecycleBinding.BEFORE_HELM) == 7
+    wrote = f"{path}: --config printed a configuration, and wrote to standard error: aside"
+    assert told == [events.Warned(f"module {MODULE}: {wrote}")]
     assert [record["event"] for record in records] == ["aside"]
 
 
@@ -348,7 +361,7 @@ async def test_the_configuration_is_read_in_the_hooks_directory_without_run_file
     path = hook(
         '[ "$PWD" = "$(dirname "$0")" ] && [ -z "$VALUES_PATH" ] && echo "{configVersion: v1, onStartup: 1}"'
     )
-    assert (await runner.config(path, hook_config.HookKind.GLOBAL)).order(
+    assert (await configured(runner, path, hook_config.HookKind.GLOBAL)).order(
         hook_config.LifecycleBinding.ON_STARTUP
     ) == 1
 
@@ -370,7 +383,7 @@ async def test_a_missing_configuration_is_one_sentence_that_names_the_hook(
 ) -> None:
     path = hook(text)
     with pytest.raises(hook_config.HookConfigError, match=reason) as caught:
-        await runner.config(path, hook_config.HookKind.GLOBAL)
+        await configured(runner, path, hook_config.HookKind.GLOBAL)
     assert str(caught.value).startswith(f"hook {path}: ")
     assert "\n" not in str(caught.value)
 
@@ -379,14 +392,14 @@ async def test_a_hook_that_cannot_be_started_has_no_configuration(
     runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_config.HookConfigError, match="interpreter /no/such"):
-        await runner.config(hook("", head="#!/no/such"), hook_config.HookKind.GLOBAL)
+        await configured(runner, hook("", head="#!/no/such"), hook_config.HookKind.GLOBAL)
 
 
 async def test_a_hook_that_never_prints_its_configuration_is_stopped(
     make_runner: MakeRunner, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_config.HookConfigError, match="ran longer than its timeout"):
-        await make_runner(default_timeout=0.1).config(hook("sleep 100"), hook_config.HookKind.GLOBAL)
+        await configured(make_runner(default_timeout=0.1), hook("sleep 100"), hook_config.HookKind.GLOBAL)
 
 
 @pytest.mark.parametrize(("word", "enabled"), [("true", True), ("false", False), (" true\n\n", True)])
@@ -497,7 +510,7 @@ async def test_expressions_of_jq_in_a_configuration_are_compiled_where_they_hold
     runner = make_runner(checking_jq=lambda: jq_programs.checking_with(compiled.append))
     binding = {"kind": "Pod", "jqFilter": ".a"}
     path = hook(f"echo '{json.dumps({'configVersion': 'v1', 'kubernetes': [binding]})}'")
-    await runner.config(path, hook_config.HookKind.MODULE)
+    await configured(runner, path, hook_config.HookKind.MODULE)
     assert set(compiled) == {".a"}
 
 

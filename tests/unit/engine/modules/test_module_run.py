@@ -14,7 +14,13 @@ from typing_extensions import override
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
-from addon_operator.engine.modules import module_hooks, module_releases, module_run, module_windows
+from addon_operator.engine.modules import (
+    module_hooks,
+    module_releases,
+    module_run,
+    module_windows,
+    readiness_checks,
+)
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import clock, errors
 from addon_operator.kernel.names import ModuleName
@@ -151,10 +157,13 @@ class Bench:
         self.queues, self.bindings, self.ticks = bound_fakes.bound(
             executor, self.cluster, clock.SystemClock(), self.observer.tell
         )
-        self.hooks = module_hooks.ModuleHooks(
-            self.states, self.values, executor, self.bindings, self.observer.tell
-        )
         self.releases.healths = watching.healths_of(watching.resources_of(watching.Cluster()))
+        readiness = readiness_checks.ReadinessChecks(
+            self.states, self.releases.healths, runner, self.values, self.observer.tell, clock.SystemClock()
+        )
+        self.hooks = module_hooks.ModuleHooks(
+            self.states, self.values, executor, self.bindings, self.observer.tell, readiness
+        )
         self.runner = module_run.ModuleRunner(
             self.states,
             self.hooks,

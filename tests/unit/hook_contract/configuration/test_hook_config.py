@@ -208,6 +208,7 @@ def test_all_fields_of_a_kubernetes_binding_are_read() -> None:
         executeHookOnSynchronization=False,
         waitForSynchronization=False,
         keepFullObjectsInMemory=False,
+        keepOldObject=True,
         resynchronizationPeriod="10m",
         nameSelector={"matchNames": ["a", "b", "a"]},
         labelSelector={
@@ -238,6 +239,7 @@ def test_all_fields_of_a_kubernetes_binding_are_read() -> None:
         execute_on_synchronization=False,
         wait_for_synchronization=False,
         keep_full_objects=False,
+        keep_old_object=True,
         resynchronization_period=600.0,
         names=("a", "b"),
         labels=bindings.LabelSelector(
@@ -510,3 +512,14 @@ def test_a_message_names_the_first_mistakes_and_cuts_them() -> None:
         hook_config.parse(text, hook_config.HookKind.MODULE, "hook")
     assert len(str(caught.value)) < 60_000
     assert len(caught.value.violations) == 200
+
+
+def test_an_old_object_has_to_be_kept_somehow_and_means_nothing_in_a_group() -> None:
+    assert kubernetes(keepOldObject=True, keepFullObjectsInMemory=False, jqFilter=".a").keep_old_object
+    wanted = {"kind": "Pod", "keepOldObject": True}
+    text = json.dumps({"configVersion": "v1", "kubernetes": [{**wanted, "keepFullObjectsInMemory": False}]})
+    with pytest.raises(hook_config.HookConfigError, match="keepOldObject has nothing to show"):
+        hook_config.parse(text, hook_config.HookKind.MODULE, "x")
+    grouped = json.dumps({"configVersion": "v1", "kubernetes": [{**wanted, "group": "g"}]})
+    (warning,) = hook_config.parse(grouped, hook_config.HookKind.MODULE, "x").warnings
+    assert warning.startswith("x: kubernetes[0]: keepOldObject has no effect in a group")

@@ -109,6 +109,7 @@ def test_the_table_of_steps_has_those_of_global_hooks_and_of_modules() -> None:
         ("kubernetes", "executeHookOnSynchronization", "true"),
         ("kubernetes", "waitForSynchronization", "true"),
         ("kubernetes", "keepFullObjectsInMemory", "true"),
+        ("kubernetes", "keepOldObject", "false"),
     ],
 )
 def test_a_default_is_that_of_the_code(key: str, field: str, text: str) -> None:
@@ -127,6 +128,7 @@ def test_a_default_is_that_of_the_code(key: str, field: str, text: str) -> None:
         "executeHookOnSynchronization": lambda: json.dumps(read.kubernetes[0].execute_on_synchronization),
         "waitForSynchronization": lambda: json.dumps(read.kubernetes[0].wait_for_synchronization),
         "keepFullObjectsInMemory": lambda: json.dumps(read.kubernetes[0].keep_full_objects),
+        "keepOldObject": lambda: json.dumps(read.kubernetes[0].keep_old_object),
     }
     assert code[field]() == text
 

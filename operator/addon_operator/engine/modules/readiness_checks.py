@@ -1,0 +1,138 @@
+"""Asks programs of modules whether their module is ready, which counts for its health.
+
+They are asked in turns, a few at once, from when the ``onStartup`` hooks of their module have run. What they
+write to the files of a run is dropped: they are asked, and do nothing.
+"""
+
+import asyncio
+import dataclasses
+from typing import Final
+
+from addon_operator.engine import events, state
+from addon_operator.engine.drift import module_healths
+from addon_operator.engine.hooks import hook_failures, hook_processes
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.kernel import clock as clocks
+from addon_operator.kernel import errors, names
+from addon_operator.modules.health import resource_health
+from addon_operator.values import store
+
+EVERY: Final = 15.0
+"""Seconds between two questions to a program whose module is ready."""
+SOONER: Final = 5.0
+"""The same while it is not, or that is not known."""
+SECONDS: Final = 30.0
+"""How long a program may take to answer."""
+_LOOK: Final = 1.0
+_AT_ONCE: Final = 2
+_MESSAGE_CHARS: Final = 500
+_BINDING: Final = "readiness"
+_OFF: Final = (state.ModuleStatus.DISABLED, state.ModuleStatus.DELETING)
+_SETTINGS: Final = hook_config.HookSettings(execution_timeout=SECONDS)
+
+
+@dataclasses.dataclass(slots=True)
+class _Asked:
+    """A module whose program is asked."""
+
+    hook: state.Hook
+    due: float
+    task: asyncio.Task[None] | None = None
+
+
+class ReadinessChecks:
+    """Knows which modules have to be asked, and asks."""
+
+    def __init__(
+        self,
+        states: state.ModuleStates,
+        healths: module_healths.ModuleHealths,
+        runner: hook_processes.HookProcesses,
+        values: store.ValuesStore,
+        tell: events.Listener,
+        clock: clocks.Clock,
+    ) -> None:
+        self._states = states
+        self._healths = healths
+        self._runner = runner
+        self._values = values
+        self._tell = tell
+        self._clock = clock
+        self._asked: dict[names.ModuleName, _Asked] = {}
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    def loaded(self, module: names.ModuleName, readiness: state.Hook | None) -> None:
+        """Note what the module's hooks hold; until the first answer, the module does not count as ready."""
+        before = self._asked.get(module)
+        if before is not None and before.hook == readiness:
+            return
+        self._forget(module)
+        if readiness is not None:
+            self._asked[module] = _Asked(readiness, self._clock.monotonic())
+            self._healths.ask_readiness(module, readiness.name)
+
+    async def work(self) -> None:
+        """Ask, until cancelled."""
+        try:
+            while True:
+                self.look()
+                await asyncio.sleep(_LOOK)
+        finally:
+            for asked in self._asked.values():
+                _end(asked)
+
+    def look(self) -> None:
+        """Begin to ask each program for which it is time."""
+        now = self._clock.monotonic()
+        for module, asked in list(self._asked.items()):
+            current = self._states.get(module)
+            if current is None or current.readiness is None:
+                self._forget(module)
+            elif current.started and current.status not in _OFF and asked.task is None and asked.due <= now:
+                asked.task = asyncio.create_task(self._ask(module, asked), name=f"readiness of {module}")
+
+    def _forget(self, module: names.ModuleName) -> None:
+        if (asked := self._asked.pop(module, None)) is not None:
+            _end(asked)
+            self._healths.ask_readiness(module, None)
+
+    async def _ask(self, module: names.ModuleName, asked: _Asked) -> None:
+        is_ready = False
+        try:
+            async with self._turns:
+                began = self._clock.time()
+                health = await self._health(module, asked.hook)
+            is_ready = health == resource_health.HEALTHY
+            self._healths.note_readiness(module, health, began)
+        except Exception as error:  # noqa: BLE001 - a defect at one must not end the questions to others
+            self._tell(events.PartFailed("readiness", error, SOONER))
+        finally:
+            asked.task = None
+            is_known = is_ready and self._healths.knows_readiness(module)
+            asked.due = self._clock.monotonic() + (EVERY if is_known else SOONER)
+
+    async def _health(self, module: names.ModuleName, hook: state.Hook) -> resource_health.ResourceHealth:
+        hook = dataclasses.replace(hook, config=hook_config.HookConfig(settings=_SETTINGS))
+        snapshot = self._values.snapshot(module)
+        config_values = await asyncio.to_thread(snapshot.config_values, module)
+        values = await asyncio.to_thread(snapshot.values, module, self._states.enabled)
+        fields = {"hook": hook.name, "binding": _BINDING, "module": module}
+        contexts = [binding_contexts.schedule(_BINDING)]
+        try:
+            await self._runner.run(hook, contexts, config_values, values, fields)
+        except hook_processes.HookRunError as error:
+            ended = (
+                hook_failures.ending(error.result, SECONDS) if hook_failures.has_failed(error.result) else ""
+            )
+            text = f"{ended or 'returned invalid output'}; the operator's log shows what it wrote"
+            return resource_health.ResourceHealth(resource_health.HealthState.PROGRESSING, text)
+        except errors.AddonOperatorError as error:
+            text = " ".join(errors.without_values(error).split())[:_MESSAGE_CHARS]
+            return resource_health.ResourceHealth(resource_health.HealthState.PROGRESSING, text)
+        return resource_health.HEALTHY
+
+
+def _end(asked: _Asked) -> None:
+    if asked.task is not None:
+        asked.task.cancel()

@@ -1,0 +1,234 @@
+"""Programs that check settings, asked for real: from threads, with time limits."""
+
+import asyncio
+import json
+import os
+import pathlib
+import time
+from typing import Any
+
+import pytest
+
+from addon_operator.engine.hooks import settings_programs
+from addon_operator.kernel import names
+from addon_operator.values import checks, settings_checks, sources, store
+from addon_operator.values.schema import schemas
+from tests.fakes import batch_program, programs
+
+MODULE = names.ModuleName("some-module")
+PROGRAM = {"version": "v1", "hooks": [], "has_settings_check": True}
+CHECK = """
+count = pathlib.Path(__file__).parent / "count"
+count.write_text(str(int(count.read_text() if count.exists() else 0) + 1))
+settings = read("SETTINGS_PATH")
+if ASKED != ["check"] or os.environ["MODULE_NAME"] != "some-module":
+    sys.exit(9)
+"""
+
+
+@pytest.fixture
+def hooks(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "hooks"
+
+
+@pytest.fixture
+def asked(tmp_path: pathlib.Path) -> settings_programs.SettingsPrograms:
+    return settings_programs.SettingsPrograms(
+        programs.programs(), {"PATH": os.environ["PATH"]}, tmp_path / "tmp"
+    )
+
+
+def write(hooks: pathlib.Path, body: str, config: object = PROGRAM) -> pathlib.Path:
+    return batch_program.write(hooks, "batch", config, CHECK + body)
+
+
+def verdict(
+    asked: settings_programs.SettingsPrograms,
+    hooks: pathlib.Path,
+    **settings: Any,  # noqa: ANN401 - JSON
+) -> settings_checks.SettingsVerdict:
+    (found,) = asked.verdicts(hooks, MODULE, settings)
+    return found
+
+
+def asked_times(hooks: pathlib.Path) -> int:
+    return int((hooks / "hook" / "count").read_text())
+
+
+def answer(**document: object) -> str:
+    return f"sys.stderr.write(json.dumps({document!r})); sys.exit(1)"
+
+
+def test_a_program_sees_the_settings_and_its_message_is_the_error(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    body = "message = f'replicas cannot be {settings[\"replicas\"]}'\n"
+    body += "print('aside'); sys.stderr.write('aside\\n')\n"
+    body += (
+        "sys.stderr.write(json.dumps({'valid': False, 'message': message, 'warnings': None}))\nsys.exit(1)"
+    )
+    program = write(hooks, body)
+    assert verdict(asked, hooks, replicas=0) == settings_checks.SettingsVerdict(
+        f"{program} hook check", "replicas cannot be 0"
+    )
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_settings_may_be_right_with_warnings_or_wrong_without_a_message(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    write(hooks, answer(valid=True, message="", warnings=["2 is  odd", 3]))
+    found = verdict(asked, hooks)
+    assert (found.error, found.warnings) == ("", ("2 is odd",))
+    write(hooks, answer(valid=False))
+    assert verdict(asked, hooks).error == "these settings are wrong; the program does not say why"
+
+
+def test_settings_that_were_right_are_not_asked_about_again_until_they_or_the_program_change(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    program = write(hooks, "")
+    for replicas in (1, 1, 2, 2, 1):
+        asked.verdicts(hooks, MODULE, {"replicas": replicas})
+    assert asked_times(hooks) == 3
+    program.unlink()
+    write(hooks, "")
+    assert verdict(asked, hooks, replicas=1).error == ""
+    asked.verdicts(hooks, MODULE, {"replicas": 1})
+    assert asked_times(hooks) == 4
+
+
+def test_settings_that_were_wrong_are_asked_about_again(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    write(hooks, answer(valid=False, message="no"))
+    for _ in range(2):
+        assert verdict(asked, hooks).error == "no"
+    assert asked_times(hooks) == 2
+
+
+def test_only_programs_that_check_settings_are_asked(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    assert asked.verdicts(hooks, MODULE, {}) == []
+    write(hooks, answer(valid=False), {"version": "v1", "hooks": []})
+    script = hooks / "script"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    text = hooks / "text"
+    text.write_text("exit 1\n")
+    text.chmod(0o755)
+    assert asked.verdicts(hooks, MODULE, {}) == []
+    assert not (hooks / "hook" / "count").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("sys.exit(3)", "failed with exit code 3"),
+        ("sys.stderr.write('{')\nsys.exit(1)", "failed with exit code 1: {"),
+        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+        ("sys.stderr.write('x' * (1 << 22))\nsys.exit(1)", "failed with exit code 1: "),
+    ],
+)
+def test_a_program_that_fails_gives_no_answer_and_says_how(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, body: str, reason: str
+) -> None:
+    write(hooks, body)
+    found = verdict(asked, hooks)
+    assert not found.is_answer
+    assert found.error.startswith(f"the program that checks these settings gave no answer: it {reason}")
+    assert len(found.error) < 11_000
+
+
+def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    write(hooks, "time.sleep(100)")
+    began = time.monotonic()
+    with settings_checks.within(1.0):
+        found = verdict(asked, hooks)
+    assert time.monotonic() - began < 5
+    assert not found.is_answer
+    assert "was stopped because it ran longer than its timeout of " in found.error
+
+
+async def test_a_thread_has_the_loop_ask_which_goes_on_meanwhile(
+    hooks: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    write(hooks, "time.sleep(0.2)\n" + answer(valid=False, message="no"))
+    asked = settings_programs.SettingsPrograms(
+        programs.programs(), {"PATH": os.environ["PATH"]}, tmp_path / "tmp", settings_programs.in_loop()
+    )
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.01)
+
+    counting = asyncio.create_task(count())
+    (found,) = await asyncio.to_thread(asked.verdicts, hooks, MODULE, {})
+    counting.cancel()
+    assert found.error == "no"
+    assert turns > 5
+
+
+SCHEMA = """\
+type: object
+properties:
+  replicas: {type: integer, default: 3}
+  password: {type: string, x-sensitive: true}
+"""
+OTHER = "type: object\nadditionalProperties: true\n"
+
+
+def values(asked: settings_checks.SettingsChecks, hooks: pathlib.Path) -> store.ValuesStore:
+    loaded = schemas.load_schemas((SCHEMA, "config-values.yaml"), (OTHER, "values.yaml"))
+    own = sources.parse_module_values(MODULE, "someModuleEnabled: true", "values.yaml")
+    module = store.ModuleValues(MODULE, own=own, schemas=loaded, hooks=hooks)
+    return store.ValuesStore([module], settings_checks=asked)
+
+
+def config(**section: Any) -> sources.ConfigValues:  # noqa: ANN401 - JSON
+    return sources.ConfigValues({names.values_key(MODULE): section}, {}, source="ConfigMap x")
+
+
+def violations(
+    asked: settings_checks.SettingsChecks, hooks: pathlib.Path, said: sources.ConfigValues
+) -> list[str]:
+    return [str(one) for one in checks.Checks(values(asked, hooks)).edit_violations(said)]
+
+
+def test_a_message_is_a_violation_of_the_section_with_its_source(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    body = "message = f'{settings[\"replicas\"]} is too many'\n"
+    body += "sys.stderr.write(json.dumps({'valid': False, 'message': message}))\nsys.exit(1)"
+    program = write(hooks, body)
+    said = f"someModule: 5 is too many ({program} hook check; set in ConfigMap x)"
+    assert violations(asked, hooks, config(replicas=5)) == [said]
+    defaults = f"someModule: 3 is too many ({program} hook check; set in ConfigMap x)"
+    assert violations(asked, hooks, config(password="none")) == [defaults]
+
+
+def test_what_the_schema_does_not_allow_is_not_asked(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    write(hooks, answer(valid=False, message="no"))
+    assert "must be an integer" in violations(asked, hooks, config(replicas="many"))[0]
+    assert not (hooks / "hook" / "count").exists()
+
+
+def test_messages_and_warnings_show_nothing_that_is_sensitive(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
+) -> None:
+    body = "text = f'{settings[\"password\"]} is in a list'\n"
+    body += "sys.stderr.write(json.dumps({'valid': False, 'message': text, 'warnings': [text]}))\nsys.exit(1)"
+    program = write(hooks, body)
+    with settings_checks.within(10) as warnings:
+        (said,) = violations(asked, hooks, config(password="letmein!"))
+    assert said.startswith("someModule: *** is in a list")
+    assert warnings == [f"someModule: *** is in a list ({program} hook check)"]
+    assert json.dumps([said, warnings]).count("letmein") == 0

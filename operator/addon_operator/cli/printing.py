@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 import orjson
 from click import shell_completion
-from typing_extensions import override
 
 if TYPE_CHECKING:
     import rich.console
@@ -171,11 +170,9 @@ class _Format(click.ParamType[str]):
     def __init__(self, formats: Sequence[str]) -> None:
         self._taken = {TABLE if each == "text" else each: each for each in formats}
 
-    @override
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002 - as click calls it
         return f"[{'|'.join(self._taken)}]"
 
-    @override
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         text = str(value)
         if text in self._taken.values():
@@ -184,9 +181,11 @@ class _Format(click.ParamType[str]):
             self.fail(f"{text!r} is not one of {', '.join(map(repr, self._taken))}.", param, ctx)
         return self._taken[text]
 
-    @override
     def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
+        self,
+        ctx: click.Context,  # noqa: ARG002 - as click calls it
+        param: click.Parameter,  # noqa: ARG002 - as click calls it
+        incomplete: str,
     ) -> list[shell_completion.CompletionItem]:
         return [shell_completion.CompletionItem(each) for each in self._taken if each.startswith(incomplete)]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import click
-from typing_extensions import override
 
 from addon_operator.cli import printing
 from addon_operator.kernel import json_types
@@ -57,8 +56,8 @@ def _option(
 class GroupedCommand(click.Command):
     """A command that takes all settings: its help lists them below the headings of the documentation."""
 
-    @override
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, each below its heading."""
         groups = {field: row.group for field, row in app_settings.TABLE.items()}
         rows: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):

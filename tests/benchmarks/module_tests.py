@@ -24,7 +24,7 @@ def run() -> list[measures.Row]:
     """All measurements; takes half a minute."""
     with runtime.Runtime() as running:
         web = module.Modules(running, places.of_module(_WEB))("web")
-        return [_renders(running, web), _hook_runs(web)]
+        return [_renders(running, web), *_hook_runs(web)]
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def _renders(running: runtime.Runtime, web: module.Module) -> measures.Row:
     )
 
 
-def _hook_runs(web: module.Module) -> measures.Row:
+def _hook_runs(web: module.Module) -> list[measures.Row]:
     hook = web.hook("replicas.py")
     values = web.values()
     ours: list[float] = []
@@ -66,6 +66,11 @@ def _hook_runs(web: module.Module) -> measures.Row:
         given.write_text('{"global": {}, "web": {}}')
         written = pathlib.Path(directory, "patch.json")
         environ = os.environ | {"VALUES_PATH": str(given), "VALUES_JSON_PATCH_PATH": str(written)}
+        hook.run(values=values)
+        before = time.process_time()
+        for _ in range(_RUNS):
+            hook.run(values=values)
+        processor = (time.process_time() - before) * 1000 / _RUNS
         for _ in range(_RUNS):
             with _timed(ours):
                 hook.run(values=values)
@@ -73,6 +78,18 @@ def _hook_runs(web: module.Module) -> measures.Row:
                 subprocess.run([_HOOK], check=True, capture_output=True, env=environ)
     mine, alone = statistics.median(ours) * 1000, statistics.median(bare) * 1000
     aim = f"< {_RUN_AIM:g} ms more"
-    return measures.Row(
-        "tests", "a hook in Python", "run [ms]", mine, "the hook alone", alone, aim, mine - alone < _RUN_AIM
-    )
+    case = "a hook in Python"
+    return [
+        measures.Row("tests", case, "run [ms]", mine, "the hook alone", alone, aim, mine - alone < _RUN_AIM),
+        # This one tells the same on a busy machine.
+        measures.Row(
+            "tests",
+            case,
+            "processor time beside the hook [ms]",
+            processor,
+            "",
+            None,
+            f"< {_RUN_AIM:g} ms",
+            processor < _RUN_AIM,
+        ),
+    ]

@@ -1,11 +1,12 @@
-"""``addon-operator module test``: tests of modules on disk."""
+"""Verbs of ``addon-operator module`` in a file of their own: ``suspend``, ``resume``, and ``test``."""
 
+import socket as sockets
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from addon_operator.cli import printing
+from addon_operator.cli import debug, printing
 
 if TYPE_CHECKING:
     from addon_operator.testing import suites
@@ -13,6 +14,64 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("MODULE", "PASSED", "FAILED", "SKIPPED")
 _END_OF_OPTIONS: Final = "--"
 _ARGUMENTS: Final = "arguments of pytest"
+
+
+class _Text(click.ParamType[str]):
+    """A text that says something."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.strip():
+            self.fail("it is empty: say why, for everybody who looks at the module", param, ctx)
+        return value
+
+
+@click.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    type=_Text(),
+    required=True,
+    help="Why, for everybody who looks at the module.",
+)
+@click.option(
+    "--for", "duration", metavar="DURATION", type=debug.Seconds(), help="End it by itself after this time."
+)
+@debug.socket_option
+def suspend(name: str, reason: str, duration: float | None, socket: str | None) -> None:
+    """Have Helm and healing leave MODULE alone, also after a restart; its hooks continue.
+
+    This is the maintenance of the values ConfigMap, kept in annotations of the Module object.
+    """
+    if (asked := debug.outside_requests(socket)) is not None:
+        told = asked.suspend(name, reason, duration)
+    else:
+        form = {"reason": reason, "by": f"somebody on {sockets.gethostname()}"}
+        form |= {} if duration is None else {"for": f"{duration}s"}
+        told = debug.client(socket).post(debug.module_path(name, "suspend"), form)
+    click.echo(debug.text_of(told, _suspended))
+
+
+@click.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@debug.socket_option
+def resume(name: str, socket: str | None) -> None:
+    """Look after MODULE again that was suspended: what changed meanwhile is applied."""
+    if (asked := debug.outside_requests(socket)) is not None:
+        told = asked.resume(name)
+    else:
+        told = debug.client(socket).post(debug.module_path(name, "resume"), {})
+    click.echo(debug.text_of(told, _resumed))
+
+
+def _suspended(told: debug.Document) -> str:
+    return f"module {told['name']} is {told['suspended']}"
+
+
+def _resumed(told: debug.Document) -> str:
+    return f"module {told['name']} is looked after again"
 
 
 class _WithArgumentsOfPytest(click.Command):

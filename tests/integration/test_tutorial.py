@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from tests.integration import typing_pages
+
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -52,12 +54,6 @@ def script(name: str, blocks: list[re.Match[str]], outputs: pathlib.Path) -> str
     return "\n".join(parts) + "\n"
 
 
-def is_printed(line: str, output: str) -> bool:
-    """Whether a program printed the line: ``…`` stands for anything, and columns may have any width."""
-    words = [".*".join(map(re.escape, word.split("…"))) for word in line.split()]
-    return re.search(r"\s+".join(words), output) is not None
-
-
 def checkout(directory: pathlib.Path) -> pathlib.Path:
     """A directory with the environment that this test runs in, as ``.venv``."""
     environment = pathlib.Path(sys.prefix)
@@ -91,6 +87,6 @@ def test_a_tutorial_works_from_the_first_to_the_last_line(
     assert done.returncode == 0, f"{done.stderr}\n{said}"
     for number, block in enumerate(blocks):
         for line in (block["text"] or "").splitlines():
-            assert is_printed(line, said[number]), f"{line}\n{said[number]}"
+            assert typing_pages.is_printed(line, said[number]), f"{line}\n{said[number]}"
     assert not (tmp_path / "checkout" / "playground").exists()
     assert list((tmp_path / "clusters").glob("*/state.json")) == []

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -38,3 +39,9 @@ def typed(script: str, directory: pathlib.Path, port: int, seconds: float = TYPI
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
+
+
+def is_printed(line: str, output: str) -> bool:
+    """Whether a program printed the line: ``…`` stands for anything, and columns may have any width."""
+    words = [".*".join(map(re.escape, word.split("…"))) for word in line.split()]
+    return re.search(r"\s+".join(words), output) is not None

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, printing, suspension, values
+from addon_operator.cli import debug, module_verbs, printing, values
 from addon_operator.kernel import errors, names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
@@ -37,8 +37,9 @@ def module() -> None:
     """Show and run the modules of a running operator, and check those on disk."""
 
 
-module.add_command(suspension.suspend)
-module.add_command(suspension.resume)
+module.add_command(module_verbs.suspend)
+module.add_command(module_verbs.resume)
+module.add_command(module_verbs.test)
 
 
 @module.command("list")
@@ -110,11 +111,14 @@ def render(
 
 
 @module.command()
-def schema() -> None:
+@click.option("--tests", "of_tests", is_flag=True, help="Print that of tests/*.yaml instead.")
+def schema(*, of_tests: bool) -> None:
     """Print the JSON Schema of module.yaml, for editors."""
     from addon_operator.modules import editor_schema
+    from addon_operator.testing.cases import case_schema
 
-    click.echo(json.dumps(editor_schema.schema(), indent=2))
+    made = case_schema.for_editors() if of_tests else editor_schema.schema()
+    click.echo(json.dumps(made, indent=2))
 
 
 @module.command()

@@ -9,6 +9,7 @@ One control plane serves the whole run and is removed at its end. Define ``devcl
 another version of Kubernetes.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -57,13 +58,20 @@ def devcluster(
     devcluster_options: DevClusterOptions, pytestconfig: pytest.Config
 ) -> Iterator[handle.DevCluster]:
     """Give this test run its own control plane; build its binaries if there are none yet."""
+    with running(devcluster_options, pytestconfig) as started:
+        yield started
+
+
+@contextlib.contextmanager
+def running(options: DevClusterOptions, config: pytest.Config) -> Iterator[handle.DevCluster]:
+    """Run a control plane for a test run: what the fixture ``devcluster`` does."""
     where = locations.locate(os.environ)
     manager = cluster.ClusterManager(where.state, reporters.Reporter())
     remove_abandoned(manager, pathlib.Path("/proc"))
     name = layout.ClusterName(f"pytest-{os.getpid()}-{secrets.token_hex(3)}")
-    request = cluster.ClusterRequest(name, devcluster_options.version, devcluster_options.nodes)
+    request = cluster.ClusterRequest(name, options.version, options.nodes)
     try:
-        yield _started(manager, request, where, reporters.PlainReporter(_uncaptured(pytestconfig)))
+        yield _started(manager, request, where, reporters.PlainReporter(_uncaptured(config)))
     finally:
         manager.down(name)
 

@@ -102,7 +102,7 @@ async def _render(
         values_worker.ValuesWorker() as worker,
     ):
         programs = children.Children(starter)
-        found = await _find_helm(environ, programs)
+        found = await find_helm(environ, programs)
         target = command.HelmTarget(_NAMESPACE)
         helm = command.Helm(found, target, environ, pathlib.Path(workspace), programs, _ignore)
         helm.places.assign(each.module for each in files)
@@ -114,7 +114,7 @@ def _ignore(_module: str, _warning: str) -> None:
     """Ignore it: the operator logs what Helm warns of."""
 
 
-async def _find_helm(environ: Mapping[str, str], programs: children.Children) -> binary.HelmBinary:
+async def find_helm(environ: Mapping[str, str], programs: children.Children) -> binary.HelmBinary:
     """Find the operator's, or the one of the local control plane.
 
     Raises :class:`.HelmBinaryError` if there is neither.

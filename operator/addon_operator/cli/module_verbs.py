@@ -1,0 +1,121 @@
+"""Verbs of ``addon-operator module`` in a file of their own: ``suspend``, ``resume``, and ``test``."""
+
+import socket as sockets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from addon_operator.cli import debug, printing
+
+if TYPE_CHECKING:
+    from addon_operator.testing import suites
+
+_COLUMNS: Final = ("MODULE", "PASSED", "FAILED", "SKIPPED")
+_END_OF_OPTIONS: Final = "--"
+_ARGUMENTS: Final = "arguments of pytest"
+
+
+class _Text(click.ParamType[str]):
+    """A text that says something."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not value.strip():
+            self.fail("it is empty: say why, for everybody who looks at the module", param, ctx)
+        return value
+
+
+@click.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    type=_Text(),
+    required=True,
+    help="Why, for everybody who looks at the module.",
+)
+@click.option(
+    "--for", "duration", metavar="DURATION", type=debug.Seconds(), help="End it by itself after this time."
+)
+@debug.socket_option
+def suspend(name: str, reason: str, duration: float | None, socket: str | None) -> None:
+    """Have Helm and healing leave MODULE alone, also after a restart; its hooks continue.
+
+    This is the maintenance of the values ConfigMap, kept in annotations of the Module object.
+    """
+    if (asked := debug.outside_requests(socket)) is not None:
+        told = asked.suspend(name, reason, duration)
+    else:
+        form = {"reason": reason, "by": f"somebody on {sockets.gethostname()}"}
+        form |= {} if duration is None else {"for": f"{duration}s"}
+        told = debug.client(socket).post(debug.module_path(name, "suspend"), form)
+    click.echo(debug.text_of(told, _suspended))
+
+
+@click.command()
+@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@debug.socket_option
+def resume(name: str, socket: str | None) -> None:
+    """Look after MODULE again that was suspended: what changed meanwhile is applied."""
+    if (asked := debug.outside_requests(socket)) is not None:
+        told = asked.resume(name)
+    else:
+        told = debug.client(socket).post(debug.module_path(name, "resume"), {})
+    click.echo(debug.text_of(told, _resumed))
+
+
+def _suspended(told: debug.Document) -> str:
+    return f"module {told['name']} is {told['suspended']}"
+
+
+def _resumed(told: debug.Document) -> str:
+    return f"module {told['name']} is looked after again"
+
+
+class _WithArgumentsOfPytest(click.Command):
+    """Takes what stands after ``--`` for pytest."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index(_END_OF_OPTIONS) if _END_OF_OPTIONS in args else len(args)
+        ctx.meta[_ARGUMENTS] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+
+@click.command(
+    "test", cls=_WithArgumentsOfPytest, options_metavar="[OPTIONS]", short_help="Run the tests of modules."
+)
+@click.argument("directories", nargs=-1, metavar="[DIR]... [-- PYTEST ARGUMENTS]")
+@click.option("--snapshot-update", "updates", is_flag=True, help="Write snapshots anew.")
+@click.option(
+    "--keep-namespace", "keeps", is_flag=True, help="Keep the namespace of an operator whose test failed."
+)
+@click.pass_context
+def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, keeps: bool) -> int:
+    """Run the tests of modules on disk: tests/*.yaml and tests/test_*.py of each.
+
+    DIR is a module, a directory of modules, or one with modules/ in it; without it, the current directory if
+    it is one of these, else the modules of the settings. What stands after -- is for pytest.
+
+    It needs pytest: pip install 'addon-operator[testing]'. The exit code is 1 if a test fails, or if there
+    are no tests.
+    """
+    from addon_operator.testing import suites
+
+    own = [*(["--snapshot-update"] if updates else []), *(["--keep-namespace"] if keeps else [])]
+    outcome = suites.run(suites.chosen(directories), [*own, *ctx.meta[_ARGUMENTS]])
+    click.echo()
+    click.echo(printing.table(_COLUMNS, _rows(outcome.counts)), nl=False)
+    if not any(each.has_tests for each in outcome.counts):
+        click.echo("no tests; write some into tests/ of a module")
+    return outcome.exit_code
+
+
+def _rows(counts: "Sequence[suites.Counts]") -> list[tuple[str, ...]]:
+    return [
+        (each.module.name, *map(str, (each.passed, each.failed, each.skipped)))
+        if each.has_tests
+        else (each.module.name, "no tests", "-", "-")
+        for each in counts
+    ]

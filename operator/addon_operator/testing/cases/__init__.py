@@ -1,0 +1,1 @@
+"""Tests without Python: cases in YAML, read, run and compared."""

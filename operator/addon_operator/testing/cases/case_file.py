@@ -1,0 +1,113 @@
+"""Reads a file of cases; what is wrong in it is told with file and line."""
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from addon_operator.documents import yaml_reading
+from addon_operator.hook_contract import violations
+from addon_operator.kernel import errors, json_types
+from addon_operator.loading import named_files
+from addon_operator.testing.cases import case_schema
+
+_CHECKER: Final = violations.Checker(case_schema.SCHEMA)
+_MOST: Final = 20
+_RENDERED: Final = ("snapshot", "objects", "absent")
+_Problem: TypeAlias = tuple[tuple[str | int, ...], str]
+
+
+class CaseFileError(errors.ConfigurationError):
+    """A file of cases is wrong; the text has all that is."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookCase:
+    """The hook that a case is about."""
+
+    name: str
+    binding: str | None = None
+    events: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Case:
+    """One test."""
+
+    name: str
+    place: str
+    """File and line."""
+    values: Mapping[str, Any]
+    hook_values: Mapping[str, Any] | None
+    objects: Sequence[Mapping[str, Any]]
+    kubernetes: str | None
+    upgrade_from: Mapping[str, Any] | None
+    hook: HookCase | None
+    expect: Mapping[str, Any]
+
+    @property
+    def renders(self) -> bool:
+        """Whether the chart has to be rendered to tell."""
+        if any(self.expect.get(key) for key in _RENDERED):
+            return True
+        return "error" in self.expect and self.hook is None
+
+
+def read(path: pathlib.Path) -> list[Case]:
+    """Return the cases of a file.
+
+    Raises :class:`CaseFileError`, and :class:`.YamlError`.
+    """
+    document = yaml_reading.load_document(named_files.read_text(path), str(path))
+    found = [] if document.value is None else document.value
+    if isinstance(found, list):
+        found = [_with_whole_hook(each) for each in found]
+    problems = _CHECKER.problems(found) or list(_contradictions(found))
+    if problems or not isinstance(found, list):
+        said = [f"{document.where(place)}: {_shown(place)}{text}" for place, text in problems[:_MOST]]
+        raise CaseFileError("\n".join(said))
+    return [_case(document, number, each) for number, each in enumerate(found) if isinstance(each, dict)]
+
+
+def _shown(place: tuple[str | int, ...]) -> str:
+    # The line says which case it is.
+    text = violations.place(*place[1:])
+    return f"{text}: " if text else ""
+
+
+def _with_whole_hook(case: json_types.JsonValue) -> json_types.JsonValue:
+    if isinstance(case, dict) and isinstance(case.get("hook"), str):
+        return {**case, "hook": {"name": case["hook"]}}
+    return case
+
+
+def _contradictions(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked by the schema
+    names: set[str] = set()
+    for number, case in enumerate(cases):
+        expect = case["expect"]
+        if case["name"] in names:
+            yield (number, "name"), "another case has this name; each needs one of its own"
+        names.add(case["name"])
+        if not expect or expect == {"snapshot": False}:
+            yield (number, "expect"), "nothing is expected; write snapshot, objects, error, enabled or hook"
+        if "hook" in expect and "hook" not in case:
+            yield (number, "expect", "hook"), "no hook runs; name it with the key hook beside expect"
+        if "hook" in case and "hookValues" in case:
+            yield (number, "hookValues"), "a hook runs, and sets the values; remove one of both"
+        if "error" in expect and any(key in expect for key in (*_RENDERED, "hook", "enabled")):
+            yield (number, "expect", "error"), "what fails gives nothing else to expect; make two cases"
+
+
+def _case(document: yaml_reading.Document, number: int, case: Mapping[str, Any]) -> Case:
+    hook = case.get("hook")
+    return Case(
+        name=case["name"],
+        place=document.where((number, "name")),
+        values=case.get("values", {}),
+        hook_values=case.get("hookValues"),
+        objects=case.get("objects", ()),
+        kubernetes=case.get("kubernetes"),
+        upgrade_from=case.get("upgradeFrom"),
+        hook=None if hook is None else HookCase(hook["name"], hook.get("binding"), hook.get("events", ())),
+        expect=case["expect"],
+    )

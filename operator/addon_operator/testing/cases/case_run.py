@@ -1,0 +1,149 @@
+"""Runs a case and compares what came of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from addon_operator.kernel import errors, names
+from addon_operator.testing import differences, snapshots
+from addon_operator.testing.cases import case_file
+from addon_operator.testing.modules import hook_runs, manifests, module, module_values
+
+_SHOWN = 20
+
+
+class CaseFailedError(errors.AddonOperatorError, AssertionError):
+    """What came of a case is not what it expects."""
+
+
+def run(
+    case: case_file.Case, modules: module.Modules, tested: module.Module, snapshot: snapshots.Snapshot
+) -> None:
+    """Run a case; raises :class:`CaseFailedError`, or whatever the module fails with unexpectedly."""
+    if case.kubernetes is not None:
+        modules.kubernetes = case.kubernetes
+        tested = modules(tested.path.name)
+    wanted = case.expect.get("error")
+    try:
+        _Run(case, tested, snapshot).run()
+    except CaseFailedError:
+        raise
+    except errors.AddonOperatorError as error:
+        if wanted is None:
+            raise
+        if wanted not in str(error):
+            raise CaseFailedError(
+                f"it fails as expected, but with another error than {wanted!r}:\n  {error}"
+            ) from None
+        return
+    if wanted is not None:
+        raise CaseFailedError(f"nothing fails; expected is an error with {wanted!r}")
+
+
+class _Run:
+    def __init__(self, case: case_file.Case, tested: module.Module, snapshot: snapshots.Snapshot) -> None:
+        self._case = case
+        self._module = tested
+        self._snapshot = snapshot
+
+    def run(self) -> None:
+        case, found = self._case, list[str]()
+        now = self._module.values(case.values)
+        if (wanted := case.expect.get("enabled")) is not None:
+            found += _enabled(self._module.enabled(now, objects=case.objects), wanted=wanted)
+        ran = self._hook_run(now)
+        if ran is not None:
+            found += _of_hook(case.expect.get("hook", {}), ran)
+        if case.renders:
+            rendered = self._rendered(now, ran)
+            found += _of_objects(case.expect, rendered)
+            if case.expect.get("snapshot"):
+                self._snapshot(rendered)
+        if found:
+            raise CaseFailedError("\n".join(found))
+
+    def _hook_run(self, now: module_values.Values) -> hook_runs.HookRun | None:
+        hook, case = self._case.hook, self._case
+        if hook is None:
+            return None
+        return self._module.hook(hook.name).run(
+            binding=hook.binding, objects=case.objects, events=hook.events, values=now
+        )
+
+    def _rendered(self, now: module_values.Values, ran: hook_runs.HookRun | None) -> manifests.Manifests:
+        case = self._case
+        if ran is not None:
+            return self._module.render(ran.values, objects=ran.objects, upgrade=case.upgrade_from is not None)
+        there = list(case.objects)
+        if case.upgrade_from is not None:
+            before = self._with_hook_values(self._module.values(case.upgrade_from))
+            there = _together(there, self._module.render(before, objects=there, hooks=self._runs_hooks))
+        return self._module.render(
+            self._with_hook_values(now),
+            objects=there,
+            hooks=self._runs_hooks,
+            upgrade=case.upgrade_from is not None,
+        )
+
+    @property
+    def _runs_hooks(self) -> bool:
+        return self._case.hook_values is None
+
+    def _with_hook_values(self, now: module_values.Values) -> module_values.Values:
+        return now.with_section(self._case.hook_values or {})
+
+
+def _together(given: Sequence[Mapping[str, Any]], rendered: manifests.Manifests) -> list[Mapping[str, Any]]:
+    """Return what is in the cluster once the release is: what is given has the status that others wrote."""
+    known = {_key(each) for each in given}
+    return [*given, *(each for each in rendered if _key(each) not in known and "kind" in each)]
+
+
+def _key(body: Mapping[str, Any]) -> tuple[Any, ...]:
+    metadata = body.get("metadata") or {}
+    return body.get("kind"), metadata.get("namespace") or "default", metadata.get("name")
+
+
+def _enabled(verdict: module_values.Enabled, *, wanted: bool) -> list[str]:
+    if verdict.enabled is wanted:
+        return []
+    state = "enabled" if verdict.enabled else "disabled"
+    return [f"the module is {state}: {verdict.reason}"]
+
+
+def _of_objects(expect: Mapping[str, Any], there: manifests.Manifests) -> list[str]:
+    found = []
+    for part in expect.get("objects", ()):
+        wanted = dict(part)
+        name = wanted.pop("name", None) or (wanted.get("metadata") or {}).get("name")
+        namespace = (wanted.get("metadata") or {}).get("namespace")
+        try:
+            body = there.one(wanted["kind"], name, namespace)
+        except manifests.NoSuchObjectError as error:
+            found.append(str(error))
+            continue
+        found += _differences(f"{wanted['kind']} {name or ''}".rstrip(), wanted, body)
+    for gone in expect.get("absent", ()):
+        if listed := there.all(gone["kind"], gone.get("name")):
+            found.append(
+                f"expected is none, but there is {names.listed(manifests.Manifests(listed).names, _SHOWN)}"
+            )
+    return found
+
+
+def _of_hook(expect: Mapping[str, Any], ran: hook_runs.HookRun) -> list[str]:
+    found = _differences("values", expect.get("values", {}), ran.values)
+    found += _differences("configValues", expect.get("configValues", {}), ran.config_values)
+    found += _of_objects(expect, ran.objects)
+    for wanted in expect.get("metrics", ()):
+        if all(differences.between(wanted, each, subset=True) for each in ran.metrics):
+            found.append(f"no metric is {wanted}; the hook wrote: {list(ran.metrics) or 'none'}")
+    if (text := expect.get("log")) is not None and text not in ran.log:
+        found.append(f"{text!r} is not in what the hook printed:\n{ran.log}")
+    return found
+
+
+def _differences(subject: str, wanted: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
+    unlike = differences.between(wanted, there, subset=True)
+    if not unlike:
+        return []
+    return [f"{subject} differs (- expected, + now):\n{differences.shown(unlike)}"]

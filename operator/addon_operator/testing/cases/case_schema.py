@@ -1,0 +1,129 @@
+"""The JSON Schema of a file of cases, for its reader and for editors."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.kernel import json_types
+
+_Schema = Mapping[str, Any]
+_LIST_REMEDY: Final = "write a list, each item with '- '"
+
+
+def _object(description: str, /, *required: str, **properties: _Schema) -> _Schema:
+    return {
+        "description": description,
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "required": list(required),
+        "x-elsewhere": {},
+    }
+
+
+def _text(description: str) -> _Schema:
+    return {"description": description, "type": "string", "minLength": 1}
+
+
+def _flag(description: str, *, default: bool) -> _Schema:
+    return {"description": description, "type": "boolean", "default": default}
+
+
+def _any(description: str) -> _Schema:
+    return {"description": description, "type": "object"}
+
+
+def _list(description: str, items: _Schema) -> _Schema:
+    return {"description": description, "type": "array", "items": items, "x-remedy": _LIST_REMEDY}
+
+
+_OBJECT: Final[_Schema] = {
+    "description": "An object of Kubernetes: apiVersion, kind, metadata.name and whatever else it has.",
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata"],
+    "properties": {
+        "apiVersion": _text("Such as v1 or apps/v1."),
+        "kind": _text("Such as ConfigMap."),
+        "metadata": {"type": "object", "required": ["name"], "properties": {"name": _text("Its name.")}},
+    },
+}
+_PART: Final[_Schema] = {
+    "description": "A part of an object: kind and name say which, and what else stands here must be in it.",
+    "type": "object",
+    "required": ["kind"],
+    "properties": {
+        "kind": _text("Such as ConfigMap."),
+        "name": _text("Short for metadata.name."),
+    },
+}
+_GONE: Final = _object(
+    "Objects that must not be there.",
+    "kind",
+    kind=_text("Such as ConfigMap."),
+    name=_text("Its name; without it no object of that kind may be there."),
+)
+_EVENT: Final = _object(
+    "Something that happens to the objects before the hook runs.",
+    "object",
+    type={"description": "What happens.", "enum": ["Added", "Modified", "Deleted"], "default": "Modified"},
+    object=_OBJECT,
+)
+_HOOK: Final = _object(
+    "The hook that runs; without this key, all hooks run that run before Helm.",
+    "name",
+    name=_text("Its path below hooks/."),
+    binding=_text("The name of the binding that it runs for; not needed if it has one."),
+    events=_list("Events of a kubernetes binding; without them it runs for all objects.", _EVENT),
+)
+_OF_HOOK: Final = _object(
+    "What the hook has to do.",
+    values=_any("A part of the values afterwards: global, and the module's section by its key."),
+    configValues=_any("A part of what the ConfigMap says afterwards."),
+    objects=_list("Parts of objects that are there afterwards.", _PART),
+    absent=_list("Objects that are not there afterwards.", _GONE),
+    metrics=_list("Parts of metrics that it writes.", _any("A part of one.")),
+    log=_text("A text that is in what it prints."),
+)
+_EXPECT: Final = _object(
+    "What has to come out of it.",
+    snapshot=_flag("Whether all objects are compared with a stored snapshot.", default=False),
+    objects=_list("Parts of objects that the chart renders.", _PART),
+    absent=_list("Objects that the chart does not render.", _GONE),
+    error=_text("A text that is in the error: the values are refused, or the chart or the hook fails."),
+    enabled={"description": "Whether the operator would enable the module.", "type": "boolean"},
+    hook=_OF_HOOK,
+)
+CASE: Final = _object(
+    "One test.",
+    "name",
+    "expect",
+    name=_text("What it shows, as a sentence."),
+    values=_any("What somebody writes into the ConfigMap: sections and switches by their keys."),
+    hookValues=_any("What hooks set in the module's section; no hook runs before the render then."),
+    objects=_list("What lookup and hooks find in the cluster.", _OBJECT),
+    kubernetes=_text("The version of Kubernetes, such as v1.34.0."),
+    upgradeFrom=_any(
+        "The values of a release that is there already: it is an upgrade, and lookup finds its objects."
+    ),
+    hook=_HOOK,
+    expect=_EXPECT,
+)
+SCHEMA: Final[_Schema] = {
+    "type": "array",
+    "description": "Tests of a module of addon-operator.",
+    "items": CASE,
+    "x-remedy": _LIST_REMEDY,
+}
+
+
+def for_editors() -> json_types.JsonObject:
+    """Return the schema without what only our reader knows."""
+    plain = _plain(SCHEMA)
+    item = plain["items"]["properties"]
+    item["hook"] = {"oneOf": [{"type": "string", "minLength": 1}, item["hook"]]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
+
+
+def _plain(node: Any) -> Any:  # noqa: ANN401 - a schema, or a part of one
+    if isinstance(node, Mapping):
+        return {key: _plain(value) for key, value in node.items() if not str(key).startswith("x-")}
+    return [_plain(each) for each in node] if isinstance(node, list) else node

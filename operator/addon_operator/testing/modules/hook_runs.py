@@ -1,0 +1,363 @@
+"""Runs of hooks under test: the real process, with the files of a real run, over given objects."""
+
+import asyncio
+import dataclasses
+import logging
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+
+from addon_operator.aio import waiting
+from addon_operator.documents import document_stream
+from addon_operator.engine import intents, state
+from addon_operator.engine.bindings import triggers
+from addon_operator.engine.hooks import hook_failures, hook_outputs, hook_processes
+from addon_operator.engine.sources import config_sync
+from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.kernel import errors, names
+from addon_operator.kube import cluster as clusters
+from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery
+from addon_operator.kube.objects import config_maps
+from addon_operator.loading import hook_files
+from addon_operator.telemetry import hook_metrics, series
+from addon_operator.testing.given import api, given_objects
+from addon_operator.testing.modules import manifests, module_values, runtime, snapshots_of_hooks
+from addon_operator.values import store
+
+CONFIG_MAP: Final = "addon-operator"
+_SHOWN_LINES: Final = 40
+
+
+class HookFailedError(errors.AddonOperatorError, AssertionError):
+    """A hook failed, or what it gave back is wrong, and the test did not expect that."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookRun:
+    """What came of a run of a hook."""
+
+    values: module_values.Values
+    """The values afterwards, for a further run or a render."""
+    config_values: Mapping[str, Any]
+    """What the ConfigMap says afterwards."""
+    objects: manifests.Manifests
+    """The given objects, with what the hook changed of them."""
+    patches: Sequence[Mapping[str, Any]]
+    """The operations on objects, as the hook wrote them."""
+    metrics: Sequence[Mapping[str, Any]]
+    """The operations on metrics, as the hook wrote them."""
+    log: str
+    """What it printed, to both streams."""
+    exit_code: int
+    error: str = ""
+    """Why it counts as failed: it ended so, or what it gave back is wrong; nothing of that was applied."""
+
+
+@dataclasses.dataclass(slots=True)
+class Given:
+    """What a run begins with."""
+
+    values: module_values.Values
+    binding: str | None = None
+    objects: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[Mapping[str, Any]] = ()
+
+
+class HookLines:
+    """Keeps what hooks print."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+            None,
+            processors=[self._keep],
+            wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
+        )
+
+    def _keep(self, _logger: object, _level: str, event: structlog.typing.EventDict) -> str:
+        self.lines.append(str(event["event"]))
+        raise structlog.DropEvent
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+def _ignore(_event: object) -> None:
+    """Ignore it: nobody is told of a run in a test."""
+
+
+class HookRunner:
+    """Runs hooks of one owner, a module or the global hooks."""
+
+    def __init__(
+        self,
+        runtime: runtime.Runtime,
+        root: pathlib.Path,
+        module: names.ModuleName | None,
+        definitions: Sequence[Mapping[str, Any]],
+        kubernetes: str,
+    ) -> None:
+        """``root`` is the directory of the hooks; ``definitions`` are of kinds that the cluster has."""
+        self._runtime = runtime
+        self._root = root
+        self._module = module
+        self._definitions = definitions
+        self._kubernetes = kubernetes
+
+    async def hook(self, name: str) -> state.Hook:
+        """Return a hook by its path below the directory of hooks, with its configuration.
+
+        Raises a :class:`.ConfigurationError` if there is none, or if it is wrong.
+        """
+        files = {file.name: file for file in hook_files.discover(self._root).executables}
+        if name not in files:
+            hint = names.did_you_mean(name, files, f"there are: {', '.join(files) or 'none'}")
+            raise errors.ConfigurationError(f"{self._root} has no hook {name!r} that can run; {hint}")
+        return await self._configured(files[name])
+
+    async def all(self) -> list[state.Hook]:
+        """Return all hooks with their configurations."""
+        found = hook_files.discover(self._root)
+        if found.problem:
+            raise hook_files.HookFilesError(found.problem)
+        return list(await asyncio.gather(*map(self._configured, found.executables)))
+
+    async def _configured(self, file: hook_files.HookFile) -> state.Hook:
+        kind = hook_config.HookKind.GLOBAL if self._module is None else hook_config.HookKind.MODULE
+        read = await self._runtime.hook_config(file.path, kind, self.processes(HookLines()))
+        return state.Hook(file.name, file.path, read, self._module)
+
+    def processes(self, lines: HookLines) -> hook_processes.HookProcesses:
+        """Return what starts hooks, and hands on what they print."""
+        return hook_processes.HookProcesses(
+            tmp_dir=self._runtime.workspace,
+            environment=self._runtime.environment_of_hooks(),
+            default_timeout=None,
+            log=hook_processes.HookLog(lines.logger),
+            programs=self._runtime.programs,
+            checking_jq=self._runtime.worker.checking_jq,
+        )
+
+    async def run(self, hook: state.Hook, given: Given) -> HookRun:
+        """Run a hook once. What it fails with is in the result; what the test got wrong is raised."""
+        cluster = api.GivenApi(given_objects.GivenObjects(given.objects, self._definitions), self._kubernetes)
+        await self._runtime.serve(cluster)
+        lines = HookLines()
+        async with api.client_of(cluster) as kube:
+            view = snapshots_of_hooks.HookView(kube, self._runtime.jq)
+            bound = _binding(hook, given)
+            happened = await _happened(hook, bound, given, view, cluster.given)
+            contexts = _contexts(hook, bound, happened, await view.seen(hook))
+            return await _Run(self, hook, given, kube, cluster.given).run(
+                self.processes(lines), contexts, lines
+            )
+
+    def patcher(self, kube: client.KubeClient) -> clusters.Cluster:
+        """Return the operator's way to carry out what hooks ask for, over the given objects."""
+        kinds = discovery.Catalog(kube, waiting.SystemTime())
+        return clusters.Cluster(kube, kinds, given_objects.NAMESPACE, waiting.SystemTime(), lambda *_: None)
+
+    @property
+    def jq(self) -> Any:  # noqa: ANN401 - a seam of kube
+        """What runs the programs of patches."""
+        return self._runtime.jq
+
+
+class _Run:
+    """One run, and the outputs applied as the operator applies them."""
+
+    def __init__(
+        self,
+        runner: HookRunner,
+        hook: state.Hook,
+        given: Given,
+        kube: client.KubeClient,
+        cluster: given_objects.GivenObjects,
+    ) -> None:
+        self._runner = runner
+        self._hook = hook
+        self._given = given
+        self._kube = kube
+        self._cluster = cluster
+        self._values = given.values.stored()
+
+    async def run(
+        self,
+        processes: hook_processes.HookProcesses,
+        contexts: triggers.RunContexts | list[binding_contexts.Context],
+        lines: HookLines,
+    ) -> HookRun:
+        hook, store_now = self._hook, self._values
+        written: Mapping[str, str] = {}
+        exit_code, error = 0, ""
+        try:
+            ran = await processes.run(
+                hook,
+                contexts,
+                store_now.config_values(hook.module),
+                store_now.values(hook.module, store_now.enabled if hook.module is not None else None),
+                {},
+            )
+            written = ran.written
+            await self._apply(ran)
+        except hook_processes.HookRunError as failed:
+            exit_code, error = failed.result.exit_code, str(failed)
+            if hook_failures.has_failed(failed.result):
+                await self._after_failure(failed)
+        except errors.AddonOperatorError as wrong:
+            error = str(wrong)
+        return self._result(written, lines.text, exit_code, error)
+
+    async def _apply(self, ran: hook_processes.HookRunResult) -> None:
+        sync = _config_sync(self._values, self._given.values.data)
+        outputs = self._outputs(sync)
+        if ran.written[hook_processes.CONFIG_VALUES_PATCH].strip():
+            await sync.load()
+        await outputs.apply(self._hook, await outputs.check(self._hook, ran))
+
+    async def _after_failure(self, failed: hook_processes.HookRunError) -> None:
+        outputs = self._outputs(_config_sync(self._values, self._given.values.data))
+        await outputs.apply_after_failure(self._hook, failed.kubernetes_patch)
+
+    def _outputs(self, sync: config_sync.ConfigSync) -> hook_outputs.HookOutputs:
+        patcher = self._runner.patcher(self._kube).object_patcher(self._runner.jq)
+        metrics = hook_metrics.HookMetrics(series.Registry())
+        return hook_outputs.HookOutputs(patcher, sync, self._values, metrics)
+
+    def _result(self, written: Mapping[str, str], log: str, exit_code: int, error: str) -> HookRun:
+        after = self._given.values.after(self._values)
+        return HookRun(
+            values=after,
+            config_values=after.config,
+            objects=manifests.Manifests(self._cluster.all()),
+            patches=_documents(written.get(hook_processes.KUBERNETES_PATCH, "")),
+            metrics=_documents(written.get(hook_processes.METRICS, "")),
+            log=log,
+            exit_code=exit_code,
+            error=error,
+        )
+
+
+def _config_sync(values_now: store.ValuesStore, data: Mapping[str, str]) -> config_sync.ConfigSync:
+    """Return what writes to the ConfigMap: one of its own, as it is not among the objects of the test."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIG_MAP, "namespace": given_objects.NAMESPACE},
+        "data": dict(data),
+    }
+    own = api.client_of(api.GivenApi(given_objects.GivenObjects([body]), runtime.KUBERNETES))
+    config_map = config_maps.ConfigMap(own, given_objects.NAMESPACE, CONFIG_MAP)
+    return config_sync.ConfigSync(
+        values_now, config_map, intents.Inbox(), _ignore, source=module_values.SOURCE
+    )
+
+
+def _documents(text: str) -> list[Mapping[str, Any]]:
+    if not text.strip():
+        return []
+    try:
+        return [each for each in document_stream.load_stream(text) if isinstance(each, Mapping)]
+    except document_stream.DocumentError:
+        # What is wrong is the error of the run.
+        return []
+
+
+_Bound = hook_config.LifecycleBinding | bindings.ScheduleBinding | bindings.KubernetesBinding
+
+
+def bindings_of(hook: state.Hook) -> dict[str, _Bound]:
+    """Return the bindings of a hook that a test can run it for, by their names."""
+    lifecycle = [each for each in hook_config.LifecycleBinding if hook.config.order(each) is not None]
+    found: dict[str, _Bound] = {each.value: each for each in lifecycle}
+    found |= {each.name: each for each in hook.config.schedules}
+    return found | {each.name: each for each in hook.config.kubernetes}
+
+
+def _binding(hook: state.Hook, given: Given) -> _Bound:
+    found = bindings_of(hook)
+    if given.binding is not None and given.binding in found:
+        return found[given.binding]
+    listed = ", ".join(found) or "none"
+    if given.binding is not None:
+        hint = names.did_you_mean(given.binding, found, f"it has: {listed}")
+        raise errors.ConfigurationError(f"hook {hook.name} has no binding {given.binding!r}; {hint}")
+    if given.events:
+        found = {name: each for name, each in found.items() if isinstance(each, bindings.KubernetesBinding)}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    raise errors.ConfigurationError(
+        f"hook {hook.name} has several bindings; name one with binding=: {listed}"
+    )
+
+
+async def _happened(
+    hook: state.Hook,
+    bound: _Bound,
+    given: Given,
+    view: snapshots_of_hooks.HookView,
+    cluster: given_objects.GivenObjects,
+) -> list[triggers.Trigger]:
+    """Return why the hook runs; empty for a lifecycle step."""
+    if given.events and not isinstance(bound, bindings.KubernetesBinding):
+        raise errors.ConfigurationError("events are for kubernetes bindings; name one with binding=")
+    match bound:
+        case bindings.ScheduleBinding():
+            return [triggers.Tick(bound)]
+        case bindings.KubernetesBinding():
+            if not given.events and hook.config.version == hook_config.LEGACY_VERSION:
+                raise errors.ConfigurationError(
+                    f"hook {hook.name} has no configVersion, so it never runs for all objects; give events"
+                )
+            if not given.events:
+                return [triggers.Synchronization(snapshots_of_hooks.Started(bound))]
+            return [await view.event(bound, each, cluster) for each in given.events]
+        case _:
+            return []
+
+
+def _contexts(
+    hook: state.Hook,
+    bound: _Bound,
+    happened: Sequence[triggers.Trigger],
+    seen: snapshots_of_hooks.Seen,
+) -> triggers.RunContexts | list[binding_contexts.Context]:
+    if isinstance(bound, hook_config.LifecycleBinding):
+        return [binding_contexts.lifecycle(bound, seen.snapshots(hook))]
+    return triggers.RunContexts(hook, happened, seen)
+
+
+def checked(hook: str, run: HookRun) -> HookRun:
+    """Return a run that succeeded.
+
+    Raises :class:`HookFailedError`, with what the hook printed, for another one.
+    """
+    __tracebackhide__ = True
+    if run.error:
+        lines = run.log.splitlines()
+        printed = "\n".join(lines[-_SHOWN_LINES:]) or "(nothing)"
+        raise HookFailedError(
+            f"{run.error}\n\nhook {hook} printed:\n{printed}\n\nTo expect that, run it with check=False."
+        )
+    return run
+
+
+def steps_before_helm(hooks: Sequence[state.Hook]) -> list[tuple[state.Hook, str]]:
+    """Return what runs before Helm when a module starts, hook and binding, in the operator's order."""
+    lifecycle = hook_config.LifecycleBinding
+    startup = [(hook, lifecycle.ON_STARTUP.value) for hook in state.bound(hooks, lifecycle.ON_STARTUP)]
+    synchronized = [
+        (hook, each.name)
+        for hook in hooks
+        if hook.config.version != hook_config.LEGACY_VERSION
+        for each in hook.config.kubernetes
+        if each.execute_on_synchronization
+    ]
+    before = [(hook, lifecycle.BEFORE_HELM.value) for hook in state.bound(hooks, lifecycle.BEFORE_HELM)]
+    return [*startup, *synchronized, *before]

@@ -1,0 +1,130 @@
+"""The pytest plugin: fixtures for tests of modules, and tests in YAML.
+
+pytest loads it in every run of an environment, so it imports what it needs when that is needed.
+"""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from addon_operator.testing import session
+
+if TYPE_CHECKING:
+    from addon_operator.devcluster.handle import DevCluster
+    from addon_operator.testing.live.running_operator import OperatorMaker
+    from addon_operator.testing.modules.module import Module, Modules
+    from addon_operator.testing.snapshots import Snapshot
+
+_GROUP: Final = "addon-operator modules"
+_TESTS: Final = "tests"
+_SUFFIXES: Final = (".yaml", ".yml")
+_FAILED: Final = pytest.StashKey[bool]()
+_KEPT: Final = pytest.StashKey[list[str]]()
+_KEEP: Final = "--keep-namespace"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup(_GROUP)
+    # Another plugin for snapshots may have it already, and means the same by it.
+    with contextlib.suppress(ValueError):
+        group.addoption(session.UPDATE, action="store_true", default=False, help="Write snapshots anew.")
+    group.addoption(
+        _KEEP,
+        action="store_true",
+        default=False,
+        help="Keep the namespace and files of an operator whose test failed, and say where.",
+    )
+
+
+def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect the tests in YAML of modules."""
+    if file_path.suffix not in _SUFFIXES or file_path.parent.name != _TESTS:
+        return None
+    from addon_operator.testing.cases import collecting
+    from addon_operator.testing.modules import places
+
+    if not places.is_module(file_path.parent.parent):
+        return None
+    return collecting.CaseFile.from_parent(parent, path=file_path)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End what ran for tests."""
+    session.close(config)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was kept, and where."""
+    for kept in config.stash.get(_KEPT, []):
+        terminalreporter.write_line(kept)
+
+
+@pytest.fixture
+def modules(request: pytest.FixtureRequest) -> "Modules":
+    """Give the modules beside the tested one: ``modules("020-other")`` is one of them."""
+    return session.modules_around(request.config, request.path)[0]
+
+
+@pytest.fixture
+def module(request: pytest.FixtureRequest) -> "Module":
+    """Give the module in whose directory ``tests/`` the test lies."""
+    return session.modules_around(request.config, request.path)[1]
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest) -> "Snapshot":
+    """``snapshot(obj)`` compares with a YAML file in ``snapshots/`` beside the test."""
+    return session.snapshot_of(request.config, request.path, request.node.name)
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest) -> "Iterator[DevCluster]":
+    """Give a real control plane for the whole run: that of the fixture ``devcluster``, if there is one."""
+    from addon_operator.devcluster import pytest_plugin
+
+    try:
+        shared = request.getfixturevalue("devcluster")
+    except pytest.FixtureLookupError:
+        shared = None
+    if shared is not None:
+        yield shared
+        return
+    with pytest_plugin.running(pytest_plugin.DevClusterOptions(), request.config) as started:
+        yield started
+
+
+@pytest.fixture
+def operator(
+    request: pytest.FixtureRequest, cluster: "DevCluster", tmp_path: pathlib.Path
+) -> "Iterator[OperatorMaker]":
+    """``operator(modules=[…], values={…})`` starts an operator in a namespace of its own."""
+    from addon_operator.testing.live import running_operator
+
+    modules, module = session.modules_around(request.config, request.path)
+    maker = running_operator.OperatorMaker(cluster, modules, module, tmp_path)
+    try:
+        yield maker
+    finally:
+        is_kept = request.node.stash.get(_FAILED, False) and bool(request.config.getoption(_KEEP))
+        if kept := maker.close(keep=is_kept):
+            request.config.stash.setdefault(_KEPT, []).append(kept)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> "Iterator[None] | pytest.TestReport":
+    """Say what users got wrong in one sentence, and let fixtures know whether their test failed."""
+    report: pytest.TestReport = yield  # type: ignore[misc, assignment]
+    if call.when == "call":
+        item.stash[_FAILED] = report.failed
+        maker: OperatorMaker | None = getattr(item, "funcargs", {}).get("operator")
+        # What the operator itself failed with has it already.
+        is_told = call.excinfo is not None and "--- modules" in str(call.excinfo.value)
+        if report.failed and maker is not None and not is_told:
+            report.sections.append(("addon-operator", maker.report()))
+    return report

@@ -1,0 +1,136 @@
+"""Runs the tests of several modules, those in Python and those in YAML, and counts them by module."""
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from addon_operator.commands.checks import module_lint, values_files
+from addon_operator.kernel import errors
+from addon_operator.loading import module_directories
+from addon_operator.testing.modules import places
+
+if TYPE_CHECKING:
+    import pytest
+
+_PLUGIN: Final = "addon_operator.testing.plugin"
+_ENTRY: Final = "pytest11"
+_NOT_INSTALLED: Final = (
+    "tests of modules need pytest; install it with the extra 'testing': pip install 'addon-operator[testing]'"
+)
+# Modules are charts: nothing may be left behind in them. Files of several modules may have one name.
+_OPTIONS: Final = (
+    "--import-mode=importlib",
+    "-p",
+    "no:cacheprovider",
+    # This process has imported the plugin's package already; there are no assertions in it.
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+)
+_NO_TESTS: Final = 5
+"""Exit code of pytest."""
+
+
+@dataclasses.dataclass(slots=True)
+class Counts:
+    """The tests of one module by what became of them."""
+
+    module: pathlib.Path
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether it has any."""
+        return bool(self.passed or self.failed or self.skipped)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run."""
+
+    counts: Sequence[Counts]
+    exit_code: int
+    """0 if all tests passed, else 1."""
+
+
+def chosen(directories: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[pathlib.Path]:
+    """Return the modules in these directories: each is a module, or holds modules, or ``modules/``.
+
+    Without any, it is the current directory if that is one of these, and else ``MODULES_DIR``.
+    Raises a :class:`.ConfigurationError` for a directory without a module.
+    """
+    here = pathlib.Path.cwd()
+    is_here = values_files.is_module(here) or (here / "modules").is_dir()
+    flags: list[tuple[Mapping[str, str | None], str | None]] = [
+        module_lint.flags_of(each, None) for each in directories or ((".",) if is_here else ())
+    ]
+    found: list[pathlib.Path] = []
+    for below, only in flags or [({}, None)]:
+        for root in values_files.places(below, environ).modules_dirs:
+            paths = [path.absolute() for path in module_directories.listed(root)]
+            found += [path for path in paths if only in (None, path.name)]
+    if not found:
+        raise errors.ConfigurationError(f"there is no module in {', '.join(directories) or here}")
+    return list(dict.fromkeys(found))
+
+
+def run(modules: Iterable[pathlib.Path], arguments: Sequence[str]) -> Outcome:
+    """Run the tests of these modules with pytest, with further ``arguments`` of its.
+
+    Raises a :class:`.ConfigurationError` if pytest is not installed, or takes the arguments for wrong.
+    """
+    if importlib.util.find_spec("pytest") is None:
+        raise errors.ConfigurationError(_NOT_INSTALLED)
+    import pytest
+
+    counter = _Counter([Counts(module) for module in modules])
+    tests = [each.module / places.TESTS for each in counter.counts]
+    given = [str(path) for path in tests if path.is_dir()]
+    if not given:
+        return Outcome(counter.counts, 1)
+    sys.dont_write_bytecode = True
+    plugin = () if _is_installed() else ("-p", _PLUGIN)
+    code = int(pytest.main([*plugin, *_OPTIONS, *arguments, *given], plugins=[counter]))
+    if code == pytest.ExitCode.USAGE_ERROR:
+        raise errors.ConfigurationError("pytest does not take these arguments: its own words are above")
+    return Outcome(counter.counts, min(code, 1))
+
+
+def _is_installed() -> bool:
+    """Say whether pytest finds the plugin by itself: it must not be named then."""
+    return any(each.value == _PLUGIN for each in importlib.metadata.entry_points(group=_ENTRY))
+
+
+class _Counter:
+    """A plugin that counts."""
+
+    def __init__(self, counts: Sequence[Counts]) -> None:
+        self.counts = counts
+
+    def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
+        """Count what became of a test; an error in a fixture counts as a failure."""
+        if report.when == "call" or report.outcome != "passed":
+            self._count(report.fspath, report.outcome)
+
+    def pytest_collectreport(self, report: "pytest.CollectReport") -> None:
+        """Count a file that cannot be read as a failure."""
+        if report.failed:
+            self._count(str(report.fspath), "failed")
+
+    def _count(self, path: str, outcome: str) -> None:
+        absolute = pathlib.Path(self._root, path) if self._root else pathlib.Path(path)
+        for each in self.counts:
+            if absolute.absolute().is_relative_to(each.module):
+                setattr(each, outcome, getattr(each, outcome) + 1)
+
+    _root: Any = None
+
+    def pytest_configure(self, config: "pytest.Config") -> None:
+        """Note where paths begin."""
+        self._root = config.rootpath

@@ -1,0 +1,118 @@
+"""Tests of modules as their authors run them: the example modules, the page, a real control plane."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from addon_operator.devcluster import handle
+from tests.integration import typing_pages
+
+pytestmark = pytest.mark.integration
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "test-a-module.md"
+
+
+def run(arguments: list[str], cluster: handle.DevCluster, cwd: pathlib.Path, exit_code: int = 0) -> str:
+    """What a command prints that an author types."""
+    environ = os.environ | {
+        "PATH": f"{pathlib.Path(sys.executable).parent}:{cluster.bin}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "operator"),
+    }
+    done = subprocess.run(
+        arguments,
+        cwd=cwd,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == exit_code, done.stdout
+    return done.stdout
+
+
+def test_the_tests_of_all_example_modules_pass(devcluster: handle.DevCluster) -> None:
+    printed = run(["addon-operator", "module", "test", "modules"], devcluster, ROOT)
+
+    rows = re.findall(r"^(\d{3}-\S+) +(\d+) +(\d+) +(\d+)", printed, re.MULTILINE)
+    assert [row[0] for row in rows] == sorted(path.name for path in (ROOT / "modules").glob("0*"))
+    assert {row[2:] for row in rows} == {("0", "0")}
+
+
+def test_the_page_works_as_it_is_written(devcluster: handle.DevCluster, tmp_path: pathlib.Path) -> None:
+    blocks = list(re.finditer(r"```(bash|text)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL))
+    script = "set -eo pipefail\n" + "".join(block[2] for block in blocks if block[1] == "bash")
+
+    printed = run(["bash", "-c", script], devcluster, tmp_path)
+
+    shown = [line for block in blocks if block[1] == "text" for line in block[2].splitlines()]
+    assert [line for line in shown if not typing_pages.is_printed(line, printed)] == []
+
+
+UPGRADE = """
+def test_upgrade(operator, module):
+    running = operator(values={"seen": {"size": 1}}).wait_ready()
+    upgrade = running.upgrade(from_={"seen": {"size": 1}}, to={"seen": {"size": 2}})
+    assert upgrade.changed == ["ConfigMap seen: data.size"]
+    assert running.objects("configmaps").one("ConfigMap", "seen")["data"] == {"size": "2"}
+    assert running.objects("configmaps").one("ConfigMap", "made")["data"] == {"by": "hook"}
+
+
+def test_wrong(operator):
+    operator(values={"seen": {"size": 3}}).wait_ready(timeout=60)
+"""
+HOOK = """#!/bin/bash
+if [[ "$1" == --config ]]; then echo '{"configVersion": "v1", "beforeHelm": 1}'; exit; fi
+echo "the hook counts"
+if grep -q '"size":3' "$VALUES_PATH"; then echo "three is too much"; exit 1; fi
+cat > "$KUBERNETES_PATCH_PATH" <<EOF
+{"operation": "CreateIfNotExists", "object": {"apiVersion": "v1", "kind": "ConfigMap",
+ "metadata": {"name": "made", "namespace": "$ADDON_OPERATOR_NAMESPACE"}, "data": {"by": "hook"}}}
+EOF
+"""
+CONFTEST = """
+import pathlib
+import pytest
+from addon_operator.devcluster import handle
+
+@pytest.fixture(scope="session")
+def devcluster():
+    places = pathlib.Path("{cluster.kubeconfig}"), pathlib.Path("{cluster.bin}")
+    return handle.DevCluster("{cluster.name}", "{cluster.version}", "{cluster.url}", *places)
+"""
+TEMPLATE = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: seen}
+data: {size: "{{ .Values.seen.size }}"}
+"""
+
+
+def test_an_operator_is_edited_upgraded_and_explains_a_failure(
+    devcluster: handle.DevCluster, tmp_path: pathlib.Path
+) -> None:
+    module = tmp_path / "modules" / "010-seen"
+    for part in ("templates", "hooks", "tests"):
+        (module / part).mkdir(parents=True)
+    (module / "templates" / "seen.yaml").write_text(TEMPLATE)
+    (module / "hooks" / "count.sh").write_text(HOOK)
+    (module / "hooks" / "count.sh").chmod(0o755)
+    (module / "tests" / "test_seen.py").write_text(UPGRADE)
+    (tmp_path / "conftest.py").write_text(CONFTEST.format(cluster=devcluster))
+
+    printed = run(
+        ["addon-operator", "module", "test", "modules", "--keep-namespace"], devcluster, tmp_path, exit_code=1
+    )
+
+    assert re.search(r"^010-seen +1 +1 +0", printed, re.MULTILINE), printed
+    assert "module seen fails: hook count.sh failed with exit code 1" in printed
+    assert "seen count.sh: three is too much" in printed
+    assert "--- Events" in printed
+    kept = re.search(r"kept: namespace (\S+) on", printed)
+    assert kept is not None
+    assert kept[1] in devcluster.run_kubectl("get", "namespaces", "--output=name").stdout

@@ -1,0 +1,64 @@
+"""Files of cases are read strictly, and mistakes are told with file and line."""
+
+import json
+import pathlib
+
+import jsonschema
+import pytest
+
+from addon_operator.testing.cases import case_file, case_schema
+
+
+def read(directory: pathlib.Path, text: str) -> list[case_file.Case]:
+    path = directory / "cases.yaml"
+    path.write_text(text)
+    return case_file.read(path)
+
+
+def test_a_case_has_what_the_file_says(tmp_path: pathlib.Path) -> None:
+    text = "- name: one\n  hook: x.py\n  values: {web: {a: 1}}\n  expect: {hook: {log: hello}}\n"
+    (case,) = read(tmp_path, text)
+
+    assert (case.name, case.hook, case.values) == ("one", case_file.HookCase("x.py"), {"web": {"a": 1}})
+    assert case.place.endswith("cases.yaml, line 1, column 3")
+    assert not case.renders
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- name: x\n  expects: {}\n", "line 2, column 3: expects: the key 'expects' is not known here; did"),
+        ("- name: x\n  expect:\n    eror: no\n", "line 3, column 5: expect.eror: the key 'eror'.*'error'"),
+        ("- name: x\n  expect: {}\n", "line 2, column 3: expect: nothing is expected"),
+        ("- name: x\n  expect: {hook: {log: x}}\n", "expect.hook: no hook runs"),
+        ("- name: x\n  expect: {error: x, snapshot: true}\n", "make two cases"),
+        (
+            "- name: x\n  expect: {enabled: true}\n- name: x\n  expect: {enabled: true}\n",
+            "line 3.*another case",
+        ),
+        ("- {name: x, hook: a, hookValues: {}, expect: {hook: {}}}", "remove one of both"),
+        ("name: x\n", "write a list"),
+        ("- name: x\n  objects: [{kind: Pod}]\n  expect: {enabled: true}\n", r"objects\[0\].*apiVersion"),
+        ("- name: [", "line 2"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: pathlib.Path, text: str, said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        read(tmp_path, text)
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(case_file.CaseFileError) as found:
+        read(tmp_path, "- nam: x\n  expect: {eror: x}\n")
+
+    assert len(str(found.value).splitlines()) == 3
+
+
+def test_the_schema_for_editors_is_one_and_takes_the_short_form_of_a_hook() -> None:
+    schema = case_schema.for_editors()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+
+    assert "x-" not in json.dumps(schema)
+    assert validator.is_valid([{"name": "a", "hook": "x.py", "expect": {"hook": {}}}])
+    assert not validator.is_valid([{"name": "a", "expects": {}}])

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, printing, suspension, values
+from addon_operator.cli import debug, printing, suspension, values, why
 from addon_operator.kernel import errors, names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTH", "LAST RUN", "last error", "reason")
@@ -25,6 +25,8 @@ _global: Final = click.option(
     "-g", "--global", "with_global", is_flag=True, help="Also show the global ones."
 )
 
+_origin: Final = click.option("--origin", is_flag=True, help="Show where each value of MODULE comes from.")
+
 
 class RunFailedError(errors.AddonOperatorError):
     """The run that a user waited for failed."""
@@ -37,6 +39,7 @@ def module() -> None:
 
 module.add_command(suspension.suspend)
 module.add_command(suspension.resume)
+module.add_command(why.why)
 
 
 @module.command("list")
@@ -53,7 +56,7 @@ def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> N
 
 
 for _what, _default, _help, _options in (
-    ("values", "yaml", "Print the values of MODULE.", (_module, _global)),
+    ("values", "yaml", "Print the values of MODULE.", (_module, _global, _origin)),
     ("config", "yaml", "Print the values of MODULE in the ConfigMap.", (_module, _global)),
     ("patches", "json", "Print the JSON patches of MODULE's hooks.", (_module,)),
     (

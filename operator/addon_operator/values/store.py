@@ -12,7 +12,15 @@ import orjson
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.values import config_map, inspectors, origins, section, section_state, sources
+from addon_operator.values import (
+    config_map,
+    hook_writers,
+    inspectors,
+    origins,
+    section,
+    section_state,
+    sources,
+)
 from addon_operator.values.patches import hook_values
 from addon_operator.values.patches import patches as json_patches
 from addon_operator.values.schema import schema_violations
@@ -84,6 +92,7 @@ class ValuesStore:
         self._with_crds: frozenset[names.ModuleName] = frozenset()
         self._config = sources.ConfigValues()
         self._suspended: frozenset[names.ModuleName] = frozenset()
+        self._writers: dict[names.ModuleName | None, hook_writers.HookWriters] = {}
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
         self._common: tuple[sources.ValuesFile, ...] = ()
         self._modules: dict[names.ModuleName, section.Section] = {}
@@ -324,6 +333,16 @@ class ValuesStore:
     def patch_groups(self, owner: names.ModuleName | None) -> list[list[json_patches.Operation]]:
         """Return the same as :meth:`patches`, without switches, by what counts only together."""
         return hook_values.groups(self.section_of(owner).log)
+
+    def note_writer(
+        self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch, now: float
+    ) -> None:
+        """Remember which hook wrote a patch that was applied, for whoever asks where values are from."""
+        self._writers.setdefault(owner, hook_writers.HookWriters()).note(patch, now)
+
+    def writers(self, owner: names.ModuleName | None) -> hook_writers.HookWriters:
+        """Return the last writes of hooks to a section."""
+        return self._writers.get(owner) or hook_writers.HookWriters()
 
     @property
     def hook_switches(self) -> Mapping[str, bool]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from addon_operator.kernel import names
 
 if TYPE_CHECKING:
+    # Imported when a plan is made: the client of the cluster takes time to load.
     from addon_operator.commands.plan import plan_report
 
 MAX_CHARS: Final = 60_000

@@ -1,7 +1,6 @@
 """A plan as a comment: bounded, and nothing in it breaks out of its place."""
 
-from addon_operator.cli import plan_markdown
-from addon_operator.commands.plan import plan_report
+from addon_operator.commands.plan import plan_markdown, plan_report
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel.names import ModuleName
 

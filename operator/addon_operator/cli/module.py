@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, printing, suspension, values, why
+from addon_operator.cli import debug, module_verbs, printing, values
 from addon_operator.kernel import errors, names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTH", "LAST RUN", "last error", "reason")
@@ -37,9 +37,9 @@ def module() -> None:
     """Show and run the modules of a running operator, and check those on disk."""
 
 
-module.add_command(suspension.suspend)
-module.add_command(suspension.resume)
-module.add_command(why.why)
+module.add_command(module_verbs.suspend)
+module.add_command(module_verbs.resume)
+module.add_command(module_verbs.why)
 
 
 @module.command("list")

@@ -1,6 +1,7 @@
 """Parts of the operator that consist of several objects, put together."""
 
 import dataclasses
+from collections.abc import Callable
 
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
@@ -134,8 +135,12 @@ def release_manager(
     kinds: discovery.Catalog,
     options: release_types.Options,
     driver: str = "secret",
+    rework: Callable[[str], str] | None = None,
 ) -> releases.ReleaseManager:
-    """Make the manager of the releases of ``helm``'s namespace; ``driver`` is the setting ``HELM_DRIVER``."""
+    """Make the manager of the releases of ``helm``'s namespace; ``driver`` is the setting ``HELM_DRIVER``.
+
+    ``rework``: see :class:`.BlindRenderer`, which renders then.
+    """
     clock = clocks.SystemClock()
 
     async def read_capabilities() -> capabilities.Capabilities:
@@ -145,7 +150,11 @@ def release_manager(
     reader = capabilities.CapabilityReader(read_capabilities, clock)
     records = release_records.ReleaseRecords(kube, helm.places, driver)
     common = manifest_changes.ManifestChanges(options.common_labels, options.common_annotations)
-    renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock, common)
+    if rework is None:
+        renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock, common)
+    else:
+        renderer = rendering.BlindRenderer(helm, reader, options.timeout, clock, common)
+        renderer.rework = rework
     live = live_objects.LiveObjects(kube, kinds, helm.places, options.go_operator_labels)
     planner = release_planning.ReleasePlanner(helm, records, renderer, live, options, clock)
     return releases.ReleaseManager(planner)

@@ -2,7 +2,7 @@
 
 import contextlib
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 import structlog
@@ -72,10 +72,10 @@ class Tools:
         self.helm_major = helm.major
         self.kinds = discovery.Catalog(kube, clock.SystemClock())
         """What the API server offers: all parts share what one of them learnt."""
-        running = self._helm(helm)
-        self.charts = self._chart_cache(running)
+        self._running = self._helm(helm)
+        self.charts = self._chart_cache(self._running)
         """Pulls the charts that modules have from repositories."""
-        self.releases = self._release_manager(running)
+        self.releases = self._release_manager()
 
     @classmethod
     async def open(
@@ -116,7 +116,11 @@ class Tools:
         puller = chart_pull.ChartPuller(helm, access, self.environ, self.outputs.read_index)
         return chart_cache.ChartCache(self.settings.charts, puller, self.log.info)
 
-    def _release_manager(self, helm: command.Helm) -> releases.ReleaseManager:
+    def without_cluster(self, rework: Callable[[str], str]) -> None:
+        """Let charts look nothing up from now on, as there is no cluster; ``rework`` rewrites manifests."""
+        self.releases = self._release_manager(rework)
+
+    def _release_manager(self, rework: Callable[[str], str] | None = None) -> releases.ReleaseManager:
         settings = self.settings
         options = release_types.Options(
             settings.helm_history_max,
@@ -126,7 +130,8 @@ class Tools:
             settings.common_labels,
             settings.common_annotations,
         )
-        return parts.release_manager(helm, self.kube, self.kinds, options, settings.helm_driver)
+        driver = settings.helm_driver
+        return parts.release_manager(self._running, self.kube, self.kinds, options, driver, rework)
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")

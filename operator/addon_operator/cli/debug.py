@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import datetime as dt
+import json
 import os
 import pathlib
 import time
@@ -182,7 +183,14 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
         show_sensitive: bool,
         module: str | None = None,
         with_global: bool = False,
+        origin: bool = False,
     ) -> None:
+        if origin and module is not None:
+            found = client(socket).get(
+                module_path(module, "origins.json"), query(**{SHOW_SENSITIVE: show_sensitive})
+            )
+            show(found, "text" if output == default else output, _origins)
+            return
         path = f"/global/{what}.json" if module is None else module_path(module, f"{what}.json")
         flags = {"global": with_global, SHOW_SENSITIVE: show_sensitive}
         show(client(socket).get(path, query(**flags)), output)
@@ -191,6 +199,12 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
     for option in (socket_option, sensitive_option, printing.output_option(default), *reversed(options)):
         command = option(command)
     group.command(what, help=help_)(command)
+
+
+def _origins(document: Document) -> str:
+    rows = [(each["path"], one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
+            for each in document["values"]]  # fmt: skip
+    return printing.table(("PATH", "value", "origin"), rows) if rows else "no values\n"
 
 
 def completing(

@@ -27,6 +27,8 @@ _global: Final = click.option(
     "-g", "--global", "with_global", is_flag=True, help="Also show the global ones."
 )
 
+_origin: Final = click.option("--origin", is_flag=True, help="Show where each value of MODULE comes from.")
+
 
 class RunFailedError(errors.AddonOperatorError):
     """The run that a user waited for failed."""
@@ -40,6 +42,7 @@ def module() -> None:
 module.add_command(module_verbs.suspend)
 module.add_command(module_verbs.resume)
 module.add_command(module_verbs.test)
+module.add_command(module_verbs.why)
 
 
 @module.command("list")
@@ -56,7 +59,7 @@ def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> N
 
 
 for _what, _default, _help, _options in (
-    ("values", "yaml", "Print the values of MODULE.", (_module, _global)),
+    ("values", "yaml", "Print the values of MODULE.", (_module, _global, _origin)),
     ("config", "yaml", "Print the values of MODULE in the ConfigMap.", (_module, _global)),
     ("patches", "json", "Print the JSON patches of MODULE's hooks.", (_module,)),
     (

@@ -3,20 +3,32 @@
 import asyncio
 import collections
 import os
+import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from addon_operator.cli import optional_imports, printing, settings
+from addon_operator.commands.plan import plan_markdown
+from addon_operator.kernel import clock
 from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
     from addon_operator.commands.plan import plan_report
+    from addon_operator.commands.plan_state import plan_state
     from addon_operator.documents import manifest_diff
 
 EXIT_ERROR: Final = 1
+MARKDOWN: Final = "markdown"
+RECORDED: Final = (
+    "namespace", "config_map", "values_secret", "allow_empty_modules", "unnumbered_module_order",
+    "strict_check_values_mode_enabled", "windows", "enabled_modules_crd_names", "crd_extra_labels",
+    "crd_filter_prefixes", "helm_ignore_release", "helm_purge", "take_ownership", "common_labels",
+    "common_annotations", "helm_driver",
+)  # fmt: skip
+"""Settings that decide what a plan says, and are the cluster's: a state file keeps them."""
 EXIT_CHANGES: Final = 2
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "why", "ACTION", "because")
 _STYLES: Final = {
@@ -47,27 +59,68 @@ Document = dict[str, Any]
 @click.option("--from-pod", "from_pod", metavar="[NAMESPACE/]POD|deployment/NAME",
               help="Take what hooks gave from the operator in this pod; by default from the one on the debug "
                    "socket, else from the last releases.")  # fmt: skip
-@printing.output_option("text", printing.FORMATS)
+@click.option(
+    "--record",
+    metavar="FILE",
+    help="Write what a plan needs of the cluster into FILE, without secrets, and plan nothing.",
+)
+@click.option(
+    "--state",
+    metavar="FILE",
+    help="Plan by what --record wrote into FILE: no cluster is asked, and no credentials are needed.",
+)
+@click.option(
+    "--base",
+    metavar="DIR|GIT-REF",
+    help="With --state, mark what would happen with the files of DIR, or of a commit, just as well.",
+)
+@printing.output_option("text", (*printing.FORMATS, MARKDOWN))
 @settings.settings_options
-def plan(modules: Sequence[str], from_pod: str | None, output: str, flags: Mapping[str, str | None]) -> int:
+def plan(
+    modules: Sequence[str],
+    from_pod: str | None,
+    record: str | None,
+    state: str | None,
+    base: str | None,
+    output: str,
+    flags: Mapping[str, str | None],
+) -> int:
     """Show what the operator would do if it started now, and why. Nothing is changed.
 
     Modules are discovered (their enabled scripts run), releases are compared with what the charts render to,
     and the differences of manifests are shown. Hooks are not run: what they gave is taken from the running
     operator, else from the last releases.
 
-    Takes the same options and variables as 'start'. The exit code is 0 if nothing would change, 2 if
-    something would, and 1 after an error.
-    """
-    loaded = app_settings.load(flags, os.environ)
-    with optional_imports.quick_imports():
-        from addon_operator.commands.plan import planning
-        from addon_operator.telemetry import logs
+    With --record, a cluster is read into a file; with --state, that file stands in for the cluster, so that
+    a change of modules can be planned before it is merged. -o markdown fits a comment on a pull request.
 
-    logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
-    report = asyncio.run(planning.make(loaded, os.environ, modules, from_pod))
+    Takes the same options and variables as 'start'; with --state, those that count are taken from the file
+    unless they are given. The exit code is 0 if nothing would change, 2 if something would, and 1 after an
+    error.
+    """
+    _check_options(from_pod, record, state, base, modules)
+    with optional_imports.quick_imports():
+        from addon_operator.commands.plan import planning, recording
+        from addon_operator.commands.plan_state import plan_state
+
+    recorded = None if state is None else plan_state.read(pathlib.Path(state))
+    environ = dict(os.environ) if recorded is None else {**recorded.settings, **os.environ}
+    loaded = app_settings.load(flags, environ)
+    _configure_logs(loaded)
+    if record is not None:
+        texts = app_settings.texts(RECORDED, flags, os.environ)
+        made = asyncio.run(recording.make(loaded, texts, os.environ, from_pod))
+        plan_state.write(made, pathlib.Path(record))
+        _print_recorded(made, record)
+        return 0
+    if base is not None and recorded is not None:
+        report = asyncio.run(planning.make_compared(loaded, environ, modules, base, recorded))
+    else:
+        report = asyncio.run(planning.make(loaded, environ, modules, from_pod, recorded))
     if output == "text":
         _print_text(report)
+    elif output == MARKDOWN:
+        click.echo(plan_markdown.comment(report, _summary(report)), nl=False)
     else:
         click.echo(printing.document(_document(report), output), nl=False)
     if report.is_failed:
@@ -75,12 +128,45 @@ def plan(modules: Sequence[str], from_pod: str | None, output: str, flags: Mappi
     return EXIT_CHANGES if report.is_change else 0
 
 
+def _check_options(
+    from_pod: str | None, record: str | None, state: str | None, base: str | None, modules: Sequence[str]
+) -> None:
+    """Raise a usage error for options that do not go together."""
+    if state is not None and (record is not None or from_pod is not None):
+        raise click.UsageError("--state stands in for a cluster: leave --record and --from-pod out")
+    if base is not None and state is None:
+        raise click.UsageError("--base needs --state: write a file with --record first")
+    if record is not None and modules:
+        raise click.UsageError("--record reads all modules: leave --module out")
+
+
+def _configure_logs(loaded: app_settings.Settings) -> None:
+    from addon_operator.telemetry import logs
+
+    logs.configure("error" if loaded.log_level == "error" else "warn", loaded.log_type, no_time=True)
+
+
+def _print_recorded(state: "plan_state.PlanState", file: str) -> None:
+    released = len({each["labels"].get("name") for each in state.releases})
+    hidden = printing.count(len(state.hidden), "hidden value")
+    click.echo(f"{file}: {printing.count(released, 'release')} of namespace {state.namespace}, {hidden}")
+    unplannable = (
+        f"changes of module {name} will not be known: {why}" for name, why in state.unplannable.items()
+    )
+    for note in (*state.notes, *unplannable):
+        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+
+
 def _document(report: "plan_report.PlanReport") -> Document:
     return {
         "namespace": report.namespace,
+        "recordedAt": None if report.recorded_at is None else _time(report.recorded_at),
         "changes": report.is_change,
         "modules": [_module(each) for each in report.modules],
-        "purges": [{"release": each.release, "reason": each.reason} for each in report.purges],
+        "purges": [
+            {"release": each.release, "reason": each.reason, "pending": each.is_pending}
+            for each in report.purges
+        ],
         "notes": list(report.notes),
         "hookValues": {
             "from": str(report.given.source),
@@ -98,12 +184,18 @@ def _module(each: "plan_report.ModuleReport") -> Document:
         "enabledReason": each.verdict,
         "release": each.title or each.name,
         "waitsFor": list(each.waits_for),
+        "unknown": list(each.unknown),
+        "pending": each.is_pending,
         "action": str(each.release.step),
         "reason": each.release.reason,
         "revision": each.release.revision,
         "recoveries": list(each.release.recoveries),
         "changes": [_change(change) for change in each.release.changes],
     }
+
+
+def _time(moment: float) -> str:
+    return clock.rfc3339(moment)
 
 
 def _change(change: "manifest_diff.ManifestChange") -> Document:
@@ -123,6 +215,11 @@ def _print_text(report: "plan_report.PlanReport") -> None:
     for module in report.modules:
         _print_release(module)
     click.echo(_summary(report))
+    if report.recorded_at is not None:
+        click.echo(f"Planned by the state of {_time(report.recorded_at)}, without the cluster.", err=True)
+    for module in report.modules:
+        for unknown in module.unknown:
+            click.echo(f"{click.style('Not known:', fg='yellow')} module {module.name}: {unknown}", err=True)
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
 
@@ -132,11 +229,19 @@ def _rows(report: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:
         state = "enabled" if module.enabled else "disabled"
         release = module.release
         titles = (f"release {module.title}",) if module.title else ()
-        because = "; ".join((*titles, *release.recoveries, release.reason))
+        pending = (plan_markdown.PENDING,) if module.is_pending and module.is_change else ()
+        because = "; ".join((*pending, *titles, *release.recoveries, release.reason))
         why = "; ".join((module.verdict, *(f"waits for {name}" for name in module.waits_for)))
         yield module.name, str(module.order), state, why, release.step, because
     for purge in report.purges:
-        yield purge.release, "", "", "", "purge", purge.reason
+        yield (
+            purge.release,
+            "",
+            "",
+            "",
+            "purge",
+            "; ".join([*([plan_markdown.PENDING] if purge.is_pending else []), purge.reason]),
+        )
 
 
 def _print_release(module: "plan_report.ModuleReport") -> None:

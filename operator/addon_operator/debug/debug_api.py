@@ -21,6 +21,7 @@ from addon_operator.helm.charts import chart
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.kube.objects import suspension
+from addon_operator.loading import value_origins
 from addon_operator.modules import model
 from addon_operator.modules.drift import drift_report
 from addon_operator.status import page_content
@@ -146,6 +147,20 @@ class EngineApi:
         if show_sensitive:
             return operations
         return await asyncio.to_thread(self._values.frozen(name).masked_operations, operations)
+
+    async def origins(self, module: str, *, show_sensitive: bool) -> object:
+        """Return the values of a module, and where each comes from; what is sensitive is masked."""
+        name = self._module(module).name
+        frozen = self._values.snapshot(name)
+
+        def rows() -> list[value_origins.OriginRow]:
+            return value_origins.ValueOrigins(frozen, name).rows(show_sensitive=show_sensitive)
+
+        return {"module": name, "values": await asyncio.to_thread(rows)}
+
+    async def why(self, module: str, wanted: str, path: str) -> object:
+        """Return where objects of a module, or fields of one, come from; see :meth:`.Why.of`."""
+        return await self._renderer.why.of(self._module(module), wanted, path)
 
     async def hook_values(self) -> object:
         """Return what all hooks gave, sensitive values included: ``plan`` replays it over other files."""

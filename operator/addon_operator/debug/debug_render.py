@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.debug import debug_client, debug_masking
+from addon_operator.debug import debug_client, debug_masking, debug_why
 from addon_operator.documents import manifest_diff, text_diff, yaml_reading, yaml_writing
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors, release_types
@@ -41,6 +41,8 @@ class Renderer:
         self._kube = kube
         self._kinds = kinds
         self._charts = charts
+        self.why: Final = debug_why.Why(manager, values, charts)
+        """Says where what is rendered comes from."""
 
     @property
     def home(self) -> dict[str, str]:

@@ -153,6 +153,12 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "/page": lambda _: api.page.gather(),
         "/module/{name}/details": lambda request: api.engine.details(request.match_info["name"]),
         "/module/{name}/diff": lambda request: api.engine.diff(request.match_info["name"]),
+        "/module/{name}/origins": lambda request: api.engine.origins(
+            request.match_info["name"], **_shown(request)
+        ),
+        "/module/{name}/why": lambda request: api.engine.why(
+            request.match_info["name"], request.query.get("object", ""), request.query.get("path", "")
+        ),
         "/module/{name}/describe": lambda request: api.engine.module(request.match_info["name"]),
         **{f"/module/{{name}}/{what}": answer for what, answer in of_a_section.items()},
         "/hook-values": lambda request: _all_or_nothing(api, request),

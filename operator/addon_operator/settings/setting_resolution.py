@@ -172,6 +172,18 @@ def resolve(
     return Resolution(MappingProxyType(values), MappingProxyType(origins), tuple(problems), tuple(missing))
 
 
+def texts(
+    table: Mapping[str, Setting], flags: Mapping[str, str | None], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the texts of settings that are not left to their default, by variable without prefix."""
+    given = {field: _given(row, flags.get(field), environ) for field, row in table.items()}
+    return {
+        table[field].name: each[0]
+        for field, each in given.items()
+        if each is not None and each[1] != DEFAULT_ORIGIN
+    }
+
+
 def _given(row: Setting, flag: str | None, environ: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the text that wins, and where it came from."""
     if flag is not None:

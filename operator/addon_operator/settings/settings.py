@@ -391,6 +391,13 @@ def some(
     return resolution
 
 
+def texts(
+    fields: Iterable[str], flags: Mapping[str, str | None], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the texts of those of some settings that somebody gave, by variable without prefix."""
+    return setting_resolution.texts({field: TABLE[field] for field in fields}, flags, environ)
+
+
 def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str:
     """Return ``LOG_TYPE``, whatever else is wrong; the default if it is wrong itself."""
     row = TABLE["log_type"]

@@ -15,6 +15,7 @@ from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import (
     config_map,
+    hook_writers,
     inspectors,
     origins,
     section,
@@ -98,6 +99,7 @@ class ValuesStore:
         self._hooks: dict[names.ModuleName, pathlib.Path] = {}
         self._config = sources.ConfigValues()
         self._suspended: frozenset[names.ModuleName] = frozenset()
+        self._writers: dict[names.ModuleName | None, hook_writers.HookWriters] = {}
         self._files: dict[names.ModuleName, tuple[sources.ValuesFile, ...]] = {}
         self._common: tuple[sources.ValuesFile, ...] = ()
         self._modules: dict[names.ModuleName, section.Section] = {}
@@ -346,6 +348,16 @@ class ValuesStore:
     def patch_groups(self, owner: names.ModuleName | None) -> list[list[json_patches.Operation]]:
         """Return the same as :meth:`patches`, without switches, by what counts only together."""
         return hook_values.groups(self.section_of(owner).log)
+
+    def note_writer(
+        self, owner: names.ModuleName | None, patch: json_patches.ValuesPatch, now: float
+    ) -> None:
+        """Remember which hook wrote a patch that was applied, for whoever asks where values are from."""
+        self._writers.setdefault(owner, hook_writers.HookWriters()).note(patch, now)
+
+    def writers(self, owner: names.ModuleName | None) -> hook_writers.HookWriters:
+        """Return the last writes of hooks to a section."""
+        return self._writers.get(owner) or hook_writers.HookWriters()
 
     @property
     def hook_switches(self) -> Mapping[str, bool]:

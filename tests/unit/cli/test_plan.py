@@ -41,7 +41,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[plan_report.ModuleReport]:
     modules = [UPGRADE, NOTHING]
 
     async def make(
-        _settings: object, _environ: object, only: Sequence[str], pod: str | None
+        _settings: object, _environ: object, only: Sequence[str], pod: str | None, _recorded: object
     ) -> plan_report.PlanReport:
         if only:
             raise errors.ConfigurationError(f"there is no module {only[0]!r}; there are none")
@@ -88,7 +88,7 @@ def test_the_json_is_one_document(planned: list[plan_report.ModuleReport]) -> No
         "name": "web",
         "diff": "--- applied ConfigMap web\n+++ rendered ConfigMap web\n-  color: green\n+  color: red\n",
     }
-    assert document["purges"] == [{"release": "gone", "reason": "no directory"}]
+    assert document["purges"] == [{"release": "gone", "reason": "no directory", "pending": False}]
     assert document["notes"] == ["hooks were not run"]
 
 

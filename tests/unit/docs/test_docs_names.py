@@ -17,8 +17,15 @@ from tests.unit.docs.pages import PAGES, ROOT, name
 
 IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b")
 PLACEHOLDER = re.compile(r"(ADDON|SHELL)_OPERATOR_X")
-OF_EXAMPLES = {"expansion.md", "preview-a-pod.md", "podpreset.md", "first-podpreset.md", "podpresets-only.md"}
-"""Pages with variables of pods."""
+OF_EXAMPLES = {
+    "expansion.md",
+    "preview-a-pod.md",
+    "podpreset.md",
+    "first-podpreset.md",
+    "podpresets-only.md",
+    "plan-before-merge.md",
+}
+"""Pages with variables of pods, or of GitHub."""
 COMMAND = re.compile(r"(?:^|\$ |-- |`|&& |\(|\")addon-operator (?P<rest>[a-z-][^`|#\n)]*)", re.MULTILINE)
 SERIES = re.compile(
     r"`(?:addon_operator_)?(?P<name>[a-z]+(?:_[a-z]+)*_(?:total|seconds|bytes|objects|waiting|lag))\b"

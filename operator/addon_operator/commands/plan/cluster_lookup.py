@@ -37,7 +37,11 @@ class ClusterLookup:
         self._defined: dict[pathlib.Path, frozenset[str]] = {}
 
     async def absent(self, manifest: str, namespace: str) -> tuple[str, ...]:
-        """Return the resources of the manifest that are not in the cluster, as a person would name them.
+        """Return the same as :meth:`missing`, as a person would name them."""
+        return tuple(map(str, await self.missing(manifest, namespace)))
+
+    async def missing(self, manifest: str, namespace: str) -> list[manifests.ManifestResource]:
+        """Return the resources of the manifest that are not in the cluster.
 
         ``namespace`` is that of the release.
         What may not be read counts as present, and is noted.
@@ -51,7 +55,7 @@ class ClusterLookup:
             groups[key].append(resource)
         missing = await asyncio.gather(*(self._missing(*key, group) for key, group in groups.items()))
         gone = {resource for group in missing for resource in group}
-        return tuple(str(resource) for resource in wanted if resource in gone)
+        return [resource for resource in wanted if resource in gone]
 
     async def refused(
         self, changes: Iterable[manifest_diff.ManifestChange], definitions: Sequence[pathlib.Path]

@@ -66,6 +66,10 @@ class ModuleReport:
     """How people call its release, if not like the module."""
     waits_for: tuple[names.ModuleName, ...] = ()
     """Modules that it requires: it would begin when they are ready."""
+    unknown: tuple[str, ...] = ()
+    """What may make it otherwise, and only the cluster would show."""
+    is_pending: bool = False
+    """Whether the same would happen without the change of files that is looked at."""
 
     @property
     def is_change(self) -> bool:
@@ -79,6 +83,8 @@ class Purge:
 
     release: str
     reason: str
+    is_pending: bool = False
+    """Whether the same would happen without the change of files that is looked at."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,6 +99,10 @@ class PlanReport:
     notes: tuple[str, ...] = ()
     given: given_values.HookValuesOrigin = dataclasses.field(default_factory=given_values.HookValuesOrigin)
     """Where the values that hooks give were taken from."""
+    recorded_at: float | None = None
+    """When the state was recorded that stands in for the cluster, in seconds since the epoch."""
+    has_base: bool = False
+    """Whether it is known what would happen without a change of files."""
 
     @property
     def is_change(self) -> bool:

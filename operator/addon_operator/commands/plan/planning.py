@@ -9,28 +9,32 @@ import contextlib
 import dataclasses
 import datetime as dt
 import pathlib
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.app import tools
-from addon_operator.commands.plan import cluster_lookup, dry_run, given_values, plan_report, plan_windows
-from addon_operator.engine import events, intents, state
+from addon_operator.commands.plan import (
+    cluster_lookup,
+    dry_run,
+    given_values,
+    plan_base,
+    plan_report,
+    plan_sources,
+    plan_unknown,
+    plan_windows,
+)
+from addon_operator.commands.plan_state import plan_state
+from addon_operator.engine import state
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.definitions import crd_index
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm import binary, helm_errors, release_types
+from addon_operator.helm import helm_errors, release_types
 from addon_operator.kernel import errors, names
-from addon_operator.kube import api_errors, cluster
-from addon_operator.kube.access import auth
-from addon_operator.kube.client import client, retries
-from addon_operator.kube.objects import module_objects
-from addon_operator.loading import hook_files, module_files, preflight
+from addon_operator.kube import cluster
+from addon_operator.loading import hook_files
 from addon_operator.modules import manifests, model, plan, release, requirements
-from addon_operator.process.children import children, launcher
 from addon_operator.settings import settings as settings_module
-from addon_operator.values import checks, store
+from addon_operator.values import checks
 from addon_operator.values.schema import schema_violations
 
 _STEPS: Final = {
@@ -45,36 +49,43 @@ async def make(
     environ: Mapping[str, str],
     only: Collection[str],
     pod: str | None = None,
+    recorded: plan_state.PlanState | None = None,
 ) -> plan_report.PlanReport:
     """Look at files and cluster, and plan; ``only``: names of the modules to look at, all if there are none.
 
     ``pod``: which operator tells what hooks gave, see :func:`.running_operator.in_pod`; by default the one on
-    the debug socket. Raises what keeps the operator from starting, and an
-    :class:`.AddonOperatorError` when the discovery fails.
+    the debug socket. ``recorded`` stands in for the cluster. Raises what keeps the operator from starting,
+    and an :class:`.AddonOperatorError` when the discovery fails.
     """
-    preflight.check_global_hooks(settings)
-    loaded = preflight.load_modules(settings)
-    chosen = _chosen(only, [files.module.name for files in loaded.modules])
-    notes: list[str] = [*settings.warnings, *loaded.warnings, *loaded.strangers]
     async with contextlib.AsyncExitStack() as stack:
-        parts = await _tools(settings, environ, stack)
-        ignored = await tools.ignored_releases(parts.kube, settings, environ)
-        values = await _values(loaded, parts, notes)
-        return await _Planner(loaded, values, parts, ignored, notes).make(chosen, pod)
+        if recorded is None:
+            sources = await plan_sources.live(settings, environ, stack, pod)
+        else:
+            sources = await plan_sources.of_state(recorded, settings, environ, stack)
+        chosen = _chosen(only, [files.module.name for files in sources.loaded.modules])
+        report = await _Planner(sources).make(chosen)
+    return dataclasses.replace(report, recorded_at=None if recorded is None else recorded.recorded_at)
 
 
-async def _tools(
-    settings: settings_module.Settings, environ: Mapping[str, str], stack: contextlib.AsyncExitStack
-) -> tools.Tools:
-    programs = children.Children(stack.enter_context(launcher.Launcher()))
-    configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
-    helm = await binary.find(configured, environ, programs)
-    access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
-    kube = client.KubeClient(access, rate=retries.Rate(settings.kube_client_qps, settings.kube_client_burst))
-    await stack.enter_async_context(kube)
-    # Nothing is left behind: a plan changes nothing.
-    tidy = dataclasses.replace(settings, debug_keep_tmp_files=False)
-    return await tools.Tools.open(stack, tidy, environ, helm, kube, programs)
+async def make_compared(
+    settings: settings_module.Settings,
+    environ: Mapping[str, str],
+    only: Collection[str],
+    base: str,
+    recorded: plan_state.PlanState,
+) -> plan_report.PlanReport:
+    """Plan as :func:`make`, and say what of it comes from the change since ``base``.
+
+    See :func:`.plan_base.settings_of`. Of the modules in ``only``, those count that there are.
+    """
+    head = await make(settings, environ, only, None, recorded)
+    async with plan_base.settings_of(base, settings, environ) as before:
+        try:
+            there = await make(before, environ, (), None, recorded)
+        except errors.AddonOperatorError as error:
+            note = f"what would happen without the change is not known: the base cannot be planned: {error}"
+            return dataclasses.replace(head, notes=(*head.notes, note))
+    return plan_base.compared(head, there, only)
 
 
 def _chosen(only: Collection[str], modules: Sequence[names.ModuleName]) -> frozenset[names.ModuleName]:
@@ -82,23 +93,6 @@ def _chosen(only: Collection[str], modules: Sequence[names.ModuleName]) -> froze
         if name not in modules:
             raise errors.ConfigurationError(names.unknown(name, modules))
     return frozenset(names.ModuleName(name) for name in only) or frozenset(modules)
-
-
-async def _values(
-    loaded: module_files.LoadedModules, parts: tools.Tools, notes: list[str]
-) -> store.ValuesStore:
-    def note(event: events.Event) -> None:
-        if isinstance(event, events.Warned):
-            notes.append(event.text)
-
-    values = loaded.store(crd_names=parts.settings.enabled_modules_crd_names)
-    await parts.config_sync(values, intents.Inbox(), note).load()
-    try:
-        namespace = parts.settings.namespace
-        values.suspend(await module_objects.suspended(parts.kube, namespace, time.time()))
-    except api_errors.Forbidden as error:
-        notes.append(f"modules that somebody suspended are planned as if nobody had: {error}")
-    return values
 
 
 def _ignore(_event: object) -> None:
@@ -110,24 +104,17 @@ def _no_watch(_what: str, _reason: str) -> None:
 
 
 class _Planner:
-    def __init__(
-        self,
-        loaded: module_files.LoadedModules,
-        values: store.ValuesStore,
-        parts: tools.Tools,
-        ignored: frozenset[str],
-        notes: list[str],
-    ) -> None:
-        """``ignored``: releases that are never removed."""
+    def __init__(self, sources: plan_sources.PlanSources) -> None:
+        parts, loaded, notes = sources.parts, sources.loaded, sources.notes
         settings = parts.settings
+        self._given_sources = sources
         self._settings = settings
         self._modules = {files.module.name: files.module for files in loaded.modules}
         self._lacks = loaded.lacks
-        self._values = values
+        self._values = sources.values
         self._manager = parts.releases
         self._charts = parts.charts
-        self._ignored = ignored
-        self._kube = parts.kube
+        self._ignored = sources.ignored
         self._runner = parts.hook_processes()
         self._notes = notes
         self._turns = asyncio.Semaphore(settings.modules_parallelism)
@@ -136,18 +123,19 @@ class _Planner:
         self._seen = cluster.Cluster(
             parts.kube, parts.kinds, settings.namespace, waiting.SystemTime(), _no_watch
         )
-        self._sources = parts.crd_sources(values)
+        self._sources = parts.crd_sources(sources.values)
         self._windows = plan_windows.PlanWindows(self._modules, settings.windows, dt.datetime.now(dt.UTC))
         self._owners: dict[manifests.ManifestResource, set[str]] = {}
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, self._seen.kinds, notes.append)
+        self._unknowns = plan_unknown.Unknowns(self._runner)
         self._dry_run = dry_run.DryRun(parts.kube, self._seen.kinds, parts.helm_major, notes.append)
 
-    async def make(self, chosen: Collection[names.ModuleName], pod: str | None) -> plan_report.PlanReport:
+    async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
         self._manager.places.assign(self._modules.values())
         revisions = await self._manager.observe_all()
         self._releases = {name for name, revision in revisions.items() if revision.exists}
         if self._has_hooks(self._modules.values()):
-            self._given = await self._take(pod)
+            self._given = await self._given_sources.take()
         observed = await self._observe({name: revision.ours for name, revision in revisions.items()})
         decided = plan.plan_converge(observed)
         self._values.enabled = decided.enabled
@@ -171,12 +159,6 @@ class _Planner:
             notes=tuple(dict.fromkeys(self._notes)),
             given=self._given,
         )
-
-    async def _take(self, pod: str | None) -> given_values.HookValuesOrigin:
-        source = given_values.GivenValues(
-            self._values, self._modules, self._manager, self._settings, self._notes.append
-        )
-        return await source.take(self._kube, pod)
 
     async def _taken_over(
         self, purge: plan_report.Purge, modules: Sequence[plan_report.ModuleReport]
@@ -217,9 +199,21 @@ class _Planner:
             report = self._windows.removal(module, report, self._releases.__contains__)
         title = "" if module.release_title == module.name else module.release_title
         waits_for = requirements.required(module) if verdict.enabled else ()
+        unknown = await self._unknown(module) if verdict.enabled else ()
         return plan_report.ModuleReport(
-            module.name, module.order, verdict.enabled, verdict.reason, report, title, waits_for
+            module.name, module.order, verdict.enabled, verdict.reason, report, title, waits_for, unknown
         )
+
+    async def _unknown(self, module: model.Module) -> tuple[str, ...]:
+        """Say what only a cluster would show; with one, a note says what hooks gave."""
+        if self._given_sources.hidden is None:
+            return ()
+        found: list[str] = []
+        if module.has_chart:
+            with contextlib.suppress(errors.AddonOperatorError):
+                request = module_releases.request_of(self._values, module)
+                found += self._unknowns.of_chart(await self._manager.inputs(request))
+        return (*found, *await self._unknowns.of_hooks(module))
 
     async def _release(self, module: model.Module) -> plan_report.ReleaseReport:
         try:
@@ -230,6 +224,7 @@ class _Planner:
             checks.Checks(self._values).checking_helm_values(module.name)()
             before = await self._given_before(module)
             request = module_releases.request_of(self._values, module, before)
+            request = self._given_sources.adjusted(request, module.key)
             preview = await self._manager.preview(request)
             if preview.action is release_types.PlannedAction.NOTHING and (
                 absent := await self._absent(module)
@@ -249,6 +244,8 @@ class _Planner:
                 f"{', '.join(preview.adopted)}"
             )
         step, reason = _STEPS[preview.action], preview.reason
+        if step is plan_report.PlanStep.UPGRADE and (why := self._unrecorded(module)):
+            return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, why, preview.revision)
         if refused := await self._refused(module, preview, request.redact):
             step, reason = plan_report.PlanStep.UNKNOWN, f"Helm would fail: {refused}"
         report = plan_report.ReleaseReport(
@@ -257,6 +254,17 @@ class _Planner:
         if preview.may_wait and step is plan_report.PlanStep.UPGRADE:
             return self._windows.upgrade(module, report)
         return report
+
+    def _unrecorded(self, module: model.Module) -> str:
+        """Say why it is not known whether a changed module gets a revision; empty if that is known."""
+        hidden = self._given_sources.hidden
+        if hidden is None or module.name not in hidden.unplannable:
+            return ""
+        error = hidden.unplannable[module.name]
+        return (
+            "whether its manifest changes is not known: when the state was recorded, the chart did not "
+            f"render, or not with stand-ins for sensitive values: {error}"
+        )
 
     async def _refused(
         self,

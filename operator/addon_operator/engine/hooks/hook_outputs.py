@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -106,6 +107,7 @@ class HookOutputs:
             while new_values is None or not self._values.is_current(owner, new_values):
                 new_values = await self._patched(owner, outputs.values)
             effects |= HookEffects(*self._values.apply_values_patch(owner, outputs.values, new_values))
+            self._values.note_writer(owner, outputs.values, time.time())
         plan = outputs.metric_plan
         while plan is not None and not self._metrics.carry_out(plan):
             plan = await self._plan_metrics(hook, outputs.metrics)

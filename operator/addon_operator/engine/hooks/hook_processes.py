@@ -197,7 +197,7 @@ class HookProcesses:
         hooks = list[state.Hook]()
         readiness: state.Hook | None = None
         for file in files.executables:
-            read = await self._read(file, module)
+            read = await self.read(file, module)
             for warning in read.warnings:
                 tell(events.Warned(place + warning))
             hooks += read.hooks
@@ -209,9 +209,10 @@ class HookProcesses:
             readiness = readiness or read.readiness
         return LoadedHooks(tuple(hooks), readiness)
 
-    async def _read(
+    async def read(
         self, file: hook_files.HookFile, module: names.ModuleName | None
     ) -> hook_configurations.FileHooks:
+        """Ask one file what it holds; raises :class:`.HookConfigError` if it cannot say, or is wrong."""
         printed = await self.configurations.ask(file.path)
         with self._checking_jq():
             # Schemas and jqFilters take their time.

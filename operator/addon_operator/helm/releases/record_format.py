@@ -7,7 +7,7 @@ import datetime as dt
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -40,6 +40,17 @@ def with_manifest(stored: str, change: Callable[[str], str], *, is_secret: bool)
     decoded = _decoded(stored, is_secret=is_secret)
     manifest = change(str(decoded.get("manifest") or ""))
     content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
+    return (base64.b64encode(content) if is_secret else content).decode()
+
+
+def encode(manifest: str, hooks: Sequence[str], *, is_server_side: bool, is_secret: bool) -> str:
+    """Return a release as Helm stores it, with no more than manifests: the reverse of :func:`decode`."""
+    release = {
+        "manifest": manifest,
+        "hooks": [{"manifest": hook} for hook in hooks],
+        "apply_method": _SERVER_SIDE if is_server_side else "",
+    }
+    content = base64.b64encode(gzip.compress(orjson.dumps(release), 1))
     return (base64.b64encode(content) if is_secret else content).decode()
 
 

@@ -147,7 +147,7 @@ class ReleaseRecords:
             metadata["annotations"] = dict(annotations)
         changed = None
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
-            changed = self._record(await self._api.patch(self._object_path(record), {"metadata": metadata}))
+            changed = self._record(await self._api.patch(self.path_of(record), {"metadata": metadata}))
         if changed is None:
             self.doubt(record.revision.release)
         else:
@@ -160,7 +160,7 @@ class ReleaseRecords:
         A record that is gone or was touched meanwhile is left alone.
         """
         with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
-            await self._api.delete(self._object_path(record), resource_version=record.resource_version)
+            await self._api.delete(self.path_of(record), resource_version=record.resource_version)
         return await self.read(record.revision.release)
 
     async def spare(
@@ -189,13 +189,13 @@ class ReleaseRecords:
 
     async def _rewrite(self, record: Record, change: Callable[[str], str]) -> Record | None:
         """Change the manifest of a revision, which is no longer what was rendered from then on."""
-        stored = await self._api.get(self._object_path(record))
+        stored = await self._api.get(self.path_of(record))
         with self._naming(record):
             text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
             changed = await asyncio.to_thread(record_format.with_manifest, text, change, is_secret=is_secret)
         checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
         metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": checksums}
-        await self._api.patch(self._object_path(record), {"metadata": metadata, "data": {"release": changed}})
+        await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": changed}})
         self._rendered.pop(record.revision.release, None)
         return await self.read(record.revision.release)
 
@@ -246,7 +246,7 @@ class ReleaseRecords:
 
     async def annotation(self, record: Record, key: str) -> str:
         """Return an annotation of a revision, read now; empty without one."""
-        stored = await self._api.get(self._object_path(record), metadata_only=True)
+        stored = await self._api.get(self.path_of(record), metadata_only=True)
         return str((stored["metadata"].get("annotations") or {}).get(key, ""))
 
     async def manifest(self, record: Record, *, with_hooks: bool = False) -> str:
@@ -259,7 +259,7 @@ class ReleaseRecords:
 
     async def content(self, record: Record) -> record_format.Content:
         """Return what a record holds; raises :class:`.ReleaseRecordError` when it cannot be decoded."""
-        return await self._decoded(record, await self._api.get(self._object_path(record)))
+        return await self._decoded(record, await self._api.get(self.path_of(record)))
 
     async def _decoded(self, record: Record, stored: client.Object) -> record_format.Content:
         with self._naming(record):
@@ -280,7 +280,7 @@ class ReleaseRecords:
 
     async def inputs(self, record: Record) -> release_types.RevisionInputs:
         """Return what a revision was made with; raises :class:`.ReleaseRecordError` if that is unreadable."""
-        stored = await self._api.get(self._object_path(record))
+        stored = await self._api.get(self.path_of(record))
         revision = record.revision
         return release_types.RevisionInputs(
             revision.number,
@@ -371,7 +371,8 @@ class ReleaseRecords:
     def _path(self, namespace: str) -> str:
         return f"/api/v1/namespaces/{namespace}/{self._resource}"
 
-    def _object_path(self, record: Record) -> str:
+    def path_of(self, record: Record) -> str:
+        """Return where the object of a record is in the API."""
         return f"{self._path(self._places.of(record.revision.release).namespace)}/{record.object_name}"
 
     def _last_revisions(self, objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:

@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     chart_tests,
+    kept_revisions,
     release_planning,
     release_preview,
     release_records,
     release_run,
+    render_inputs,
     rollback,
 )
 from addon_operator.kernel import names
@@ -195,6 +197,14 @@ class ReleaseManager:
         """
         last = (await self._records.history(module))[-2:]
         return [(await self._records.inputs(each), await self._records.manifest(each)) for each in last]
+
+    async def kept(self, module: names.ModuleName) -> list[kept_revisions.KeptRevision]:
+        """Read the revisions of a release that a plan may look at, in their order."""
+        return await kept_revisions.of_release(self._records, module)
+
+    async def inputs(self, request: release_types.ReleaseRequest) -> render_inputs.RenderInputs:
+        """Read what the manifest of a module would be made from; raises as :meth:`.ChartRenderer.inputs`."""
+        return await self._planner.renderer.inputs(request)
 
     async def revision_inputs(self, module: names.ModuleName) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with, and where hooks wrote to; ``None`` without a release.

@@ -17,7 +17,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, connection
 from addon_operator.kube.discovery import api_resources
 
-_AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 _MISS_SECONDS: Final = 5.0
 
@@ -100,7 +100,7 @@ async def read(kube: client.KubeClient, last: Discovered | None = None) -> Disco
 async def _ask(kube: client.KubeClient, path: str, last: _Answer | None) -> _Answer | None:
     """Return what a document says; ``None`` if it is no aggregated one."""
     etag = last.etag if last is not None else ""
-    headers = {"Accept": _AGGREGATED} | ({"If-None-Match": etag} if etag else {})
+    headers = {"Accept": AGGREGATED} | ({"If-None-Match": etag} if etag else {})
     request = connection.Request("GET", path, headers=headers)
     response = await kube.request(request, limited=False)
     if response.status == http.HTTPStatus.NOT_MODIFIED and last is not None:

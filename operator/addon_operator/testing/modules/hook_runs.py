@@ -116,22 +116,24 @@ class HookRunner:
         Raises a :class:`.ConfigurationError` if there is none, or if it is wrong.
         """
         files = {file.name: file for file in hook_files.discover(self._root).executables}
-        if name not in files:
-            hint = names.did_you_mean(name, files, f"there are: {', '.join(files) or 'none'}")
+        # Hooks of one program have its path before their own names.
+        file = files.get(name) or files.get(name.partition(":")[0])
+        hooks = {} if file is None else {hook.name: hook for hook in await self._held(file)}
+        if name not in hooks:
+            known = hooks or files
+            hint = names.did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}")
             raise errors.ConfigurationError(f"{self._root} has no hook {name!r} that can run; {hint}")
-        return await self._configured(files[name])
+        return hooks[name]
 
     async def all(self) -> list[state.Hook]:
         """Return all hooks with their configurations."""
         found = hook_files.discover(self._root)
         if found.problem:
             raise hook_files.HookFilesError(found.problem)
-        return list(await asyncio.gather(*map(self._configured, found.executables)))
+        return [hook for held in await asyncio.gather(*map(self._held, found.executables)) for hook in held]
 
-    async def _configured(self, file: hook_files.HookFile) -> state.Hook:
-        kind = hook_config.HookKind.GLOBAL if self._module is None else hook_config.HookKind.MODULE
-        read = await self._runtime.hook_config(file.path, kind, self.processes(HookLines()))
-        return state.Hook(file.name, file.path, read, self._module)
+    async def _held(self, file: hook_files.HookFile) -> tuple[state.Hook, ...]:
+        return await self._runtime.hooks_of(file, self._module, self.processes(HookLines()))
 
     def processes(self, lines: HookLines) -> hook_processes.HookProcesses:
         """Return what starts hooks, and hands on what they print."""

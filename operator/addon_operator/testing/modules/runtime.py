@@ -12,11 +12,12 @@ from typing import Any, Final, Self, TypeVar
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import chart_renders
 from addon_operator.devcluster.binaries import components
+from addon_operator.engine import state
 from addon_operator.engine.hooks import hook_processes
 from addon_operator.helm import binary, command
-from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import names
+from addon_operator.loading import hook_files
 from addon_operator.process.children import children, launcher
 from addon_operator.process.jq import jq_filters, jq_workers
 from addon_operator.testing.given import api, given_objects
@@ -39,7 +40,7 @@ class Runtime:
         self._thread = threading.Thread(target=self._loop.run_forever, name="module-tests", daemon=True)
         self._helm: binary.HelmBinary | None = None
         self._server = api.LoopbackServer()
-        self._configs: dict[tuple[object, ...], hook_config.HookConfig] = {}
+        self._hooks: dict[tuple[object, ...], tuple[state.Hook, ...]] = {}
 
     def __enter__(self) -> Self:
         stack = self._closing
@@ -92,18 +93,21 @@ class Runtime:
         self._server.api = cluster
         await self._server.open(self._kubeconfig)
 
-    async def hook_config(
-        self, path: pathlib.Path, kind: hook_config.HookKind, processes: hook_processes.HookProcesses
-    ) -> hook_config.HookConfig:
-        """Return the configuration of a hook; it is asked again only if its file has changed.
+    async def hooks_of(
+        self,
+        file: hook_files.HookFile,
+        module: names.ModuleName | None,
+        processes: hook_processes.HookProcesses,
+    ) -> tuple[state.Hook, ...]:
+        """Return the hooks that a file holds; it is asked again only if it has changed.
 
         Raises :class:`.HookConfigError`.
         """
-        status = await asyncio.to_thread(path.stat)
-        key = (path, kind, status.st_mtime_ns, status.st_size, status.st_mode)
-        if key not in self._configs:
-            self._configs[key] = await processes.config(path, kind)
-        return self._configs[key]
+        status = await asyncio.to_thread(file.path.stat)
+        key = (file.path, module, status.st_mtime_ns, status.st_size, status.st_mode)
+        if key not in self._hooks:
+            self._hooks[key] = (await processes.read(file, module)).hooks
+        return self._hooks[key]
 
     def environment_of_hooks(self) -> dict[str, str]:
         """Return what hooks get: the environment of the tests, the libraries, no way to a real cluster."""

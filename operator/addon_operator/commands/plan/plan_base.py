@@ -1,0 +1,164 @@
+"""What of a plan comes from a change of files: another plan of the files before it tells."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import tarfile
+import tempfile
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from typing import Final
+
+from addon_operator.commands.plan import plan_report
+from addon_operator.kernel import errors
+from addon_operator.process.children import children, launcher
+from addon_operator.settings import settings as settings_module
+
+_SECONDS: Final = 60.0
+_MAX_BYTES: Final = 1 << 30
+"""How large the files of a commit may be."""
+_BOUNDS: Final = children.ChildBounds(_MAX_BYTES, 4 << 30)
+_OUTPUT: Final = 64 * 1024
+
+
+class BaseError(errors.ConfigurationError):
+    """The files before a change cannot be had."""
+
+
+@contextlib.asynccontextmanager
+async def settings_of(
+    base: str, settings: settings_module.Settings, environ: Mapping[str, str]
+) -> AsyncIterator[settings_module.Settings]:
+    """Give the settings with directories as they are in ``base``: a directory, or what git calls a commit.
+
+    The directories of the settings are looked up there as they are below the working directory.
+    Raises :class:`BaseError`.
+    """
+    here = pathlib.Path.cwd()
+    if (directory := here / base).is_dir():
+        yield _moved(settings, here, directory)
+        return
+    with tempfile.TemporaryDirectory(prefix="addon-operator-base-", ignore_cleanup_errors=True) as private:
+        with launcher.Launcher() as started:
+            git = _Git(children.Children(started), environ)
+            top, commit = await git.commit(base)
+            await git.extract(top, commit, pathlib.Path(private))
+        place = pathlib.Path(private) / "tree" / here.resolve().relative_to(top)
+        if not place.is_dir():
+            raise BaseError(f"{base} has no directory {here.resolve().relative_to(top)}; name another base")
+        yield _moved(settings, here, place)
+
+
+def _moved(
+    settings: settings_module.Settings, here: pathlib.Path, there: pathlib.Path
+) -> settings_module.Settings:
+    def moved(path: pathlib.Path) -> pathlib.Path:
+        relative = os.path.relpath(path.absolute(), here)
+        if relative.startswith(".."):
+            raise BaseError(f"{path} is outside of the working directory {here}, so --base does not tell it")
+        return there / relative
+
+    directories = [moved(path) for path in settings.modules_dirs]
+    existing = tuple(path for path in directories if path.is_dir())
+    if not existing:
+        raise BaseError(f"the base has no {', '.join(map(str, settings.modules_dirs))}; name another one")
+    hooks = moved(settings.global_hooks_dir)
+    origins = {**settings.origins, "global_hooks_dir": "default"}
+    return dataclasses.replace(
+        settings, modules_dirs=existing, global_hooks_dir=hooks, origins=origins, warnings=()
+    )
+
+
+class _Git:
+    def __init__(self, programs: children.Children, environ: Mapping[str, str]) -> None:
+        self._programs = programs
+        self._environ = {**environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+
+    async def commit(self, name: str) -> tuple[pathlib.Path, str]:
+        """Return the top of the repository of the working directory, and the commit that is meant."""
+        top = await self._output("rev-parse", "--show-toplevel")
+        if top is None:
+            raise BaseError(
+                f"{name} is not a directory, and the working directory is not in a git repository"
+            )
+        commit = await self._output(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        )
+        if commit is None:
+            raise BaseError(
+                f"{name} is neither a directory nor a commit that git knows here; in a workflow, fetch it "
+                "first (actions/checkout with fetch-depth: 0)"
+            )
+        return pathlib.Path(top), commit
+
+    async def extract(self, top: pathlib.Path, commit: str, private: pathlib.Path) -> None:
+        """Write the files of a commit to ``tree`` in a directory."""
+        packed = private / "tree.tar"
+        arguments = ("-C", str(top), "archive", "--format=tar", "-o", str(packed), commit)
+        if await self._output(*arguments) is None:
+            raise BaseError(
+                f"git cannot archive {commit[:12]}, or its files are more than {_MAX_BYTES >> 30} GiB"
+            )
+        try:
+            with tarfile.open(packed) as archive:
+                archive.extractall(private / "tree", filter="data")
+        except (tarfile.TarError, OSError) as error:
+            raise BaseError(f"the files of {commit[:12]} cannot be written: {error}") from None
+        packed.unlink()
+
+    async def _output(self, *arguments: str) -> str | None:
+        try:
+            result = await self._programs.run(
+                ["git", *arguments],
+                env=self._environ,
+                timeout=_SECONDS,
+                capture_stdout=_OUTPUT,
+                capture_stderr=_OUTPUT,
+                bounds=_BOUNDS,
+            )
+        except children.ChildStartError as error:
+            raise BaseError(f"git cannot be started: {error}; name a directory as the base") from None
+        if result.exit_code != 0:
+            return None
+        return (result.stdout or b"").decode(errors="replace").strip()
+
+
+def compared(
+    head: plan_report.PlanReport, base: plan_report.PlanReport, only: Collection[str] = ()
+) -> plan_report.PlanReport:
+    """Return the plan of the files now; what would happen with those before, too, is marked as pending.
+
+    ``only``: the modules that are looked at, all if there are none.
+    """
+    before = {module.name: _core(module) for module in base.modules}
+    modules = tuple(
+        dataclasses.replace(module, is_pending=before.get(module.name) == _core(module))
+        for module in head.modules
+    )
+    purged = {purge.release for purge in base.purges}
+    purges = tuple(dataclasses.replace(purge, is_pending=purge.release in purged) for purge in head.purges)
+    notes = dict.fromkeys([*head.notes, *_only_before(head, base, only)])
+    return dataclasses.replace(head, modules=modules, purges=purges, notes=tuple(notes), has_base=True)
+
+
+def _core(module: plan_report.ModuleReport) -> object:
+    release = module.release
+    return (
+        module.enabled,
+        release.step,
+        [(change.kind, change.key, change.diff) for change in release.changes],
+    )
+
+
+def _only_before(
+    head: plan_report.PlanReport, base: plan_report.PlanReport, only: Collection[str]
+) -> Iterator[str]:
+    """Yield what would have become of modules that the change takes back."""
+    now = {module.name: module for module in head.modules}
+    for module in base.modules:
+        after = now.get(module.name)
+        if (only and module.name not in only) or not module.is_change:
+            continue
+        if after is None or not after.is_change:
+            wanted, reason = module.release.step, module.release.reason
+            yield f"without this change, the step for module {module.name} would be {wanted}: {reason}"

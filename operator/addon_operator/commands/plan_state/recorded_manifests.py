@@ -1,0 +1,197 @@
+"""Manifests without secrets: hashes of Secrets' data, and stand-ins where hidden values were.
+
+A chart may make anything of a value: text around it, its hash, a file in base64. So a manifest is not
+searched for values. The chart is rendered twice, with the values and with their stand-ins. Where a manifest
+of the cluster is like the first, the second tells how it reads with stand-ins.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from addon_operator.commands.plan_state import hidden_values
+from addon_operator.documents import manifest_diff, yaml_writing
+
+_PARTS: Final = ("data", "stringData")
+_SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
+_ANNOTATIONS: Final = "annotations"
+_KEPT: Final = ("helm.sh/hook", "helm.sh/resource-policy")
+_SOURCE: Final = "# Source: "
+_UNREADABLE: Final = "# A document that is not an object: left out.\n"
+Hash = Callable[[str], str]
+_Pairs = dict[manifest_diff.ManifestKey, tuple[Any, Any]]
+
+
+def with_hashes(manifest: str, hashes: hidden_values.StandIns) -> str:
+    """Return a manifest with keyed hashes in place of Secrets' data; the documents stay in their order."""
+    return _joined(
+        document.text
+        if document.body is None or not _has_secret(document.body)
+        else _written(document, _hashed(document.body, hashes.digest))
+        for document in manifest_diff.parse(manifest)
+    )
+
+
+class Recorder:
+    """Rewrites the manifests of one module's release."""
+
+    def __init__(
+        self,
+        rendered: Sequence[str],
+        hashes: hidden_values.StandIns,
+        unknown: hidden_values.StandIns,
+        redact: Callable[[str], str],
+    ) -> None:
+        """Take as ``rendered`` what the chart renders to now, with the values and with their stand-ins.
+
+        ``hashes`` are those of :func:`with_hashes`. ``unknown`` hides data of Secrets that the chart does not
+        render to now; its key is thrown away. ``redact`` hides sensitive texts in what is left.
+        """
+        real, stood_in = (list(manifest_diff.parse(each)) for each in rendered)
+        known = {document.key: document.body for document in stood_in}
+        self._pairs: _Pairs = {
+            document.key: (document.body, known[document.key]) for document in real if document.key in known
+        }
+        if len(real) == len(stood_in):
+            # A value may be a part of a name.
+            self._pairs |= {
+                one.key: (one.body, other.body)
+                for one, other in zip(real, stood_in, strict=True)
+                if one.key.kind == other.key.kind
+            }
+        self._hashes = hashes
+        self._unknown = unknown
+        self._redact = redact
+
+    def rewritten(self, manifest: str) -> str:
+        """Return a manifest of the cluster as it reads with stand-ins and hashes."""
+        return _joined(map(self._document, manifest_diff.parse(manifest)))
+
+    def _document(self, document: manifest_diff.ManifestDocument) -> str:
+        if document.body is None:
+            return _UNREADABLE
+        real, stood_in = self._pairs.get(document.key, (None, None))
+        return _written(document, self._body(document.body, real, stood_in))
+
+    def _body(self, body: Any, real: Any, stood_in: Any) -> Any:  # noqa: ANN401  # YAML
+        if not isinstance(body, dict) or not isinstance(real, dict) or not isinstance(stood_in, dict):
+            real = stood_in = {}
+        if isinstance(items := body.get("items"), list) and body.get("kind") != _SECRET:
+            others = [
+                each if isinstance(each, list) and len(each) == len(items) else [None] * len(items)
+                for each in (real.get("items"), stood_in.get("items"))
+            ]
+            rest = {key: value for key, value in body.items() if key != "items"}
+            inner = [
+                self._body(*each) if isinstance(each[0], dict) else self._value(*each)
+                for each in zip(items, *others, strict=True)
+            ]
+            return {**self._mapping(rest, real, stood_in), "items": inner}
+        if body.get("kind") != _SECRET:
+            return self._mapping(body, real, stood_in)
+        rest = {key: value for key, value in body.items() if key not in _PARTS}
+        kept = _without_copy(self._mapping(rest, real, stood_in))
+        return {key: kept[key] if key in kept else self._data(key, body, real, stood_in) for key in body}
+
+    def _data(self, part: str, *bodies: Any) -> Any:  # noqa: ANN401  # YAML
+        body, real, stood_in = (each.get(part) if isinstance(each, dict) else None for each in bodies)
+        if not isinstance(body, dict):
+            return self._unknown.digest(str(body))
+        real, stood_in = (each if isinstance(each, dict) else {} for each in (real, stood_in))
+        return {
+            key: self._hashes.digest(str(stood_in[key]))
+            if key in stood_in and key in real and real[key] == value
+            else self._unknown.digest(str(value))
+            for key, value in body.items()
+        }
+
+    def _mapping(self, body: dict[Any, Any], real: Any, stood_in: Any) -> dict[Any, Any]:  # noqa: ANN401
+        reals, stood_ins = (each if isinstance(each, dict) else {} for each in (real, stood_in))
+        return {key: self._value(value, reals.get(key), stood_ins.get(key)) for key, value in body.items()}
+
+    def _value(self, value: Any, real: Any, stood_in: Any) -> Any:  # noqa: ANN401  # YAML
+        if value == real and type(value) is type(real) and type(real) is type(stood_in):
+            return stood_in
+        if isinstance(value, dict):
+            return self._mapping(value, real, stood_in)
+        if isinstance(value, list):
+            others = [
+                each if isinstance(each, list) and len(each) == len(value) else [None] * len(value)
+                for each in (real, stood_in)
+            ]
+            return [self._value(*each) for each in zip(value, *others, strict=True)]
+        if isinstance(value, str):
+            return self._redact(value)
+        shown = self._redact(str(value))
+        return value if shown == str(value) else shown
+
+
+def has_secrets(manifest: str) -> bool:
+    """Say whether there are Secrets in a manifest, or what cannot be read."""
+    return any(
+        document.body is None or _has_secret(document.body) for document in manifest_diff.parse(manifest)
+    )
+
+
+def outline(manifest: str) -> str:
+    """Return what stays of a manifest of which nobody knows what is secret: which objects there are."""
+    return _joined(_outlined(document) for document in manifest_diff.objects(manifest_diff.parse(manifest)))
+
+
+def _outlined(document: manifest_diff.ManifestDocument) -> str:
+    if document.body is None:
+        return _UNREADABLE
+    metadata = document.body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    annotations = metadata.get(_ANNOTATIONS)
+    annotations = annotations if isinstance(annotations, dict) else {}
+    kept = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+    if wanted := {key: annotations[key] for key in _KEPT if key in annotations}:
+        kept[_ANNOTATIONS] = wanted
+    head = {key: document.body.get(key) for key in ("apiVersion", "kind")}
+    return _written(document, {**head, "metadata": kept})
+
+
+def _has_secret(body: Any) -> bool:  # noqa: ANN401  # YAML
+    if not isinstance(body, dict):
+        return False
+    items = body.get("items")
+    return body.get("kind") in (_SECRET, "SecretList") or (
+        isinstance(items, list) and any(map(_has_secret, items))
+    )
+
+
+def _hashed(body: Any, digest: Hash) -> Any:  # noqa: ANN401  # YAML
+    if not isinstance(body, dict):
+        return body
+    if isinstance(items := body.get("items"), list) and body.get("kind") != _SECRET:
+        return {**body, "items": [_hashed(item, digest) for item in items]}
+    if body.get("kind") != _SECRET:
+        return body
+    return _without_copy({key: _hashed_part(key, value, digest) for key, value in body.items()})
+
+
+def _hashed_part(part: str, value: Any, digest: Hash) -> Any:  # noqa: ANN401  # YAML
+    if part not in _PARTS:
+        return value
+    if not isinstance(value, dict):
+        return digest(str(value))
+    return {key: digest(str(inner)) for key, inner in value.items()}
+
+
+def _without_copy(secret: dict[Any, Any]) -> dict[Any, Any]:
+    """Return a Secret without the copy of it that kubectl leaves in an annotation."""
+    metadata = secret.get("metadata")
+    annotations = metadata.get(_ANNOTATIONS) if isinstance(metadata, dict) else None
+    if not isinstance(annotations, dict) or manifest_diff.LAST_APPLIED not in annotations:
+        return secret
+    kept = {key: value for key, value in annotations.items() if key != manifest_diff.LAST_APPLIED}
+    return {**secret, "metadata": {**secret["metadata"], _ANNOTATIONS: kept}}
+
+
+def _written(document: manifest_diff.ManifestDocument, body: Any) -> str:  # noqa: ANN401  # YAML
+    source = f"# Source: {document.source}\n" if _SOURCE in document.text else ""
+    return f"{source}{yaml_writing.dump(body)}"
+
+
+def _joined(documents: Iterable[str]) -> str:
+    return "".join(f"---\n{text.rstrip()}\n" for text in documents)

@@ -1,0 +1,196 @@
+"""Answers ``module why``: where objects, and their fields, come from."""
+
+import asyncio
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from addon_operator.debug import field_causes
+from addon_operator.documents import json_pointers, manifest_diff, yaml_reading
+from addon_operator.engine.modules import module_releases
+from addon_operator.helm import messages, release_types
+from addon_operator.helm.releases import releases
+from addon_operator.helm.repositories import chart_cache
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.loading import value_origins
+from addon_operator.modules import chart_values, model
+from addon_operator.values import origins, store
+from addon_operator.values.schema import schemas
+
+FIELDS: Final = 200
+"""Fields of an object that are told; of more, ask for one."""
+_SHOWN: Final = 200
+_MAX_TEMPLATE: Final = 1 << 20
+_DATA: Final = ("data", "stringData")
+
+
+class WhyError(errors.AddonOperatorError):
+    """There is no such object, or no such field."""
+
+
+class Why:
+    """Looks for causes in the values that are in force."""
+
+    def __init__(
+        self, manager: releases.ReleaseManager, values: store.ValuesStore, charts: chart_cache.ChartCache
+    ) -> None:
+        self._manager = manager
+        self._values = values
+        self._charts = charts
+        self._turn = asyncio.Semaphore(1)
+
+    async def of(self, module: model.Module, wanted: str, path: str) -> object:
+        """Tell of the object ``KIND/NAME`` (all if empty), and of its field (all if empty).
+
+        Raises :class:`WhyError`, and what a render raises.
+        """
+        if not module.has_chart:
+            raise WhyError(f"module {module.name} has no chart")
+        async with self._turn:
+            await self._charts.ensure(module)
+            values = self._values.snapshot(module.name)
+            request = await asyncio.to_thread(module_releases.request_of, values, module)
+            base = await self._manager.render(request)
+            documents = await asyncio.to_thread(
+                lambda: list(manifest_diff.objects(manifest_diff.parse(base)))
+            )
+            if not wanted:
+                return {"objects": [_object(module, each) for each in documents]}
+            document = _chosen(documents, wanted)
+            return {
+                **_object(module, document),
+                "fields": await self._fields(_Asked(module, values, request, document, base), path),
+            }
+
+    async def _fields(self, asked: "_Asked", path: str) -> list[dict[str, Any]]:
+        pointers = (
+            [_pointer(asked.document, path)]
+            if path
+            else list(itertools.islice(_leaves(asked.document.body), FIELDS))
+        )
+
+        async def render(values: json_types.JsonObject) -> str:
+            # Schemas do not allow marks.
+            changed = dataclasses.replace(asked.request, values=values, skips_schemas=True)
+            return await self._manager.render(changed)
+
+        key = asked.document.key
+        causes = await asyncio.to_thread(
+            field_causes.FieldCauses, render, asked.request.values, (key.kind, key.name), asked.base
+        )
+        found = [(pointer, await causes.of(pointer)) for pointer in pointers]
+        return await asyncio.to_thread(lambda: [_told(asked, *each) for each in found])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """One object of a module."""
+
+    module: model.Module
+    values: store.ValuesStore
+    request: release_types.ReleaseRequest
+    document: manifest_diff.ManifestDocument
+    base: str
+
+
+def _object(module: model.Module, document: manifest_diff.ManifestDocument) -> dict[str, Any]:
+    key = document.key
+    return {"object": f"{key.kind}/{key.name}", "template": _file(module, document)}
+
+
+def _file(module: model.Module, document: manifest_diff.ManifestDocument) -> str:
+    return messages.in_module(document.source, module.chart_directory)
+
+
+def _chosen(
+    documents: Sequence[manifest_diff.ManifestDocument], wanted: str
+) -> manifest_diff.ManifestDocument:
+    found = {f"{each.key.kind}/{each.key.name}": each for each in documents if each.body is not None}
+    by_name = {name.lower(): each for name, each in found.items()}
+    if (document := by_name.get(wanted.lower())) is not None:
+        return document
+    listed = names.listed(list(found), 10) or "none"
+    raise WhyError(f"the chart renders no object {wanted}; there are: {listed}")
+
+
+def _pointer(document: manifest_diff.ManifestDocument, path: str) -> json_pointers.Tokens:
+    try:
+        pointer = json_pointers.parse(path) if path.startswith("/") else tuple(path.split("."))
+    except ValueError as error:
+        raise WhyError(f"{path!r} is not a path: {error}") from None
+    if field_causes.is_absent(field_causes.field_of(document.body, pointer)):
+        raise WhyError(
+            f"{document.key} has no field {path}; write it as /spec/replicas or spec.replicas, and leave it "
+            "out to see all"
+        )
+    return pointer
+
+
+def _leaves(body: Any, path: json_pointers.Tokens = ()) -> Iterator[json_pointers.Tokens]:  # noqa: ANN401
+    if isinstance(body, dict | list) and body:
+        items = body.items() if isinstance(body, dict) else enumerate(body)
+        for key, inner in items:
+            yield from _leaves(inner, (*path, str(key)))
+    else:
+        yield path
+
+
+def _told(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Cause) -> dict[str, Any]:
+    value = field_causes.field_of(asked.document.body, pointer)
+    is_secret = asked.document.key.kind == "Secret" and pointer[:1] in {(part,) for part in _DATA}
+    shown = schemas.HIDDEN if is_secret else asked.request.redact(str(value))[:_SHOWN]
+    return {
+        "path": json_pointers.render(pointer),
+        "value": shown,
+        "cause": _in_words(cause),
+        "values": [_value(asked, path) for path in cause.values],
+        "line": _line(asked, pointer, cause),
+        "renders": cause.renders,
+    }
+
+
+def _in_words(cause: field_causes.Cause) -> str:
+    if cause.values:
+        return "worked out from" if cause.is_derived else "made of"
+    return "written in the chart" if cause.is_constant else "unknown"
+
+
+def _value(asked: _Asked, path: origins.Path) -> dict[str, str]:
+    """Return the key of a value, as people write it, and its origin."""
+    module, values = asked.module, asked.values
+    if chart_values.has_section(module):
+        owner = None if path[0] == names.GLOBAL_KEY else module.name
+        below = path[1:]
+    else:
+        owner, below = (None, path[1:]) if path[0] == names.GLOBAL_KEY else (module.name, path)
+    found: json_types.JsonValue = asked.request.values
+    for key in path:
+        found = found[key]  # type: ignore[index]  # a path of this document
+    key = names.GLOBAL_KEY if owner is None else module.key
+    return {
+        "key": yaml_reading.format_path((key, *below)),
+        "origin": value_origins.ValueOrigins(values, owner).of(below, found),
+    }
+
+
+def _line(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Cause) -> int | None:
+    """Return the line of the template that seems to make the field; ``None`` if there is not just one."""
+    if not (cause.values or cause.is_constant):
+        return None
+    file = pathlib.Path(_file(asked.module, asked.document))
+    try:
+        if file.stat().st_size > _MAX_TEMPLATE:
+            return None
+        lines = file.read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    key = next((token for token in reversed(pointer) if not token.isdecimal()), "")
+    named = [f".{path[-1]}" for path in cause.values if isinstance(path[-1], str)]
+    numbers = [
+        number
+        for number, line in enumerate(lines, 1)
+        if f"{key}:" in line and (cause.is_constant or any(name in line for name in named))
+    ]
+    return numbers[0] if len(numbers) == 1 else None

@@ -1,0 +1,118 @@
+"""Where each value of a section comes from, with the line in its file."""
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any, Final, TypedDict
+
+from addon_operator.documents import json_documents, json_pointers, yaml_reading
+from addon_operator.kernel import clock, errors, json_types, names
+from addon_operator.values import origins, section, store
+from addon_operator.values.schema import schemas
+
+MOST: Final = 10_000
+"""So many values are told of one section."""
+_MAX_FILE: Final = 4 << 20
+UNKNOWN: Final = "unknown"
+_NOTHING: Final = object()
+
+
+class OriginRow(TypedDict):
+    """One value, and its source."""
+
+    path: str
+    """As in messages, such as ``web.nodes[0].name``."""
+    value: json_types.JsonValue
+    """Hidden if it is sensitive and that was not asked for."""
+    origin: str
+    """For a person."""
+
+
+class ValueOrigins:
+    """Reads the origins in one state of a section; for a thread: it reads files."""
+
+    def __init__(self, values: store.ValuesStore, owner: names.ModuleName | None) -> None:
+        """``values``: a snapshot with that section."""
+        self._section: section.Section = values.section_of(owner)
+        self._layers = values.layers(owner)
+        self._defaults = self._section.default_layers()
+        self._below = self._section.without_patches(self._section.config)
+        self._writers = values.writers(owner)
+        self._documents: dict[str, yaml_reading.Document | None] = {}
+
+    def rows(self, *, show_sensitive: bool) -> list[OriginRow]:
+        """Return a row for each value, in their order."""
+        shown = self._section.present
+        masked = shown if show_sensitive else self._section.masked(shown)
+        rows: list[OriginRow] = []
+        for path, value in origins.leaves(shown):
+            if len(rows) == MOST:
+                break
+            text = _masked_at(masked, path, value)
+            whole = yaml_reading.format_path((self._section.key, *path))
+            rows.append(OriginRow(path=whole, value=text, origin=self.of(path, value)))
+        return rows
+
+    def of(self, path: origins.Path, value: json_types.JsonValue) -> str:
+        """Return the origin of the value at a place below the section."""
+        before = _at(self._below, path)
+        if before is _NOTHING or not json_documents.equal({"": value}, {"": before}):
+            return self._of_hook(path)
+        if source := origins.origin(path, self._layers):
+            return self._with_line(source, path, value)
+        return origins.origin(path, self._defaults) or UNKNOWN
+
+    def _of_hook(self, path: origins.Path) -> str:
+        place = json_pointers.stable_prefix((self._section.key, *map(str, path)))
+        written = self._writers.of(place)
+        return "a hook" if written is None else f"{written.by}, {clock.rfc3339(written.at)}"
+
+    def _with_line(self, source: str, path: origins.Path, value: json_types.JsonValue) -> str:
+        document = self._document(source)
+        whole = (self._section.key, *path)
+        if document is None or not isinstance(document.value, dict):
+            return source
+        # The file may have changed since it was read.
+        now = _at(document.value, whole)
+        if now is _NOTHING or not json_documents.equal({"": now}, {"": value}):
+            return source
+        position = document.position(whole)
+        return source if position is None else f"{source}, {position}"
+
+    def _document(self, source: str) -> yaml_reading.Document | None:
+        if source not in self._documents:
+            self._documents[source] = _read(pathlib.Path(source))
+        return self._documents[source]
+
+
+def _read(path: pathlib.Path) -> yaml_reading.Document | None:
+    try:
+        if not path.is_file() or path.stat().st_size > _MAX_FILE:
+            return None
+        return yaml_reading.load_document(path.read_text(), str(path))
+    except (OSError, UnicodeDecodeError, errors.AddonOperatorError):
+        return None
+
+
+def _at(value: Any, path: origins.Path) -> Any:  # noqa: ANN401  # JSON
+    for key in path:
+        is_there = key in value if isinstance(value, dict) else isinstance(value, list) and _is_in(value, key)
+        if not is_there:
+            return _NOTHING
+        value = value[key]
+    return value
+
+
+def _is_in(value: Sequence[Any], key: str | int) -> bool:
+    return isinstance(key, int) and key < len(value)
+
+
+def _masked_at(
+    masked: json_types.JsonValue, path: origins.Path, value: json_types.JsonValue
+) -> json_types.JsonValue:
+    for key in path:
+        if masked == schemas.HIDDEN:
+            return schemas.HIDDEN
+        if not isinstance(masked, dict) or key not in masked:
+            return value
+        masked = masked[str(key)]
+    return masked

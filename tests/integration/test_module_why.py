@@ -1,0 +1,94 @@
+"""``module why`` and ``module values --origin`` of a running operator."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+SCHEMA = """\
+type: object
+properties:
+  level: {type: string, default: info}
+  password: {type: string, x-sensitive: true}
+  color: {type: string}
+  size: {type: integer}
+  token: {type: string}
+"""
+HOOK = """
+printf '[{"op":"add","path":"/web/given","value":"by-a-hook"}]' > "$VALUES_JSON_PATCH_PATH"
+"""
+
+
+def test_values_and_fields_tell_where_they_come_from_without_secrets(site: operator_site.Site) -> None:
+    write_modules(site)
+    site.start().wait_ready()
+    origins = told_values(site)
+    told_fields(site, origins)
+    wrong = site.command("module", "why", "web", "ConfigMap/wbe")
+    assert wrong.returncode == 1
+    assert "the chart renders no object ConfigMap/wbe; there are: ConfigMap/web" in wrong.stderr
+    assert site.revisions() == {"web": 1}
+
+
+def write_modules(site: operator_site.Site) -> None:
+    site.values("webEnabled: true\nglobal: {domain: example.com}")
+    web = site.module("010-web", {
+        "color": "{{ .Values.web.color }}", "url": "{{ .Values.global.domain }}/{{ .Values.web.token }}",
+        "sum": "{{ .Values.web.password | sha256sum }}", "fixed": "always",
+        "given": "{{ .Values.web.given }}", "level": "{{ .Values.web.level }}",
+    }, values="""\
+        web:
+          # how many
+          size: 3
+        """)  # fmt: skip
+    (web / "openapi").mkdir()
+    (web / "openapi" / "config-values.yaml").write_text(SCHEMA)
+    site.hook(web, "give.sh", {"beforeHelm": 1}, HOOK)
+    site.config(web="color: blue\npassword: canary-password")
+    site.secret(web="token: canary-token")
+
+
+def told_values(site: operator_site.Site) -> dict[str, Any]:
+    done = site.command("module", "values", "web", "--origin", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["path"]: row for row in json.loads(done.stdout)["values"]}
+    assert rows["web.color"]["origin"] == f"ConfigMap {site.namespace}/addon-operator"
+    assert rows["web.size"]["origin"].endswith("010-web/values.yaml, line 3, column 3")
+    assert rows["web.token"] == {
+        "path": "web.token", "value": "***", "origin": f"Secret {site.namespace}/addon-operator"
+    }  # fmt: skip
+    assert rows["web.password"]["value"] == "***"
+    assert rows["web.given"]["origin"].startswith("hook give.sh")
+    assert time.strftime("%Y-") in rows["web.given"]["origin"]
+    assert rows["web.level"]["origin"].startswith("default in ")
+    table = site.command("module", "values", "web", "--origin").stdout
+    assert table.splitlines()[0].split() == ["PATH", "VALUE", "ORIGIN"]
+    assert "canary" not in done.stdout + table
+    return rows
+
+
+def told_fields(site: operator_site.Site, rows: dict[str, Any]) -> None:
+    began = time.monotonic()
+    answer = site.command("module", "why", "web", "ConfigMap/web", "-o", "json")
+    assert answer.returncode == 0, answer.stderr
+    assert time.monotonic() - began < 20, "two seconds, and what starts a command on a busy machine"
+    fields: dict[str, Any] = {field["path"]: field for field in json.loads(answer.stdout)["fields"]}
+    color = fields["/data/color"]
+    assert (color["cause"], color["line"]) == ("made of", 6)
+    assert color["values"] == [{"key": "web.color", "origin": rows["web.color"]["origin"]}]
+    assert [each["key"] for each in fields["/data/url"]["values"]] == ["global.domain", "web.token"]
+    assert fields["/data/given"]["values"][0]["origin"].startswith("hook give.sh")
+    text = site.command("module", "why", "web", "configmap/web", "data.sum").stdout
+    assert "worked out from web.password" in text or "unknown" in text
+    assert (
+        "written in the chart" in site.command("module", "why", "web", "ConfigMap/web", "/data/fixed").stdout
+    )
+    listed = site.command("module", "why", "web").stdout
+    assert "ConfigMap/web" in listed
+    assert "templates/configmap.yaml" in listed
+    assert "canary" not in answer.stdout + text

@@ -1,0 +1,128 @@
+"""``plan --record`` and ``plan --state``: a change is planned without the cluster, and comes true."""
+
+import base64
+import hashlib
+import json
+import pathlib
+import shutil
+from typing import Any, Final
+
+import pytest
+
+from tests.integration import operator_site
+
+pytestmark = pytest.mark.integration
+
+CANARIES: Final = ("canary-of-the-secret", "canary-x-sensitive", "canary-of-a-hook", "canary-in-a-comment")
+SECRET: Final = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+stringData:
+  token: {{ .Values.web.token | quote }}
+  password: {{ .Values.web.password | quote }}
+  fixed: written-in-the-chart
+data:
+  random: {{ randAlphaNum 12 | b64enc }}
+"""
+SCHEMA: Final = """\
+type: object
+properties:
+  password: {type: string, x-sensitive: true, pattern: "^canary"}
+  color: {type: string}
+  token: {type: string, pattern: "^canary"}
+  fromHook: {type: string, x-sensitive: true}
+"""
+HOOK: Final = """
+printf '[{"op":"add","path":"/web/fromHook","value":"canary-of-a-hook"}]' > "$VALUES_JSON_PATCH_PATH"
+"""
+
+
+def without_cluster(site: operator_site.Site) -> dict[str, str]:
+    """What makes sure that no cluster is asked, and nobody logs in."""
+    return {"KUBE_CONFIG": "", "KUBECONFIG": "/nowhere", "KUBE_SERVER": "", "ADDON_OPERATOR_NAMESPACE": ""}
+
+
+def planned(
+    site: operator_site.Site, *arguments: str, code: int, **environment: str
+) -> dict[str, dict[str, Any]]:
+    environment = without_cluster(site) | environment
+    done = site.command("plan", "--state", "state.json", "-o", "json", *arguments, **environment)
+    assert done.returncode == code, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    modules = {module["name"]: module for module in found["modules"]}
+    purges = {purge["release"]: purge | {"action": "purge"} for purge in found["purges"]}
+    return modules | purges
+
+
+def record(site: operator_site.Site) -> str:
+    done = site.command("plan", "--record", "state.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (site.root / "state.json").read_text()
+    for canary in CANARIES:
+        encoded = base64.b64encode(canary.encode()).decode()
+        digest = hashlib.sha256(canary.encode()).hexdigest()
+        for form in (canary, encoded, digest):
+            assert form not in text + done.stdout + done.stderr, form
+    assert (site.root / "state.json").stat().st_mode & 0o777 == 0o600
+    return text
+
+
+def site_with_secrets(site: operator_site.Site) -> pathlib.Path:
+    site.values("webEnabled: true\ndbEnabled: true\nlookEnabled: true")
+    web = site.module("010-web", {
+        "color": "{{ .Values.web.color }}", "sum": "{{ .Values.web.token | sha256sum }}",
+        "hook": "{{ .Values.web.fromHook | default `none` | sha256sum }}",
+    }, values="web: {color: green}")  # fmt: skip
+    (web / "templates" / "secret.yaml").write_text(SECRET)
+    (web / "openapi").mkdir()
+    (web / "openapi" / "config-values.yaml").write_text(SCHEMA)
+    site.hook(web, "give.sh", {"beforeHelm": 1, "kubernetes": [{"kind": "Node"}]}, HOOK)
+    site.module("020-db", {"size": "small"})
+    site.module(
+        "030-look", {"found": '{{ (lookup "v1" "ConfigMap" .Release.Namespace "db") | empty | quote }}'}
+    )
+    site.module("040-gone", {"a": "b"}, values="goneEnabled: true")
+    site.config(web="password: canary-x-sensitive  # was canary-in-a-comment\ncolor: blue")
+    site.secret(web="token: canary-of-the-secret")
+    return web
+
+
+def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret(
+    site: operator_site.Site,
+) -> None:
+    web = site_with_secrets(site)
+    operator = site.start()
+    operator.wait_ready().stop()
+    before = site.revisions()
+    assert set(before) == {"web", "db", "look", "gone"}
+    record(site)
+    nothing = planned(site, code=0)
+    assert {module["action"] for module in nothing.values()} == {"nothing"}
+    assert "hooks/give.sh" in " ".join(nothing["web"]["unknown"])
+    assert "Node" in " ".join(nothing["web"]["unknown"])
+    assert "lookup" in " ".join(nothing["look"]["unknown"])
+
+    shutil.copytree(site.modules, site.root / "base" / "modules")
+    shutil.copytree(site.global_hooks, site.root / "base" / "global-hooks")
+    secret = web / "templates" / "secret.yaml"
+    secret.write_text(secret.read_text().replace("written-in", "changed-in"))
+    (site.modules / "040-gone").rename(site.root / "gone")
+    site.values("webEnabled: true\ndbEnabled: false\nlookEnabled: true\nnewEnabled: true")
+    site.module("050-new", {"a": "b"})
+    changed = planned(site, "--base", "base", code=2)
+    assert {name: each["action"] for name, each in changed.items()} == {
+        "web": "upgrade", "db": "delete", "look": "nothing", "new": "install", "gone": "purge"
+    }  # fmt: skip
+    assert not any(each["pending"] for name, each in changed.items() if name != "look")
+    assert "written-in" not in str(changed)
+    site.start().wait_ready().stop()
+    after = site.revisions()
+    assert {name for name in before | after if before.get(name) != after.get(name)} == {
+        name for name, each in changed.items() if each["action"] != "nothing"
+    }
+    comment = site.command("plan", "--state", "state.json", "-o", "markdown", **without_cluster(site))
+    assert comment.returncode == 2
+    assert "| `gone` | 🔴 purge |" in comment.stdout
+    assert "<details><summary><b>web</b>: 1 object</summary>" in comment.stdout
+    assert not any(canary in comment.stdout + comment.stderr for canary in CANARIES)

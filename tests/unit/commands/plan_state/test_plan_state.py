@@ -1,0 +1,105 @@
+"""A state file is written whole and for its owner; a wrong or old one is one sentence."""
+
+import pathlib
+
+import orjson
+import pytest
+
+from addon_operator.commands.plan_state import hidden_values, plan_state, recorded_cluster
+from addon_operator.kernel import json_types
+from addon_operator.kube import api_errors
+from addon_operator.values.schema import schemas
+
+RECORD = "/api/v1/namespaces/addons/secrets/sh.helm.release.v1.web.v3"
+
+
+def state() -> plan_state.PlanState:
+    return plan_state.PlanState(
+        recorded_at=1.0, namespace="addons", hash_key="00", settings={}, answers={"/version": {"a": "b"}},
+        objects={"/api/v1/namespaces/addons": {"metadata": {"name": "addons"}}},
+        absent=["/api/v1/namespaces/addons/configmaps/gone"],
+        collections=["/apis/apiregistration.k8s.io/v1/apiservices"],
+        releases=[plan_state.KeptRelease(
+            path=RECORD, labels={"owner": "helm", "name": "web"}, manifest="a: b", hooks=[], server_side=False
+        )],
+        hook_values=plan_state.HookValues(
+            source="nothing", operator=None, releases={}, shared=[], switches={}, modules={}
+        ),
+    )  # fmt: skip
+
+
+def test_a_file_reads_back_and_only_its_owner_may_read_it(tmp_path: pathlib.Path) -> None:
+    plan_state.write(state(), tmp_path / "state.json")
+    read = plan_state.read(tmp_path / "state.json")
+    assert orjson.dumps(read) == orjson.dumps(state())
+    assert (tmp_path / "state.json").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "other"}, "is not a state file"),
+        ({"format": 0, "operator": "0.0.1"}, "was written by version 0.0.1 in format 0"),
+        ({"releases": [{}]}, "is damaged; record it again"),
+        ({"hash_key": "xyz"}, "is damaged; record it again"),
+    ],
+    ids=["another file", "an old one", "without releases", "without a key"],
+)
+def test_a_wrong_or_old_file_is_one_sentence(
+    tmp_path: pathlib.Path, change: dict[str, object], sentence: str
+) -> None:
+    path = tmp_path / "state.json"
+    plan_state.write(state(), path)
+    path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | change))
+    with pytest.raises(plan_state.PlanStateError, match=sentence) as caught:
+        plan_state.read(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"[]", b"{"], ids=["bytes", "a list", "cut off"])
+def test_what_is_not_json_is_not_a_state_file(tmp_path: pathlib.Path, content: bytes) -> None:
+    (tmp_path / "state.json").write_bytes(content)
+    with pytest.raises(plan_state.PlanStateError, match="is not a state file"):
+        plan_state.read(tmp_path / "state.json")
+
+
+def test_a_file_beyond_the_bound_is_not_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_state.write(state(), tmp_path / "state.json")
+    monkeypatch.setattr(plan_state, "MAX_BYTES", 100)
+    with pytest.raises(plan_state.PlanStateError, match="is larger than"):
+        plan_state.read(tmp_path / "state.json")
+
+
+async def test_the_recorded_cluster_tells_what_is_in_the_file_and_takes_no_write(
+    tmp_path: pathlib.Path,
+) -> None:
+    kube = recorded_cluster.client_of(state(), recorded_cluster.access(tmp_path / "kubeconfig"))
+    assert (await kube.get("/api/v1/namespaces/addons"))["metadata"]["name"] == "addons"
+    listed = await kube.list_all("/api/v1/secrets", label_selector="owner in (helm,addon-operator)")
+    assert [each["metadata"]["name"] for each in listed.items] == ["sh.helm.release.v1.web.v3"]
+    for gone in (
+        "/api/v1/namespaces/addons/configmaps/gone",
+        "/apis/apiregistration.k8s.io/v1/apiservices/x",
+    ):
+        with pytest.raises(api_errors.NotFound):
+            await kube.get(gone)
+    with pytest.raises(recorded_cluster.NotRecordedError):
+        await kube.get("/api/v1/namespaces/addons/configmaps/other")
+    with pytest.raises(recorded_cluster.NotRecordedError):
+        await kube.delete("/api/v1/namespaces/addons")
+
+
+def test_stand_ins_keep_the_type_and_what_is_only_a_switch() -> None:
+    stand_ins = hidden_values.StandIns(b"key")
+    value: json_types.JsonValue = {"a": "text", "b": 8080, "c": True, "d": None, "e": "", "f": ["text"]}
+    shown = stand_ins.of(value)
+    assert isinstance(shown, dict)
+    assert str(shown["a"]).startswith("hidden-")
+    assert shown["f"] == [shown["a"]]
+    assert isinstance(shown["b"], int)
+    assert (shown["c"], shown["d"], shown["e"]) == (True, None, "")
+    assert hidden_values.StandIns(b"other").of("text") != shown["a"]
+    assert stand_ins.where_masked({"a": "x", "b": "y"}, {"a": schemas.HIDDEN, "b": "y"}) == {
+        "a": stand_ins.of("x"), "b": "y"
+    }  # fmt: skip

@@ -1,0 +1,78 @@
+"""Manifests without secrets can still be compared with what charts render to."""
+
+import base64
+
+from addon_operator.commands.plan_state import hidden_values, recorded_manifests
+from addon_operator.documents import manifest_diff
+from addon_operator.helm.releases import rendering
+
+HASHES = hidden_values.StandIns(b"in the file")
+UNKNOWN = hidden_values.StandIns(b"thrown away")
+TEMPLATE = """\
+---
+# Source: web/templates/a.yaml
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: web}}
+data: {{sum: "{sum}", url: "http://{password}@db", color: {color}}}
+---
+# Source: web/templates/b.yaml
+apiVersion: v1
+kind: Secret
+metadata: {{name: keys}}
+stringData: {{password: "{password}", fixed: written-here}}
+data: {{random: "{random}"}}
+"""
+
+
+def manifest(password: str, color: str = "green", random: str = "cmFuZG9t") -> str:
+    return TEMPLATE.format(sum=hash_of(password), password=password, color=color, random=random)
+
+
+def hash_of(password: str) -> str:
+    return base64.b16encode(password.encode()).decode()
+
+
+def recorded(text: str) -> str:
+    stand_in = str(HASHES.of("hunter2-hunter2"))
+    rendered = (manifest("hunter2-hunter2", random="YW5vdGhlcg=="), manifest(stand_in, random="dGhpcmQ="))
+    recorder = recorded_manifests.Recorder(
+        rendered, HASHES, UNKNOWN, lambda text: text.replace("hunter2-hunter2", "***")
+    )
+    return recorder.rewritten(text)
+
+
+def test_what_is_made_of_a_hidden_value_reads_as_with_its_stand_in() -> None:
+    text = recorded(manifest("hunter2-hunter2"))
+    assert "hunter2" not in text
+    assert hash_of("hunter2-hunter2") not in text
+    stand_in = str(HASHES.of("hunter2-hunter2"))
+    assert f"http://{stand_in}@db" in text
+    assert hash_of(stand_in) in text
+
+
+def test_data_of_secrets_is_hashed_alike_on_both_sides_and_what_is_random_is_not_known() -> None:
+    stand_in = str(HASHES.of("hunter2-hunter2"))
+    text = recorded(manifest("hunter2-hunter2"))
+    assert "written-here" not in text
+    assert "cmFuZG9t" not in text
+    assert UNKNOWN.digest("cmFuZG9t") in text
+    later = recorded_manifests.with_hashes(manifest(stand_in), HASHES)
+    assert HASHES.digest("written-here") in text
+    assert HASHES.digest("written-here") in later
+    ours = manifest_diff.parse(text.replace(UNKNOWN.digest("cmFuZG9t"), HASHES.digest("cmFuZG9t")))
+    assert manifest_diff.fingerprint(ours) == manifest_diff.fingerprint(manifest_diff.parse(later))
+
+
+def test_what_differs_from_the_render_stays_without_sensitive_texts() -> None:
+    text = recorded(manifest("hunter2-hunter2", color="blue").replace("http://", "https://"))
+    assert "color: blue" in text
+    assert "https://***@db" in text
+
+
+def test_of_an_unknown_release_only_the_names_of_objects_stay() -> None:
+    text = recorded_manifests.outline(manifest("hunter2-hunter2"))
+    assert [str(each.key) for each in manifest_diff.parse(text)] == ["ConfigMap web", "Secret keys"]
+    assert "hunter2" not in text
+    assert "\ndata" not in text
+    assert rendering.manifest_checksum(text) != rendering.manifest_checksum(manifest("x"))

@@ -1,0 +1,74 @@
+"""Which values a field comes from, found with a bounded number of renders."""
+
+import hashlib
+from collections.abc import Callable
+
+import yaml
+
+from addon_operator.debug import field_causes
+from addon_operator.helm import helm_errors
+from addon_operator.kernel import json_types, names
+
+VALUES: json_types.JsonObject = {
+    "web": {
+        "color": "green", "size": 3, "on": True, "secret": "abc", "both": [True, True],
+        **{f"other{number}": "x" for number in range(40)},
+    }
+}  # fmt: skip
+
+
+class FakeChart:
+    """Renders one ConfigMap of the values, and counts."""
+
+    def __init__(self, make: Callable[[dict[str, json_types.JsonValue]], object]) -> None:
+        self.renders = 0
+        self._make = make
+
+    async def render(self, values: json_types.JsonObject) -> str:
+        self.renders += 1
+        section = values["web"]
+        assert isinstance(section, dict)
+        data = {"field": self._make(section)}
+        return yaml.safe_dump({"kind": "ConfigMap", "metadata": {"name": "web"}, "data": data})
+
+    async def cause(self, *pointer: str) -> field_causes.Cause:
+        base = await self.render(VALUES)
+        self.renders = 0
+        causes = field_causes.FieldCauses(self.render, VALUES, ("ConfigMap", "web"), base)
+        return await causes.of(pointer or ("data", "field"))
+
+
+async def test_a_field_that_holds_values_is_found_with_one_render() -> None:
+    chart = FakeChart(lambda web: f"{web['color']}-{web['size']}")
+    cause = await chart.cause()
+    assert cause.values == (("web", "color"), ("web", "size"))
+    assert (cause.is_derived, chart.renders) == (False, 1)
+
+
+async def test_a_field_that_is_worked_out_from_a_value_is_found_by_halves() -> None:
+    chart = FakeChart(lambda web: hashlib.sha256(str(web["secret"]).encode()).hexdigest())
+    cause = await chart.cause()
+    assert (cause.values, cause.is_derived) == ((("web", "secret"),), True)
+    assert chart.renders <= field_causes.RENDERS
+
+
+async def test_a_switch_is_found_although_it_has_no_mark() -> None:
+    cause = await FakeChart(lambda web: "yes" if web["on"] else "no").cause()
+    assert cause.values == (("web", "on"),)
+
+
+async def test_a_field_that_no_value_changes_is_written_in_the_chart() -> None:
+    cause = await FakeChart(lambda _: "constant").cause()
+    assert (cause.values, cause.is_constant) == ((), True)
+
+
+async def test_a_chart_that_takes_no_marks_is_unknown_and_ends() -> None:
+    def make(web: dict[str, json_types.JsonValue]) -> object:
+        if web["color"] != "green":
+            raise helm_errors.HelmError(names.ModuleName("web"), "only green")
+        return f"is {web['color']}"
+
+    chart = FakeChart(make)
+    cause = await chart.cause()
+    assert (cause.values, cause.is_constant) == ((), False)
+    assert chart.renders <= field_causes.RENDERS

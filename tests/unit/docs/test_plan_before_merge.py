@@ -1,0 +1,42 @@
+"""The workflow of "Show on a pull request what a merge would do" is one that GitHub and the command take."""
+
+import re
+import shlex
+from typing import Any
+
+import click
+import yaml
+
+from addon_operator.cli import main
+from tests.unit.docs.pages import ROOT
+
+PAGE = ROOT / "docs" / "how-to" / "plan-before-merge.md"
+
+
+def workflow() -> dict[Any, Any]:
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    document: dict[Any, Any] = yaml.safe_load(text)
+    return document
+
+
+def test_the_workflow_is_yaml_with_what_github_wants() -> None:
+    document = workflow()
+    # YAML 1.1 reads the key "on" as true.
+    assert document[True]["pull_request"]["paths"]
+    for step in document["jobs"]["plan"]["steps"]:
+        assert ("uses" in step) != ("run" in step)
+    (checkout,) = [step for step in document["jobs"]["plan"]["steps"] if "checkout" in step.get("uses", "")]
+    assert checkout["with"]["fetch-depth"] == 0, "--base needs the commit before"
+    assert document["permissions"] == {"contents": "read", "pull-requests": "write"}
+
+
+def test_its_commands_have_only_options_that_there_are() -> None:
+    runs = "\n".join(step.get("run", "") for step in workflow()["jobs"]["plan"]["steps"])
+    (line,) = [line for line in runs.splitlines() if line.startswith("addon-operator ")]
+    words = shlex.split(line.partition(" >")[0])[2:]
+    command = main.cli.get_command(click.Context(main.cli), "plan")
+    assert command is not None
+    context = command.make_context("plan", words, resilient_parsing=True)
+    assert context.params["state"] == "plan/state.json"
+    assert context.params["output"] == "markdown"
+    assert context.params["base"] == "$BASE"

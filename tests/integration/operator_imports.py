@@ -3,7 +3,8 @@
 import gc
 
 import tests.integration.operator_forks
-from addon_operator.cli import optional_imports, start
+from addon_operator.cli import start
+from addon_operator.kernel import optional_imports
 
 with optional_imports.quick_imports():
     from addon_operator.app import admission, run

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import optional_imports, printing, settings
+from addon_operator.cli import printing, settings
 from addon_operator.commands.plan import plan_markdown
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, optional_imports
 from addon_operator.settings import settings as app_settings
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import optional_imports, settings
-from addon_operator.kernel import errors
+from addon_operator.cli import settings
+from addon_operator.kernel import errors, optional_imports
 from addon_operator.process import own_memory
 from addon_operator.settings import settings as app_settings
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from addon_operator.cli import optional_imports
+from addon_operator.kernel import optional_imports
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ class Admission(health.Part):
             settings.namespace, settings.config_map, check, self._config_writer
         )
         self._own_user = own_user.OwnUser(kube)
-        self._kube = kube
+        self._kube = self.kube = kube
         self._log = log
         self._clock = waiting.SystemTime()
         self._recorder = kube_events.EventWriter(

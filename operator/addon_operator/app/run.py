@@ -82,6 +82,7 @@ class _Process:
         self._debug: debug_api.DebugApi | None = None
         self._lineage = groups.Lineage()
         self._admission: admission.Admission | None = None
+        self._slots = process_slots.ProcessSlots(settings.webhook_hooks_parallelism)
 
     async def live(self) -> None:
         starting = asyncio.current_task()
@@ -116,6 +117,7 @@ class _Process:
                 modules, self._settings, made.inspector, made.settings_programs
             )
             await self._admit(stack, made.kube.access, checks)
+            await self._answer_meanwhile(stack, made, modules)
             if await self._leadership.acquire():
                 # It took its time.
                 modules = await daemon_threads.run(preflight.load_modules, self._settings)
@@ -233,7 +235,9 @@ class _Process:
         if not settings.debug_keep_tmp_files:
             for path in await asyncio.to_thread(preflight.remove_dead_workspaces, settings):
                 self._log.info(f"removed {path}, which an operator that was killed had left")
-        return await tools.Tools.open(stack, settings, self._environ, helm, kube, programs)
+        # Hooks that answer the API server do so in every replica.
+        alone = children.Children(spawner)
+        return await tools.Tools.open(stack, settings, self._environ, helm, kube, programs, alone)
 
     def _access(self) -> auth.ClusterAccess:
         settings = self._settings
@@ -284,11 +288,28 @@ class _Process:
         self._status.begin(built)
         return await built.build()
 
-    def _asking(self, made: tools.Tools) -> parts.Asking:
-        slots = process_slots.ProcessSlots(self._settings.webhook_hooks_parallelism)
+    async def _answer_meanwhile(
+        self, stack: contextlib.AsyncExitStack, made: tools.Tools, modules: module_files.LoadedModules
+    ) -> None:
+        """Let hooks answer what is registered, as long as no engine of this replica does."""
         if self._admission is None:
-            return parts.Asking(slots)
-        return parts.Asking(slots, self._admission.lead(made.kube))
+            return
+        from addon_operator.app import admission_webhooks, standby_hooks
+
+        surroundings = standby_hooks.Surroundings(
+            self._slots, engine_listeners.shown(self._meters, self._log)
+        )
+        template = admission_webhooks.hooks_template(self._settings)
+        standing_in = standby_hooks.StandbyHooks(
+            made, modules, self._admission.kube, template, self._meters, surroundings
+        )
+        stack.push_async_callback(standing_in.close)
+        self._admission.hooks.stand_in = standing_in.find
+
+    def _asking(self, made: tools.Tools) -> parts.Asking:
+        if self._admission is None:
+            return parts.Asking(self._slots)
+        return parts.Asking(self._slots, self._admission.lead(made.kube))
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""

@@ -80,7 +80,7 @@ class HookReviews(reviews.ReviewHandler):
         arrived, key = time.monotonic(), _key(review.path)
         if key in self._gone:
             return reviews.ALLOWED
-        entry = None if key is None else self._entries.get(key) or await self.stand_in(key)
+        entry = None if key is None else await self._found(key)
         if key is None or entry is None:
             raise reviews.UnansweredError(f"no hook answers at {review.path[:_SHOWN]!r} here")
         request = webhook_entries.ReviewRequest(review.sent, arrived, review.seconds, review.dry_run)
@@ -92,6 +92,12 @@ class HookReviews(reviews.ReviewHandler):
         finally:
             self._asked[key] -= 1
             self._answered.set()
+
+    async def _found(self, key: Key) -> webhook_entries.WebhookEntry | None:
+        try:
+            return self._entries.get(key) or await self.stand_in(key)
+        except webhook_entries.NotAnsweredError as error:
+            raise reviews.UnansweredError(str(error)) from error
 
 
 def _key(path: str) -> Key | None:

@@ -26,6 +26,8 @@ class ProcessSlots:
     def __init__(self, places: int) -> None:
         self._free = places
         self._running: collections.Counter[object] = collections.Counter()
+        self._served = 0
+        self._last: dict[object, int] = {}
         self._waiting: dict[object, collections.deque[asyncio.Future[None]]] = {}
 
     @contextlib.asynccontextmanager
@@ -73,18 +75,21 @@ class ProcessSlots:
 
     def _hand_out(self) -> None:
         while self._free and (binding := self._next()) is not None:
-            queue = self._waiting.pop(binding)
+            queue = self._waiting[binding]
             turn = queue.popleft()
-            if queue:
-                # Behind the others.
-                self._waiting[binding] = queue
+            if not queue:
+                del self._waiting[binding]
             if turn.cancelled():
                 continue
             turn.set_result(None)
             self._free -= 1
             self._running[binding] += 1
+            self._served += 1
+            self._last[binding] = self._served
 
     def _next(self) -> object | None:
-        """Return whose turn it is: of the bindings with the fewest places, the one that waits longest."""
+        """Return whose turn it is: of the bindings with the fewest places, the one not served for longest."""
         may = [binding for binding in self._waiting if self._running[binding] < self._free]
-        return min(may, key=self._running.__getitem__, default=None)
+        return min(
+            may, key=lambda binding: (self._running[binding], self._last.get(binding, 0)), default=None
+        )

@@ -355,7 +355,7 @@ def main(run):
     request = run.contexts[0].review
     if "color" in request["object"].get("data", {}):
         return hook.allow(warnings=["it has a color"])
-    run.metrics.add("colors_total", 1, {"dry": str(request["dryRun"])})
+    run.metrics.add("addon_operator_colors_total", 1, {"dry": str(request["dryRun"])})
     return hook.patch_object([{"op": "add", "path": "/data/color", "value": "green"}])
 
 

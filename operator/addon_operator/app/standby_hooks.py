@@ -17,9 +17,9 @@ from addon_operator.aio import waiting
 from addon_operator.app import tools
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import kubernetes_binding, process_slots, review_runs, triggers, webhooks
-from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
+from addon_operator.engine.hooks import hook_configurations, hook_outputs, hook_processes, hook_run
 from addon_operator.hook_contract import webhook_entries
-from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
+from addon_operator.hook_contract.configuration import webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors, cluster
@@ -164,11 +164,14 @@ class StandbyHooks:
         else:
             raise errors.ConfigurationError(f"there is no module {owner} here")
         files = await asyncio.to_thread(hook_files.discover, root)
-        file = next((each for each in files.executables if each.name == name), None)
-        if file is None:
-            raise errors.ConfigurationError(f"there is no hook {name} below {root}")
-        kind = hook_config.HookKind.MODULE if module else hook_config.HookKind.GLOBAL
-        return state.Hook(file.name, file.path, await self._runner.config(file.path, kind), module)
+        for file in files.executables:
+            # A program that holds many hooks is a part of their names.
+            if name == file.name or name.startswith(f"{file.name}:"):
+                printed = await self._runner.configurations.ask(file.path)
+                read = await asyncio.to_thread(hook_configurations.read, printed, file.name, module)
+                if found := next((hook for hook in read.hooks if hook.name == name), None):
+                    return found
+        raise errors.ConfigurationError(f"there is no hook {name} below {root}")
 
     async def _read_values(self) -> None:
         """Take what ConfigMap and Secret say, unless that was just done; what is wrong stays as it was."""

@@ -118,7 +118,9 @@ class Context(Entry):
         Raises :class:`.MissingError` in other runs than those of ``kubernetesValidating`` and
         ``kubernetesMutating``.
         """
-        request: dict[str, Any] = self._member("review", "kubernetesValidating or kubernetesMutating")["request"]
+        request: dict[str, Any] = self._member("review", "kubernetesValidating or kubernetesMutating")[
+            "request"
+        ]
         return request
 
     @property

@@ -245,6 +245,10 @@ class Site:
         items: list[dict[str, Any]] = json.loads(answer.text)["items"]
         return items
 
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> api.ApiAnswer:
+        """Send a request to the API server, past everything; what it answers."""
+        return self._api.request(method, path, body)
+
     def revisions(self) -> dict[str, int]:
         """The last revision of each release, also of one that Helm is still at work on."""
         return self._revisions("")

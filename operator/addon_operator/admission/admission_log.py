@@ -58,7 +58,7 @@ class AdmissionLog:
             case events.ReviewRefused():
                 self._refused(event)
             case events.HandlerFailed():
-                self._failed(event.path, event.error)
+                self._failed(event)
             case events.ConnectionClosed():
                 self._connection_closed(event)
 
@@ -91,13 +91,15 @@ class AdmissionLog:
                 "server, its webhooks fail: configure it to present one (docs/explanation/admission.md)"
             )
 
-    def _failed(self, path: str, error: Exception) -> None:
+    def _failed(self, event: events.HandlerFailed) -> None:
         """Warn of a handler that raised or took too long."""
+        path, error = event.path, event.error
         if path == pod_handler.PATH:
             labels = {"namespace": _UNKNOWN_NAMESPACE, "result": "error"}
             self._meters.podpreset_admissions_total.labels(**labels).inc()
         text = "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
-        self._failures.warn(f"a review at {path} was answered without its handler: {text}")
+        how = "answered without its handler" if event.is_allowed else "not answered"
+        self._failures.warn(f"a review at {path} was {how}: {text}")
 
     def _forget_namespace(self, namespace: str) -> None:
         self._meters.podpreset_admissions_total.remove_by_labels({"namespace": namespace})

@@ -92,6 +92,8 @@ class HandlerFailed(msgspec.Struct, frozen=True):
 
     path: str
     error: Exception
+    is_allowed: bool = True
+    """Whether what was asked is allowed all the same."""
 
 
 class ConnectionClosed(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ Source: ``admission.k8s.io/v1`` of the Kubernetes API and "Dynamic Admission Con
 
 import abc
 import base64
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -97,6 +98,12 @@ class Review(msgspec.Struct, frozen=True):
     """The object as it is stored; ``None`` on CREATE."""
     field_manager: str = ""
     """What the client calls itself, if it does."""
+    path: str = ""
+    """Where it was sent to."""
+    sent: bytes = b""
+    """All of it as it came, where the route keeps that."""
+    seconds: float = math.inf
+    """How long the API server waits, as far as it says so."""
     memory: int = 0
     """Bytes that it takes, estimated from above; see :mod:`.review_budget`."""
 
@@ -130,6 +137,10 @@ class ReviewVerdict(msgspec.Struct, frozen=True):
     """Sentences that ``kubectl`` shows; the API server cuts those over 256 characters."""
 
 
+class UnansweredError(errors.AddonOperatorError):
+    """A handler has no answer now; for the API server that is a failed call."""
+
+
 class ReviewHandler(abc.ABC):
     """Decides about the reviews of one path; what it raises is answered as the path's route says."""
 
@@ -141,8 +152,8 @@ class ReviewHandler(abc.ABC):
 ALLOWED: Final = ReviewVerdict()
 
 
-def parse(body: bytes) -> Review:
-    """Return the review in the body of a request.
+def parse(body: bytes, *, has_objects: bool = True) -> Review:
+    """Return the review in the body of a request; without its objects, unless ``has_objects``.
 
     Raises :class:`MalformedReviewError` for anything that is not a complete review of this version.
     """
@@ -157,6 +168,8 @@ def parse(body: bytes) -> Review:
         )
     if document.request is None:
         raise MalformedReviewError(f"the {KIND} has no request")
+    if not has_objects:
+        document.request.object = document.request.old_object = msgspec.Raw(b"null")
     return _review(document.request)
 
 

@@ -19,6 +19,7 @@ from addon_operator.admission.certificates import (
     certificate_store_secret,
     tls,
 )
+from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
     preset_cache,
@@ -73,7 +74,7 @@ class Admission(health.Part):
             settings.namespace, settings.config_map, check, self._config_writer
         )
         self._own_user = own_user.OwnUser(kube)
-        self._kube = kube
+        self._kube = self.kube = kube
         self._log = log
         self._clock = waiting.SystemTime()
         self._recorder = kube_events.EventWriter(
@@ -91,6 +92,8 @@ class Admission(health.Part):
         self._tls = tls.LiveTls()
         self._store = certificate_store.CertificateStore(self._certificates(), self._tls, log, self._clock)
         self._registrar = self._make_registrar()
+        self.hooks = hook_reviews.HookReviews()
+        """Where hooks answer requests."""
         authority = settings.webhook_client_ca
         self._clients = None if authority is None else tls.ClientAuthority(authority, self._tls, log)
         self._site = self._make_site(handler)
@@ -108,6 +111,21 @@ class Admission(health.Part):
             self._log,
             self._clock,
         )
+
+    def lead(self, kube: client.KubeClient) -> hook_registry.HookRegistry:
+        """Keep the webhooks of hooks registered from now on, by the client of who leads."""
+        template = admission_webhooks.hooks_template(self._settings)
+        registrar = registration.Registrar(
+            kube,
+            hook_registry.templates(template),
+            admission_webhooks.client_address(self._settings),
+            self._store,
+            self._log,
+            self._clock,
+        )
+        registry = hook_registry.HookRegistry(kube, registrar, template, self.hooks)
+        self._run("hook-webhooks", registry.keep)
+        return registry
 
     def _tell(self, event: events.Event) -> None:
         self._statuses.note(event)
@@ -206,6 +224,7 @@ class Admission(health.Part):
             check_pods=self._check,
             notice_presets=presets,
             check_config=self._config,
+            ask_hooks=self.hooks,
         )
         return site.AdmissionSite(
             routes,

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
-from addon_operator.admission import review_shapes, reviews
+from addon_operator.admission import review_budget, review_shapes, reviews
+from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.registration import registration_specs
 from addon_operator.admission.server import site
@@ -14,6 +15,9 @@ CHECK_PODS: Final = "/check-pods"
 NOTICE_PRESETS: Final = "/notice-podpresets"
 CHECK_CONFIG: Final = "/check-config"
 
+HOOK_LIMITS: Final = review_budget.Limits(requests=1280, memory_bytes=192 << 20)
+"""What requests that hooks answer may take, beside all others: they may wait for long."""
+_HOOK_SECONDS: Final = 30.0
 _SYSTEM_NAMESPACE: Final = "kube-system"
 _DOMAIN: Final = "admission.addon-operator.io"
 _NOTICE_TIMEOUT: Final = 2
@@ -56,6 +60,18 @@ def configurations(settings: settings_module.Settings) -> tuple[registration_spe
             (registration_specs.ConfigurationKind.MUTATING, [_mutate_pods(settings)]),
             (registration_specs.ConfigurationKind.VALIDATING, _validating(settings)),
         )
+    )
+
+
+def hooks_template(settings: settings_module.Settings) -> registration_specs.WebhookConfiguration:
+    """Return what the objects for webhooks of hooks have in common."""
+    given = settings.webhook_configuration
+    return registration_specs.WebhookConfiguration(
+        registration_specs.ConfigurationKind.VALIDATING,
+        f"{given or f'addon-operator-{settings.namespace}'}{hook_registry.SUFFIX}",
+        (),
+        made_by_others=given is not None,
+        namespace=settings.namespace,
     )
 
 
@@ -142,6 +158,7 @@ def routes(
     check_pods: reviews.ReviewHandler,
     notice_presets: reviews.ReviewHandler,
     check_config: reviews.ReviewHandler,
+    ask_hooks: reviews.ReviewHandler,
 ) -> Mapping[str, site.Route]:
     """Return the paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.ReviewShape("", "pods")
@@ -153,6 +170,16 @@ def routes(
             notice_presets, timeout=_NOTICE_SECONDS, shape=presets, max_body=_PRESET_BYTES
         ),
     }
+    account = review_budget.MemoryBudget(HOOK_LIMITS)
+    for path in hook_reviews.ROUTES.values():
+        by_path[path] = site.Route(
+            ask_hooks,
+            timeout=_HOOK_SECONDS,
+            shape=review_shapes.AS_SENT,
+            hands_on=True,
+            ready=lambda: True,
+            account=account,
+        )
     if settings.config_validation:
         by_path[CHECK_CONFIG] = site.Route(
             check_config,

@@ -40,6 +40,8 @@ class EventLog:
                 self._of_bindings(event)
             case events.TaskStarted() | events.TaskFailed():
                 self._of_tasks(event)
+            case events.ReviewAnswered():
+                self._review_answered(event)
             case events.HookHolds() | events.HookSucceeded():
                 self._of_hooks(event)
             case events.ConvergeStarted() | events.ConvergeEnded() | events.ConvergeUnsettled():
@@ -77,6 +79,14 @@ class EventLog:
         else:
             running = f"the hook has been running for {event.seconds:.0f} s"
             self._log.info(f"queue {event.labels.queue} waits: {running}", **fields)
+
+    def _review_answered(self, event: events.ReviewAnswered) -> None:
+        """Log in full why a request was denied that its hook could not answer; the others on demand."""
+        fields = {**_fields_of_run(event.labels), "seconds": round(event.seconds, 3)}
+        if event.details:
+            self._log.error(f"a request of the API server was denied: {event.details}", **fields)
+        else:
+            self._log.debug("request of the API server answered", result=event.result, **fields)
 
     def _of_modules(self, event: events.Event) -> None:
         match event:

@@ -55,8 +55,16 @@ class EventMetrics:
                 family.success_total.labels(**values).inc()
             case events.HookFailed():
                 self._hook_failed(event)
+            case events.ReviewAnswered():
+                self._review_answered(event)
             case events.HooksRegistered():
                 self._hooks_registered(event)
+
+    def _review_answered(self, event: events.ReviewAnswered) -> None:
+        about, family = event.labels, self._meters.webhook_hooks
+        values = {"module": about.module or "", "hook": about.hook, "binding": about.binding}
+        family.requests_total.labels(**values, result=event.result).inc()
+        family.seconds.labels(**values).observe(event.seconds)
 
     def _hook_failed(self, event: events.HookFailed) -> None:
         family, values = self._family(event.labels)
@@ -234,4 +242,5 @@ def _cost(family: families.HookRunMetrics, values: dict[str, str], result: child
 
 def _count_bindings(hook: state.Hook) -> int:
     lifecycle = sum(hook.config.order(binding) is not None for binding in bindings.LifecycleBinding)
-    return lifecycle + len(hook.config.schedules) + len(hook.config.kubernetes)
+    config = hook.config
+    return lifecycle + len(config.schedules) + len(config.kubernetes) + len(config.webhooks)

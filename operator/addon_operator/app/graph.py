@@ -79,6 +79,7 @@ class Graph(health.Beginning):
         modules: module_files.LoadedModules,
         meters: metrics.Metrics,
         tell: events.Listener,
+        asking: parts.Asking,
     ) -> None:
         self._tools = tools
         self._settings = tools.settings
@@ -127,6 +128,7 @@ class Graph(health.Beginning):
             tools.jq_filters,
             self._clock,
             self._tell,
+            asking,
         )
 
     @property

@@ -4,7 +4,15 @@ import dataclasses
 from collections.abc import Callable
 
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
+from addon_operator.engine.bindings import (
+    hook_bindings,
+    hook_tasks,
+    process_slots,
+    review_runs,
+    schedules,
+    triggers,
+    webhooks,
+)
 from addon_operator.engine.definitions import crd_guard, module_crds
 from addon_operator.engine.drift import (
     content_drift,
@@ -40,6 +48,14 @@ from addon_operator.modules.patching import manifest_changes
 from addon_operator.values import store
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asking:
+    """What requests of the API server that hooks answer go through."""
+
+    slots: process_slots.ProcessSlots
+    registry: webhooks.WebhookRegistry = dataclasses.field(default_factory=webhooks.NoRegistry)
+
+
 def bindings(
     queues: queue_set.QueueSet,
     executor: hook_run.HookExecutor,
@@ -48,10 +64,15 @@ def bindings(
     jq: projections.JqRunner,
     clock: clocks.Clock,
     tell: events.Listener,
+    asking: Asking,
 ) -> hook_bindings.HookBindings:
-    """Make the bindings of all hooks, which ``executor`` runs in ``queues``."""
-    runs = hook_tasks.HookTasks(queues, executor, triggers.FollowedObjects(), inbox, clock)
-    return hook_bindings.HookBindings(runs, watches, jq, schedules.Schedules(clock), tell)
+    """Make the bindings of all hooks, which ``executor`` runs in ``queues``; ``asking`` for webhooks."""
+    objects = triggers.FollowedObjects()
+    runs = hook_tasks.HookTasks(queues, executor, objects, inbox, clock)
+    reviews = review_runs.ReviewRuns(executor, asking.slots, review_runs.put_into(inbox))
+    answers = webhooks.HookAnswers(reviews, objects, tell)
+    answering = webhooks.Webhooks(answers, asking.registry, tell)
+    return hook_bindings.HookBindings(runs, watches, jq, schedules.Schedules(clock), tell, answering)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -18,10 +18,12 @@ from addon_operator.app import (
     leadership,
     module_objects,
     notifications,
+    parts,
     stopping,
     tools,
 )
 from addon_operator.debug import debug_api, debug_site, runtime_config
+from addon_operator.engine.bindings import process_slots
 from addon_operator.helm import binary
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock
@@ -33,6 +35,9 @@ from addon_operator.process.children import children, groups, launcher
 from addon_operator.settings import settings as settings_module
 from addon_operator.status import health, http_site, page_content
 from addon_operator.telemetry import heartbeat, logs, metrics
+
+if TYPE_CHECKING:
+    from addon_operator.app import admission
 
 _LAST_EVENTS_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 5.0
@@ -76,6 +81,8 @@ class _Process:
         self._notifications: notifications.Notifications | None = None
         self._debug: debug_api.DebugApi | None = None
         self._lineage = groups.Lineage()
+        self._admission: admission.Admission | None = None
+        self._slots = process_slots.ProcessSlots(settings.webhook_hooks_parallelism)
 
     async def live(self) -> None:
         starting = asyncio.current_task()
@@ -104,18 +111,19 @@ class _Process:
                 await self._only_admit(stack)
                 return
             modules = await self._load_modules()
-            parts = await self._tools(stack)
+            made = await self._tools(stack)
             await self._be_seen(stack)
             checks = admission_part.ConfigChecks(
-                modules, self._settings, parts.inspector, parts.settings_programs
+                modules, self._settings, made.inspector, made.settings_programs
             )
-            await self._admit(stack, parts.kube.access, checks)
+            await self._admit(stack, made.kube.access, checks)
+            await self._answer_meanwhile(stack, made, modules)
             if await self._leadership.acquire():
                 # It took its time.
                 modules = await daemon_threads.run(preflight.load_modules, self._settings)
-            objects = module_objects.keeping(parts, modules, self._meters, self._leadership.fence)
+            objects = module_objects.keeping(made, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
-            building = self._build(parts, modules)
+            building = self._build(made, modules)
             operator = await stopping.unless(building, self._part_ended())
             checks.serve(operator.config)
             self._stop.started()
@@ -168,7 +176,7 @@ class _Process:
         checks: admission_part.ConfigChecks,
     ) -> None:
         part = admission_part.serving(self._settings, access, checks, self._meters, self._log, self._environ)
-        served = await stack.enter_async_context(part)
+        self._admission = served = await stack.enter_async_context(part)
         if served is not None:
             self._status.add(served)
         self._status.admit()
@@ -227,7 +235,9 @@ class _Process:
         if not settings.debug_keep_tmp_files:
             for path in await asyncio.to_thread(preflight.remove_dead_workspaces, settings):
                 self._log.info(f"removed {path}, which an operator that was killed had left")
-        return await tools.Tools.open(stack, settings, self._environ, helm, kube, programs)
+        # Hooks that answer the API server do so in every replica.
+        alone = children.Children(spawner)
+        return await tools.Tools.open(stack, settings, self._environ, helm, kube, programs, alone)
 
     def _access(self) -> auth.ClusterAccess:
         settings = self._settings
@@ -245,9 +255,9 @@ class _Process:
             fence=self._leadership.fence,
         )
 
-    async def _build(self, parts: tools.Tools, modules: module_files.LoadedModules) -> graph.Operator:
+    async def _build(self, made: tools.Tools, modules: module_files.LoadedModules) -> graph.Operator:
         recorder = events.EventWriter(
-            parts.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
+            made.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
         )
         self._recorder = recorder
         self._begin("events", recorder.run)
@@ -273,9 +283,33 @@ class _Process:
             )
         if self._notifications is not None:
             listeners.append(self._notifications.listen)
-        built = graph.Graph(parts, modules, self._meters, engine_listeners.all_of(*listeners))
+        asking = self._asking(made)
+        built = graph.Graph(made, modules, self._meters, engine_listeners.all_of(*listeners), asking)
         self._status.begin(built)
         return await built.build()
+
+    async def _answer_meanwhile(
+        self, stack: contextlib.AsyncExitStack, made: tools.Tools, modules: module_files.LoadedModules
+    ) -> None:
+        """Let hooks answer what is registered, as long as no engine of this replica does."""
+        if self._admission is None:
+            return
+        from addon_operator.app import admission_webhooks, standby_hooks
+
+        surroundings = standby_hooks.Surroundings(
+            self._slots, engine_listeners.shown(self._meters, self._log)
+        )
+        template = admission_webhooks.hooks_template(self._settings)
+        standing_in = standby_hooks.StandbyHooks(
+            made, modules, self._admission.kube, template, self._meters, surroundings
+        )
+        stack.push_async_callback(standing_in.close)
+        self._admission.hooks.stand_in = standing_in.find
+
+    def _asking(self, made: tools.Tools) -> parts.Asking:
+        if self._admission is None:
+            return parts.Asking(self._slots)
+        return parts.Asking(self._slots, self._admission.lead(made.kube))
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""

@@ -50,12 +50,16 @@ class Tools:
         kube: client.KubeClient,
         programs: children.Children,
         workspace: pathlib.Path,
+        alone: children.Children | None = None,
     ) -> None:
+        """``alone`` starts programs also in a replica that does not lead; by default nothing does."""
         self.settings = settings
         self.environ = environ
         self.kube = kube
         self.log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
         self._programs = programs
+        self._alone = alone
+        self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
         self.jq = jq_workers.JqWorkers()
         self.jq_filters = jq_filters.JqFilters(self.jq)
@@ -86,6 +90,7 @@ class Tools:
         helm: binary.HelmBinary,
         kube: client.KubeClient,
         programs: children.Children,
+        alone: children.Children | None = None,
     ) -> Self:
         """Make them; they last until ``stack`` closes.
 
@@ -93,7 +98,7 @@ class Tools:
         """
         await check_namespace(kube, settings.namespace)
         workspace = preflight.workspace(settings, keep=settings.debug_keep_tmp_files)
-        tools = cls(settings, environ, helm, kube, programs, stack.enter_context(workspace))
+        tools = cls(settings, environ, helm, kube, programs, stack.enter_context(workspace), alone)
         await stack.enter_async_context(tools.jq)
         stack.enter_context(tools.inspector)
         stack.enter_context(tools.outputs)
@@ -136,8 +141,8 @@ class Tools:
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")
 
-    def hook_processes(self) -> hook_processes.HookProcesses:
-        """Make what runs hooks and ``enabled`` scripts."""
+    def hook_processes(self, *, alone: bool = False) -> hook_processes.HookProcesses:
+        """Make what runs hooks and ``enabled`` scripts; ``alone``: whether or not this replica leads."""
         settings = self.settings
         return hook_processes.HookProcesses(
             tmp_dir=self._workspace,
@@ -145,7 +150,7 @@ class Tools:
             default_timeout=settings.hook_timeout,
             log=hook_processes.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
             keep_tmp_files=settings.debug_keep_tmp_files,
-            programs=self._programs,
+            programs=(self._alone or self._programs) if alone else self._programs,
             checking_jq=self.outputs.checking_jq,
         )
 
@@ -160,14 +165,13 @@ class Tools:
         config: config_sync.ConfigSync,
         values: store.ValuesStore,
         meters: metrics.Metrics,
+        kind: type[hook_outputs.HookOutputs] = hook_outputs.HookOutputs,
     ) -> hook_outputs.HookOutputs:
         """Make what applies the outputs of hooks."""
-        of_hooks = hook_metrics.HookMetrics(meters.registry)
+        self._of_hooks = of_hooks = self._of_hooks or hook_metrics.HookMetrics(meters.registry)
         patcher = seen.object_patcher(self.jq)
         worker = self.outputs
-        return hook_outputs.HookOutputs(
-            patcher, config, values, of_hooks, worker.load_stream, worker.checking_jq
-        )
+        return kind(patcher, config, values, of_hooks, worker.load_stream, worker.checking_jq)
 
     def crd_sources(self, values: store.ValuesStore) -> crd_sources.CrdSources:
         """Make what finds the definitions of modules with these values."""

@@ -11,7 +11,7 @@ from addon_operator.engine.converge import converge
 from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import hook_config
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 
 ACTIVATION_STARTUP = "onStartup"
 ACTIVATION_MODULES = "ModulesChanged"
@@ -21,6 +21,7 @@ ACTIVATION_GLOBAL_VALUES = "GlobalValuesChanged"
 ACTIVATION_MODULE_VALUES = "ModuleValuesChanged"
 AGES_SECONDS: Final = 5.0
 """Between two looks at the heads of the queues."""
+_REGISTRATION: Final = waiting.Backoff(2.0, 60.0)
 _WAITING_SHOWN: Final = 10
 _LOOK_AGAIN: Final = 0.5
 """Seconds between two looks at whether the first converge got stuck."""
@@ -216,10 +217,15 @@ class Engine:
         for task in self.converger.hooks.bound(hook_config.LifecycleBinding.ON_STARTUP, "OperatorStartup"):
             await self._queue.add(task).done
         await self._bind_global_hooks()
+        is_answered = await self._answer_for_global_hooks()
         self.converger.request(ACTIVATION_STARTUP)
         await self._first_converge()
         self._bindings.tick(tasks.GLOBAL_OWNER)
         self._bindings.open()
+        pauses = _REGISTRATION.pauses()
+        while not is_answered:
+            await asyncio.sleep(next(pauses))
+            is_answered = await self._answer_for_global_hooks()
 
     async def _bind_global_hooks(self) -> None:
         bindings, never = self._bindings, asyncio.Event()
@@ -227,6 +233,15 @@ class Engine:
         for queued in [bindings.queue(batch, ACTIVATION_STARTUP) for batch in batches]:
             await queued.done
         await bindings.wait(tasks.GLOBAL_OWNER, never, patient=True)
+
+    async def _answer_for_global_hooks(self) -> bool:
+        """Try to have their webhooks registered; whether nothing is left to do."""
+        try:
+            await self._bindings.answer(tasks.GLOBAL_OWNER, asyncio.Event())
+        except errors.AddonOperatorError as error:
+            self._tell(events.Warned(f"webhooks of global hooks are not registered: {error}"))
+            return False
+        return True
 
     async def _first_converge(self) -> None:
         """Wait for it, unless a failing module keeps it from its end: that must not stop other hooks."""

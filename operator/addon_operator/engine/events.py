@@ -6,7 +6,7 @@ Whoever has something to report takes ``tell: Listener`` and calls it with one o
 
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -99,6 +99,20 @@ class HookFailed(Event, frozen=True):
     result: children.ChildResult | None
     """There if a process ended."""
     allowed: bool
+
+
+ReviewResult = Literal["allowed", "patched", "denied", "error", "timeout", "overload"]
+
+
+class ReviewAnswered(Event, frozen=True):
+    """A hook was asked by the API server."""
+
+    labels: HookLabels
+    result: ReviewResult
+    seconds: float
+    """From the arrival of the question to its answer."""
+    details: str = ""
+    """What went wrong, if something did."""
 
 
 class HooksRegistered(Event, frozen=True):

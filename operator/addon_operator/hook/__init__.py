@@ -30,7 +30,7 @@ from addon_operator.hook.contexts import Context, Entry, Snapshots
 from addon_operator.hook.failures import HookError, MissingError
 from addon_operator.hook.metrics import Metrics
 from addon_operator.hook.objects import Kubernetes
-from addon_operator.hook.running import Run, run
+from addon_operator.hook.running import Run, allow, deny, patch_object, run
 from addon_operator.hook.values import Values
 
 TYPE_CHECKING = False  # To import typing takes longer than the whole library.
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 __all__ = [
     "run",
     "Run",
+    "deny",
+    "allow",
+    "patch_object",
     "Context",
     "Entry",
     "Snapshots",

@@ -14,7 +14,9 @@ Object: TypeAlias = Mapping[str, Any] | str
 Path: TypeAlias = str | Sequence[str | int]
 """Keys with dots between them, a JSON pointer (RFC 6901), or the keys one by one."""
 Tokens: TypeAlias = tuple[str, ...]
-ContextType: TypeAlias = Literal["", "Schedule", "Synchronization", "Event", "Group"]
+ContextType: TypeAlias = Literal[
+    "", "Schedule", "Synchronization", "Event", "Group", "Validating", "Mutating"
+]
 WatchEvent: TypeAlias = Literal["", "Added", "Modified", "Deleted"]
 
 

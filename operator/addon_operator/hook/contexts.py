@@ -46,9 +46,8 @@ class Entry:
 
     def _member(self, key: str, remedy: str) -> Any:  # noqa: ANN401 - as above
         if key not in self.raw:
-            raise failures.MissingError(
-                f"there is no {key!r} here; it takes a kubernetes binding with {remedy}"
-            )
+            takes = remedy if key == "review" else f"a kubernetes binding with {remedy}"
+            raise failures.MissingError(f"there is no {key!r} here; it takes {takes}")
         return self.raw[key]
 
 
@@ -111,6 +110,18 @@ class Context(Entry):
     def group(self) -> str:
         """Name of the group; empty if the binding has none."""
         return self._text("groupName")
+
+    @property
+    def review(self) -> dict[str, Any]:
+        """The request of the API server: ``operation``, ``object``, ``oldObject`` and so on.
+
+        Raises :class:`.MissingError` in other runs than those of ``kubernetesValidating`` and
+        ``kubernetesMutating``.
+        """
+        request: dict[str, Any] = self._member("review", "kubernetesValidating or kubernetesMutating")[
+            "request"
+        ]
+        return request
 
     @property
     def objects(self) -> list[Entry]:

@@ -8,7 +8,7 @@ import os
 import sys
 
 from addon_operator.hook import contexts as binding_contexts
-from addon_operator.hook import failures, files, metrics, objects
+from addon_operator.hook import failures, files, metrics, objects, reviews
 from addon_operator.hook import values as hook_values
 from addon_operator.kernel import errors
 
@@ -51,6 +51,8 @@ class Run:
         """Changes of Kubernetes objects."""
         self.metrics = metrics.Metrics()
         """Operations on metrics."""
+        self.answers = reviews.Answers()
+        """Answers to the API server, of a hook with ``kubernetesValidating`` or ``kubernetesMutating``."""
 
     @functools.cached_property
     def contexts(self) -> list[binding_contexts.Context]:
@@ -79,6 +81,7 @@ class Run:
             "VALUES_JSON_PATCH_PATH": _array(self._patch),
             "METRICS_PATH": _stream(self.metrics.operations),
             "KUBERNETES_PATCH_PATH": _stream(self.kubernetes.operations),
+            reviews.VARIABLE: self.answers.text(),
         }
 
     def outputs_of_failure(self) -> dict[str, str]:
@@ -91,6 +94,44 @@ class Run:
         return files.read_json(variable, self._environ) if given is None else given
 
 
+_current: list[Run] = []
+"""The run of this process, for functions that are called without it."""
+
+
+def current() -> Run:
+    """Return the run of this process.
+
+    Raises :class:`.HookError` outside of one.
+    """
+    if not _current:
+        raise failures.HookError("nothing runs here; call it in the function that hook.run is given")
+    return _current[0]
+
+
+def deny(message: str) -> None:
+    """Deny what the API server asks; the user sees the message.
+
+    Raises :class:`.HookError` outside of a run.
+    """
+    current().answers.deny(message)
+
+
+def allow(warnings: Sequence[str] = ()) -> None:
+    """Allow what the API server asks; the user sees the warnings.
+
+    Raises :class:`.HookError` outside of a run.
+    """
+    current().answers.allow(warnings)
+
+
+def patch_object(operations: Sequence[Mapping[str, Any]]) -> None:
+    """Allow what the API server asks, and have it change the object by a JSON patch (RFC 6902).
+
+    Raises :class:`.HookError` outside of a run, and for what is not JSON.
+    """
+    current().answers.patch_object(operations)
+
+
 def run(config: Config, main: Main) -> None:
     """Do all that a hook's process does: print its configuration for ``--config``, or call ``main``.
 
@@ -100,6 +141,7 @@ def run(config: Config, main: Main) -> None:
     is set or the operator's log level is ``debug``.
     """
     this = Run()
+    _current[:] = [this]
     try:
         if "--config" in sys.argv[1:]:
             _print(config)

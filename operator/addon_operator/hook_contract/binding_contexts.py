@@ -66,10 +66,11 @@ class PackedEntry:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A context of ``head``, then the fields of an entry, then lists of entries."""
+    """A context of ``head``, then the fields of an entry, a review, and lists of entries."""
 
     head: JsonObject
     group: str | None = None
+    review: bytes | None = None
     changed: PackedEntry | None = None
     objects: Entries | None = None
     snapshots: Snapshots | None = field(default=None)
@@ -81,6 +82,8 @@ class _Parts:
             yield b"," + fields[1:-1]
         if self.before is not None:
             yield from _as_old(self.before.unpack())
+        if self.review is not None:
+            yield b',"review":' + self.review
         if self.objects is not None:
             yield b',"objects":'
             yield from _array(self.objects)
@@ -163,6 +166,14 @@ def group(name: str, group_name: str, snapshots: Snapshots | None = None) -> Con
     """Return the context of any change of a binding with a ``group``: only the snapshots count."""
     head: JsonObject = {"binding": name, "type": "Group", "groupName": group_name}
     return _Parts(head, group_name, snapshots=snapshots or {})
+
+
+def review(name: str, asked: str, sent: bytes, snapshots: Snapshots) -> Context:
+    """Return the context of a request of the API server.
+
+    ``asked`` is the type of the context, ``sent`` the review as JSON.
+    """
+    return _Parts({"binding": name, "type": asked}, review=sent, snapshots=snapshots)
 
 
 def legacy_event(watch_event: bindings.WatchEvent, name: str, changed: PackedEntry) -> Context:

@@ -224,6 +224,10 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "dns-label": _matches(
         names.is_dns_label, "a name that a namespace can have; use lower-case letters, digits and '-'"
     ),
+    "webhook-name": _matches(
+        names.is_webhook_name,
+        "a name that a webhook can have; write a domain of at least three parts, such as hosts.shop.example",
+    ),
     "release-name": _matches(
         names.is_release_name,
         "a name that a Helm release can have; use at most 53 lower-case letters, digits, '-' and '.'",

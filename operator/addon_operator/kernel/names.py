@@ -174,6 +174,11 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= _SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
 
 
+def is_webhook_name(text: str) -> bool:
+    """Say whether a webhook may have this name: a subdomain of at least three parts."""
+    return is_subdomain(text) and text.count(".") > 1
+
+
 def is_label_key(text: str) -> bool:
     """Say whether a text can be the key of a label."""
     prefix, slash, _ = text.rpartition("/")

@@ -198,6 +198,9 @@ class Settings:
         "",
         "Name of existing webhook configurations that the operator completes; by default it makes its own.",
     )
+    webhook_hooks_parallelism: int = _ADMISSION.setting(
+        t.integer(1), "8", "Hooks that answer the API server at the same time, each in a process."
+    )
     webhook_client_ca: pathlib.Path | None = _ADMISSION.setting(
         t.OPTIONAL_PATH,
         "",

@@ -270,6 +270,26 @@ class BindingMetrics:
         """and ``kind``"""
 
 
+class WebhookHookMetrics:
+    """Hooks that answer the API server. Labels: ``module`` (may be empty), ``hook``, ``binding``."""
+
+    def __init__(self, make: Factory) -> None:
+        labels = ("module", "hook", "binding")
+        self.requests_total = make.counter(
+            "webhook_hook_requests_total",
+            "Requests of the API server that hooks answered.",
+            *labels,
+            "result",
+        )
+        """and ``result``: allowed, patched, denied, error, timeout or overload"""
+        self.seconds = make.histogram(
+            "webhook_hook_seconds",
+            "Time from a request of the API server to the answer of a hook.",
+            *labels,
+            buckets=(*SHORT_BUCKETS, 1, 2, 5, 10, 30),
+        )
+
+
 class AdmissionMetrics:
     """Pods that are admitted with presets, and what is reported of them."""
 

@@ -64,6 +64,7 @@ class Metrics:
         self.bindings = families.BindingMetrics(make)
         self.admission = families.AdmissionMetrics(make)
         self.notifications = families.NotificationMetrics(make)
+        self.webhook_hooks = families.WebhookHookMetrics(make)
         self.process = families.ProcessMetrics(make)
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.PlatformCollector(registry=self.registry)

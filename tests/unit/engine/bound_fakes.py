@@ -4,12 +4,20 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from typing_extensions import override
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import hook_bindings, hook_tasks, schedules, triggers
+from addon_operator.engine.bindings import (
+    hook_bindings,
+    hook_tasks,
+    process_slots,
+    review_runs,
+    schedules,
+    triggers,
+    webhooks,
+)
 from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts, jq_programs
@@ -143,6 +151,7 @@ class NoJq:
         raise AssertionError("nothing is filtered here")
 
 
+NO_REGISTRY: Final = webhooks.NoRegistry()
 Bound = tuple[queue_set.QueueSet, hook_bindings.HookBindings, schedules.Schedules, hook_tasks.HookTasks]
 
 
@@ -152,18 +161,16 @@ def bound_with_tasks(
     clock: clocks.Clock,
     tell: events.Listener = fakes.ignore,
     inbox: fakes.Inbox | None = None,
+    registry: webhooks.WebhookRegistry = NO_REGISTRY,
 ) -> Bound:
     """Everything around bindings but the hooks' processes and the cluster."""
     queues = queue_set.QueueSet(tell, clock=clock)
     ticks = schedules.Schedules(clock)
-    tasks = hook_tasks.HookTasks(
-        queues,
-        executor,
-        triggers.FollowedObjects(),
-        inbox or fakes.Inbox(),
-        clock,
-    )
-    made = hook_bindings.HookBindings(tasks, cluster, NoJq(), ticks, tell)
+    objects, inbox = triggers.FollowedObjects(), inbox or fakes.Inbox()
+    tasks = hook_tasks.HookTasks(queues, executor, objects, inbox, clock)
+    runs = review_runs.ReviewRuns(executor, process_slots.ProcessSlots(1), review_runs.put_into(inbox))
+    answering = webhooks.Webhooks(webhooks.HookAnswers(runs, objects, tell), registry, tell)
+    made = hook_bindings.HookBindings(tasks, cluster, NoJq(), ticks, tell, answering)
     return queues, made, ticks, tasks
 
 

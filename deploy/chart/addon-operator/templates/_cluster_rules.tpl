@@ -10,7 +10,7 @@
 # podPresets: the chart makes these, and the operator fills them
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
-  resourceNames: [{{ include "addon-operator.webhookConfiguration" . }}]
+  resourceNames: [{{ include "addon-operator.webhookConfiguration" . }}, {{ include "addon-operator.webhookConfiguration" . }}-hooks]
   verbs: [get, list, watch, update]
 # podPresets: Events on pods and presets, and whether a pod was stored
 - apiGroups: [""]

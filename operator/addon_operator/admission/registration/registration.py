@@ -59,6 +59,15 @@ class Registrar:
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""
 
+    async def want(self, configurations: Sequence[specs.WebhookConfiguration]) -> None:
+        """Let the same objects hold other webhooks from now on; returns when that is written.
+
+        Raises what :meth:`ensure` raises.
+        """
+        for keeper, configuration in zip(self._keepers, configurations, strict=True):
+            keeper.want(configuration)
+        await self.ensure()
+
     async def ensure(self) -> None:
         """Bring all configurations to what they should be, once; trouble with one holds up no other.
 
@@ -149,6 +158,15 @@ class _Keeper:
         self._was_settled = False
         self._settled_bundle: bytes | None = None
         self._respected: tuple[str, float] | None = None
+        self._settling = asyncio.Lock()
+
+    def want(self, configuration: specs.WebhookConfiguration) -> None:
+        """Keep this from now on in place of what was kept of the same name."""
+        if configuration != self._configuration:
+            self._configuration = configuration
+            self._digest = specs.digest(configuration, self._address)
+            self._was_settled = False
+            self._respected = None
 
     def pause(self) -> float:
         """Return the seconds until the configuration has to be looked at again."""
@@ -156,11 +174,12 @@ class _Keeper:
         return min(_CHECK_SECONDS, waits) if waits > 0 else _CHECK_SECONDS
 
     async def ensure(self) -> None:
-        for _ in range(1, _ATTEMPTS):
-            # If another replica was faster, its work is looked at now.
-            with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
-                return await self._settle()
-        return await self._settle()
+        async with self._settling:
+            for _ in range(1, _ATTEMPTS):
+                # If another replica was faster, its work is looked at now.
+                with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
+                    return await self._settle()
+            return await self._settle()
 
     async def _settle(self) -> None:
         bundle = await self._certificates.refresh()
@@ -170,12 +189,27 @@ class _Keeper:
         if bundle is None:
             specs.with_bundles_of(wanted, stored)
         owner = await self._owner_reference()
-        if live is not None and specs.is_as_wanted(wanted, stored) and specs.is_owned(live, owner):
+        if live is None and not wanted:
+            # Without webhooks it need not be there.
+            self._settled(bundle)
+        elif live is not None and self._is_right(live, wanted, owner):
             self._settled(bundle)
         elif self._is_ours_to_write(live or {}, bundle):
             await self._store(live, wanted)
             self._tell(bundle)
             self._settled(bundle)
+
+    def _is_right(
+        self,
+        live: Mapping[str, Any],
+        wanted: Sequence[Mapping[str, Any]],
+        owner: Mapping[str, Any] | None,
+    ) -> bool:
+        return (
+            specs.is_as_wanted(wanted, live.get("webhooks") or [])
+            and specs.is_owned(live, owner)
+            and specs.is_annotated(live, self._configuration)
+        )
 
     async def _owner_reference(self, *, anew: bool = False) -> Mapping[str, Any] | None:
         """Return the operator's namespace as an owner, as far as it may be read.
@@ -224,7 +258,8 @@ class _Keeper:
 
     def _metadata(self, live: Mapping[str, Any], owner: Mapping[str, Any] | None) -> dict[str, Any]:
         metadata = dict(live.get("metadata") or {"name": self._configuration.name})
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), DIGEST: self._digest}
+        own = {**self._configuration.annotations, DIGEST: self._digest}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **own}
         if not self._configuration.made_by_others:
             metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS}
         if owner is not None:

@@ -49,8 +49,8 @@ class WebhookSpec:
     """A domain name of at least three parts."""
     path: str
     """Path on the admission site, with the slash."""
-    operations: tuple[Operation, ...]
-    resource: str
+    operations: tuple[Operation, ...] = ()
+    resource: str = ""
     """``pods`` is without its subresources."""
     group: str = ""
     version: str = "v1"
@@ -63,6 +63,10 @@ class WebhookSpec:
     """A label selector as the API writes it."""
     match_conditions: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """CEL expressions by name; all have to hold."""
+    object_selector: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """A label selector as the API writes it."""
+    rules: Sequence[Mapping[str, Any]] = ()
+    """As the API writes them, in place of operations, resource, group and version."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class WebhookConfiguration:
     """Whether somebody else creates and removes the object, as the chart does: its webhooks are ours."""
     namespace: str = ""
     """The operator's namespace: whoever deletes it deletes the object, too."""
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What it says of its webhooks."""
 
     @property
     def path(self) -> str:
@@ -178,11 +184,11 @@ def _webhook(
         "name": webhook.name,
         "admissionReviewVersions": ["v1"],
         "clientConfig": client_config,
-        "rules": [rule],
+        "rules": list(webhook.rules) or [rule],
         "failurePolicy": webhook.failure_policy,
         "matchPolicy": "Equivalent",
         "namespaceSelector": dict(webhook.namespace_selector),
-        "objectSelector": {},
+        "objectSelector": dict(webhook.object_selector),
         "sideEffects": webhook.side_effects,
         "timeoutSeconds": webhook.timeout_seconds,
         "matchConditions": [
@@ -215,6 +221,11 @@ def digest(configuration: WebhookConfiguration, address: ClientAddress) -> str:
     """Return a digest of what is wanted, whatever the certificates."""
     text = orjson.dumps(webhooks_of(configuration, address, None), option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+def is_annotated(live: Mapping[str, Any], configuration: WebhookConfiguration) -> bool:
+    """Say whether an object has the annotations that it should have."""
+    return configuration.annotations.items() <= (live["metadata"].get("annotations") or {}).items()
 
 
 def with_bundles_of(wanted: Sequence[dict[str, Any]], live: Sequence[Mapping[str, Any]]) -> None:

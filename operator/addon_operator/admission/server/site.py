@@ -19,6 +19,7 @@ closes its socket to change its certificate.
 # ruff: noqa: A005 - only ever imported as a part of its package
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -86,6 +87,13 @@ class Route(msgspec.Struct, frozen=True):
     shape: review_shapes.ReviewShape = review_shapes.ANY
     """What the API server can ask at this path; anything else is refused."""
     max_body: int = MAX_BODY_BYTES
+    hands_on: bool = False
+    """Whether the handler gets the review as it was sent, its objects unread, and knows best what to answer:
+    what it raises, or takes too long for, is a failed call for the API server."""
+    ready: Callable[[], bool] | None = None
+    """Whether reviews are answered, where that does not depend on what the site waits for."""
+    account: review_budget.MemoryBudget | None = None
+    """What its reviews are held on, where others must not find that used up."""
 
 
 class ListenOptions(msgspec.Struct, frozen=True):
@@ -199,27 +207,23 @@ class AdmissionSite:
         return web.Response(body=body, content_type=_JSON)
 
     async def _answer(self, path: str, route: Route, request: web.Request) -> bytes:
-        self._check(request)
+        self._check(request, route)
         try:
-            with self._account.request() as held:
+            with (route.account or self._account).request() as held:
                 body = await _body(request, route.max_body, held)
-                try:
-                    review = reviews.parse(body)
-                    route.shape.check(review)
-                except reviews.MalformedReviewError as error:
-                    raise _RefusedError(400, str(error)) from error
+                review = _review(route, request, body)
                 review = msgspec.structs.replace(review, memory=held.amount)
                 del body
                 return await self._decided(path, route, review, _budget(route, request))
         except review_budget.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error
 
-    def _check(self, request: web.Request) -> None:
+    def _check(self, request: web.Request, route: Route) -> None:
         if request.content_type != _JSON:
             raise _RefusedError(415, f"the Content-Type is {request.content_type!r}: send {_JSON}")
         if "Content-Encoding" in request.headers:
             raise _RefusedError(415, "the body has a Content-Encoding: send it as it is")
-        if not self._ready():
+        if not (route.ready or self._ready)():
             raise _RefusedError(503, NOT_READY)
 
     async def _decided(self, path: str, route: Route, review: reviews.Review, seconds: float) -> bytes:
@@ -227,8 +231,12 @@ class AdmissionSite:
             async with asyncio.timeout(seconds):
                 verdict = await route.handler.decide(review)
             return reviews.answer(review, verdict)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the API server gets its answer
-            self._tell(events.HandlerFailed(path, error))
+        except reviews.UnansweredError as error:
+            raise _RefusedError(503, str(error)) from error
+        except Exception as error:
+            self._tell(events.HandlerFailed(path, error, is_allowed=not route.hands_on))
+            if route.hands_on:
+                raise _RefusedError(500, "the operator failed; its log says more") from error
         return reviews.answer(review, reviews.ALLOWED)
 
 
@@ -254,14 +262,34 @@ async def _body(request: web.Request, most: int, held: review_budget.Reservation
     return b"".join(parts)
 
 
+def _review(route: Route, request: web.Request, body: bytes) -> reviews.Review:
+    try:
+        review = reviews.parse(body, has_objects=not route.hands_on)
+        route.shape.check(review)
+    except reviews.MalformedReviewError as error:
+        raise _RefusedError(400, str(error)) from error
+    if not route.hands_on:
+        return review
+    waits = _waits(request)
+    return msgspec.structs.replace(
+        review, path=request.path, sent=body, seconds=math.inf if waits is None else waits
+    )
+
+
 def _too_large(most: int) -> _RefusedError:
     return _RefusedError(413, f"the body is over {most} bytes")
 
 
 def _budget(route: Route, request: web.Request) -> float:
     """Return seconds for the handler; the API server says in the query how long it waits: ``?timeout=5s``."""
-    try:
-        waits = clock.parse_duration(request.query.get("timeout", ""))
-    except errors.AddonOperatorError:
+    waits = _waits(request)
+    if waits is None:
         return route.timeout
     return min(route.timeout, max(_MARGIN_SECONDS, waits - _MARGIN_SECONDS))
+
+
+def _waits(request: web.Request) -> float | None:
+    try:
+        return clock.parse_duration(request.query.get("timeout", ""))
+    except errors.AddonOperatorError:
+        return None

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypedDict
 
 from addon_operator.engine import events, state, tasks
@@ -13,6 +13,7 @@ from addon_operator.engine.bindings import (
     kubernetes_binding,
     schedules,
     triggers,
+    webhooks,
 )
 from addon_operator.engine.hooks import hook_failures
 from addon_operator.hook_contract import binding_contexts
@@ -75,8 +76,10 @@ class HookBindings:
         jq: projections.JqRunner,
         ticks: schedules.Schedules,
         tell: events.Listener,
+        answering: webhooks.Webhooks,
     ) -> None:
         self._tasks = hook_tasks
+        self._webhooks = answering
         self._watches = watches
         self._jq = jq
         self._ticks = ticks
@@ -145,6 +148,33 @@ class HookBindings:
             if followed.error and _is_due(followed) and not stopping.is_set():
                 raise BindingError(followed)
 
+    async def answer(self, owner: str, stopping: asyncio.Event) -> None:
+        """Have the owner's webhooks registered: those whose snapshots are late follow on their own.
+
+        Raises an :class:`.AddonOperatorError` when that cannot be done. Returns at once when ``stopping`` is
+        set.
+        """
+        hooks = self._hooks.get(owner, ())
+        included = {
+            (hook.name, name)
+            for hook in hooks
+            for webhook in hook.config.webhooks
+            for name in webhook.include_snapshots_from
+        }
+        for followed in self._followed.get(owner, ()):
+            if (followed.hook.name, followed.binding.name) in included:
+                await _watch(followed, stopping, _is_there_or_late)
+        if not stopping.is_set():
+            await self._webhooks.open(owner, hooks)
+
+    async def answer_only(self, owners: Collection[str]) -> None:
+        """Remove the webhooks of all other owners.
+
+        Returns when nobody is asked any more. Raises an :class:`.AddonOperatorError`
+        when that cannot be done.
+        """
+        await self._webhooks.keep_only(owners)
+
     def tick(self, owner: str) -> None:
         """Switch the schedules of the owner's hooks on."""
         if owner in self._ticking:
@@ -174,6 +204,7 @@ class HookBindings:
     def end(self, owner: str) -> None:
         """End the owner's watches, schedules and waiting runs, and queues that nobody else uses."""
         self.mute(owner)
+        self._webhooks.end(owner)
         for followed in self._followed.get(owner, ()):
             followed.close()
         self._followed.pop(owner, None)
@@ -211,6 +242,7 @@ class HookBindings:
         self._followed[owner] = [self._bind(hook, each) for hook in hooks for each in hook.config.kubernetes]
         for followed in self._followed[owner]:
             followed.start(self._watches, self._jq)
+        self._webhooks.begin(owner, hooks)
 
     def _bind(
         self, hook: state.Hook, binding: bindings.KubernetesBinding
@@ -228,6 +260,10 @@ def _is_due(followed: kubernetes_binding.FollowedBinding) -> bool:
 
 def _is_listed_or_late(followed: kubernetes_binding.FollowedBinding) -> bool:
     return followed.is_listed or followed.reason is not None or not _is_due(followed)
+
+
+def _is_there_or_late(followed: kubernetes_binding.FollowedBinding) -> bool:
+    return followed.is_listed or followed.reason is not None
 
 
 def _is_synchronized(followed: kubernetes_binding.FollowedBinding) -> bool:

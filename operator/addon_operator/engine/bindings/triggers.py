@@ -90,6 +90,18 @@ class FollowedObjects:
         subscription = self._by_hook.get((hook.module or "", hook.name), {}).get(binding)
         return () if subscription is None else subscription.lazy_snapshot()
 
+    def named(self, hook: state.Hook, names: Iterable[str]) -> binding_contexts.Snapshots:
+        """Return the snapshots of the kubernetes bindings of a hook that have these names."""
+        return _Snapshots(hook, self).named(names)
+
+    def are_listed(self, hook: state.Hook, names: Iterable[str]) -> bool:
+        """Say whether the snapshots of these kubernetes bindings of a hook are complete."""
+        followed, wanted = self._by_hook.get((hook.module or "", hook.name), {}), set(names)
+        subscriptions = (
+            followed.get(binding) for binding in hook.config.kubernetes if binding.name in wanted
+        )
+        return all(subscription is not None and subscription.synced for subscription in subscriptions)
+
     def snapshots(self, hook: state.Hook) -> binding_contexts.Snapshots:
         """Return the snapshots of all kubernetes bindings of a hook."""
         return _Snapshots(hook, self).named(binding.name for binding in hook.config.kubernetes)

@@ -198,6 +198,8 @@ class DiscoverTask(tasks.Task):
         releases.windows.keep_only(decided.enabled, {*decided.deletes, *decided.purges})
         self._discovery.take(observed, decided)
         self._runner.keep_only(decided.enabled)
+        # Nothing of a module goes as long as its hooks are asked.
+        await self._runner.answer_only(decided.enabled)
         self.plan = decided
 
 

@@ -74,6 +74,10 @@ class HookDirectory:
             raise _unwritable(path, error) from error
         self._files[variable] = path
 
+    def call(self, variable: str, other: str) -> None:
+        """Let another variable hold the path of the same file."""
+        self._files[other] = self._files[variable]
+
     def environment(self) -> dict[str, str]:
         """Return the variables with the paths."""
         return {variable: str(path) for variable, path in self._files.items()}

@@ -9,12 +9,18 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_configurations, hook_directory, hook_failures, last_outputs
+from addon_operator.engine.hooks import (
+    hook_configurations,
+    hook_directory,
+    hook_failures,
+    last_outputs,
+    questions,
+)
 from addon_operator.hook_contract import binding_contexts, hook_log_lines
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.hook_contract.outputs import printed_outputs
@@ -35,6 +41,8 @@ ENABLED_RESULT: Final = "MODULE_ENABLED_RESULT"
 ENABLED_REASON: Final = "MODULE_ENABLED_REASON"
 _OUTPUTS: Final = (CONFIG_VALUES_PATCH, VALUES_PATCH, METRICS, KUBERNETES_PATCH)
 
+QUESTION_GRACE: Final = 1.0
+"""Seconds between SIGTERM and SIGKILL for a hook that was to answer: its place is wanted."""
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
 _VERDICTS: Final = {"true": True, "false": False}
 _SHOWN_CHARS: Final = 60
@@ -225,8 +233,9 @@ class HookProcesses:
         config_values: JsonObject,
         values: JsonObject,
         log_fields: Mapping[str, str],
+        question: questions.Question[Any] | None = None,
     ) -> HookRunResult:
-        """Run a hook; ``log_fields`` stand in each line that it logs.
+        """Run a hook; ``log_fields`` stand in each line that it logs, and ``question`` is to be answered.
 
         Raises :class:`HookRunError` when it fails or what it wrote cannot be read,
         :class:`.HookFileError` when there is no room for its files, and
@@ -234,10 +243,18 @@ class HookProcesses:
         """
         name, own = hook.name, hook.config.settings.execution_timeout
         timeout = self._default_timeout if own is None else own
+        outputs: tuple[str, ...] = _OUTPUTS
+        grace = children.KILL_GRACE
+        if question is not None:
+            outputs, grace = (*_OUTPUTS, question.file), QUESTION_GRACE
+            timeout = question.seconds if timeout is None else min(timeout, question.seconds)
         inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
         with self._directory(name) as files:
-            await _in_thread(_prepare, files, inputs, _OUTPUTS, contexts)
-            result = await self._start(hook, files, log_fields, timeout)
+            await _in_thread(_prepare, files, inputs, outputs, contexts)
+            if question is not None:
+                for other in question.variables[1:]:
+                    files.call(question.file, other)
+            result = await self._start(hook, files, log_fields, timeout, grace)
             if hook_failures.has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
                 raise HookRunError(
@@ -248,7 +265,7 @@ class HookProcesses:
                     module=hook.module,
                 )
             try:
-                written = await _in_thread(_collect, files, _OUTPUTS)
+                written = await _in_thread(_collect, files, outputs)
             except hook_directory.HookFileError as error:
                 raise HookRunError(
                     name, result, f"returned invalid output: {error}", module=hook.module
@@ -295,6 +312,7 @@ class HookProcesses:
         files: hook_directory.HookDirectory,
         log_fields: Mapping[str, str],
         timeout: float | None,
+        kill_grace: float = children.KILL_GRACE,
     ) -> children.ChildResult:
         path = hook_files.absolute(hook.path, self._started_in)
         is_nested = bool(hook.arguments)
@@ -305,6 +323,7 @@ class HookProcesses:
             env={**self._environment, **files.environment(), **owner},
             cwd=path.parent,
             timeout=timeout,
+            kill_grace=kill_grace,
             on_stdout_line=_both(keep, self._log.handler(log_fields, "stdout", is_json=is_nested)),
             capture_stdout=printed_outputs.READ_BYTES,
             on_stderr_line=_both(keep, self._log.handler(log_fields, "stderr", is_json=is_nested)),

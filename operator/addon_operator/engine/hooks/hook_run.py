@@ -15,10 +15,10 @@ that was removed meanwhile may still end, but its outputs come to nothing.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from typing import Any, Final
 
 from addon_operator.engine import events, state, tasks
-from addon_operator.engine.hooks import hook_outputs, hook_processes
+from addon_operator.engine.hooks import hook_outputs, hook_processes, questions
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors, names
 from addon_operator.process.children import children
@@ -26,6 +26,10 @@ from addon_operator.values import store
 
 HOLDS_AFTER: Final = 30.0
 """Seconds after which it is reported that a hook still runs."""
+
+
+class AnswerError(errors.AddonOperatorError):
+    """A hook's process succeeded, and what it answered is wrong."""
 
 
 class HookExecutor:
@@ -84,8 +88,49 @@ class HookExecutor:
         self._hint(hook, ran.hint)
         return effects
 
+    async def ask(
+        self,
+        hook: state.Hook,
+        context: binding_contexts.Context,
+        labels: events.HookLabels,
+        question: questions.Question[questions.Answer],
+    ) -> tuple[questions.Answer, hook_outputs.HookEffects]:
+        """Run ``hook`` to have a question answered, which is read before any output is applied.
+
+        Raises :class:`.HookRunError` when it fails, and an :class:`.AddonOperatorError`
+        when its answer or one of its outputs is wrong; nothing of either is taken then.
+        Who asks says how it went: nothing is reported here.
+        """
+        try:
+            ran = await self._start(hook, [context], labels, question)
+        except hook_processes.HookRunError as error:
+            if not question.drops_outputs:
+                await self._apply_after_failure(hook, error)
+            raise
+        answer = await asyncio.to_thread(self._answer, hook, question, ran.written[question.file])
+        self._hint(hook, ran.hint)
+        if question.drops_outputs:
+            return answer, hook_outputs.HookEffects()
+        outputs = await self._outputs.check(hook, ran)
+        if not question.may_patch_values:
+            _check_without_values(hook, labels, outputs)
+        return answer, await self._outputs.apply(hook, outputs)
+
+    @staticmethod
+    def _answer(
+        hook: state.Hook, question: questions.Question[questions.Answer], text: str
+    ) -> questions.Answer:
+        try:
+            return question.read(text)
+        except errors.AddonOperatorError as error:
+            raise AnswerError(f"hook {hook.name}: {question.file}: {error}") from error
+
     async def _start(
-        self, hook: state.Hook, contexts: Iterable[binding_contexts.Context], labels: events.HookLabels
+        self,
+        hook: state.Hook,
+        contexts: Iterable[binding_contexts.Context],
+        labels: events.HookLabels,
+        question: questions.Question[Any] | None = None,
     ) -> hook_processes.HookRunResult:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         enabled = self._states.enabled if hook.module is not None else None
@@ -97,6 +142,7 @@ class HookExecutor:
             config_values,
             await asyncio.to_thread(snapshot.values, hook.module, enabled),
             fields | ({"module": hook.module} if hook.module else {}),
+            question,
         )
 
     def _hint(self, hook: state.Hook, hint: str) -> None:
@@ -135,3 +181,13 @@ class HookExecutor:
     def _check_current(self, hook: state.Hook) -> None:
         if not self._states.is_current(hook):
             raise tasks.SupersededError(f"hook {hook.name}: module {hook.module} was removed while it ran")
+
+
+def _check_without_values(
+    hook: state.Hook, labels: events.HookLabels, outputs: hook_outputs.CheckedOutputs
+) -> None:
+    if outputs.values is not None or outputs.config_values is not None:
+        raise AnswerError(
+            f"hook {hook.name}: it patched values in a run for {labels.binding}, which only reviews; "
+            "remove that, or do it in another binding"
+        )

@@ -5,6 +5,7 @@ A run:
 1. Pull the chart if it is one of a repository, and apply the module's definitions, as far as that is due.
 2. Ask the hooks for their configuration, once; the first time run those with ``onStartup``.
 3. Begin the bindings: the Synchronization runs come before anything that may need their snapshots' effects.
+   When the snapshots are there, webhooks are registered; a discovery that disables the module removes them.
 4. Run the ``beforeHelm`` hooks.
 5. Install or upgrade the release. If the values or Helm lack something, step 4 is repeated by the next try.
 6. Run the ``afterHelm`` hooks. If these changed the values, go on at 4, up to :data:`MAX_RERUNS` times.
@@ -82,6 +83,10 @@ class ModuleRunner:
             self.states.mark(name, state.ModuleStatus.FAILED, problem)
             self._tell(events.ModuleFailed(name))
             raise
+
+    async def answer_only(self, enabled: Sequence[names.ModuleName]) -> None:
+        """Let hooks of no other module than these answer the API server; raises when that cannot be done."""
+        await self._bindings.answer_only({tasks.GLOBAL_OWNER, *enabled})
 
     def keep_only(self, enabled: Sequence[names.ModuleName]) -> None:
         """Run hooks for events of no other module than these, and watch over the releases of these."""
@@ -246,6 +251,8 @@ class ModuleRunner:
             await self._bindings.run(batch, task.activation)
         task.checkpoint()
         await self._bindings.wait(name, task.stopping)
+        task.checkpoint()
+        await self._bindings.answer(name, task.stopping)
         task.checkpoint()
         self._bindings.tick(name)
 

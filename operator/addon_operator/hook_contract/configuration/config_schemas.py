@@ -7,11 +7,11 @@ they stand but mean something in another place.
 
 import enum
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from addon_operator.hook_contract.configuration import bindings
+from addon_operator.hook_contract.configuration import bindings, schema_parts, webhook_schemas
 
-Schema = Mapping[str, Any]
+Schema = schema_parts.Schema
 
 
 class HookKind(enum.Enum):
@@ -36,79 +36,24 @@ LIFECYCLE: Final[Mapping[HookKind, tuple[bindings.LifecycleBinding, ...]]] = {
     ),
 }
 
-UNSUPPORTED: Final = ("kubernetesValidating", "kubernetesMutating", "kubernetesCustomResourceConversion")
-"""Keys of shell-operator that addon-operator reads and has never acted upon."""
+UNSUPPORTED: Final = ("kubernetesCustomResourceConversion",)
+"""Keys of shell-operator that are read and not acted upon."""
 
-
-def _object(
-    properties: Mapping[str, Schema],
-    required: tuple[str, ...] = (),
-    elsewhere: Mapping[str, str] | None = None,
-    **more: object,
-) -> Schema:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": properties,
-        "required": list(required),
-        "x-elsewhere": elsewhere or {},
-        **more,
-    }
-
-
-def _list(items: Schema, at_least: int = 0) -> Schema:
-    return {"type": "array", "items": items, "minItems": at_least}
-
-
-_TEXT: Final[Schema] = {"type": "string"}
-_NAME: Final[Schema] = {"type": "string", "minLength": 1}
 _BOOL: Final[Schema] = {"type": "boolean"}
 _ORDER: Final[Schema] = {"type": "integer"}
 _PERIOD: Final[Schema] = {"type": "string", "format": "period"}
 _JQ: Final[Schema] = {"type": "string", "format": "jq"}
-_LABEL_KEY: Final[Schema] = {"type": "string", "format": "label-key"}
-_LABEL_VALUE: Final[Schema] = {"type": "string", "format": "label-value"}
-
-_WITH_VALUES: Final = [bindings.LabelOperator.IN, bindings.LabelOperator.NOT_IN]
-_WITHOUT_VALUES: Final = [bindings.LabelOperator.EXISTS, bindings.LabelOperator.DOES_NOT_EXIST]
-_LABEL_REQUIREMENT: Final = _object(
-    {
-        "key": _LABEL_KEY,
-        "operator": {"enum": list(bindings.LabelOperator)},
-        "values": _list(_LABEL_VALUE),
-    },
-    required=("key", "operator"),
-    allOf=[
-        {
-            "if": {"properties": {"operator": {"enum": _WITH_VALUES}}},
-            "then": {"required": ["values"], "properties": {"values": {"minItems": 1}}},
-        },
-        {
-            "if": {"properties": {"operator": {"enum": _WITHOUT_VALUES}}},
-            "then": {"properties": {"values": {"maxItems": 0}}},
-        },
-    ],
+_NAME_SELECTOR: Final = schema_parts.mapping(
+    {"matchNames": schema_parts.listing(schema_parts.NAME)}, required=("matchNames",)
 )
-_LABEL_SELECTOR: Final = _object(
+_FIELD_SELECTOR: Final = schema_parts.mapping(
     {
-        "matchLabels": {
-            "type": "object",
-            "propertyNames": _LABEL_KEY,
-            "additionalProperties": _LABEL_VALUE,
-        },
-        "matchExpressions": _list(_LABEL_REQUIREMENT),
-    },
-    minProperties=1,
-)
-_NAME_SELECTOR: Final = _object({"matchNames": _list(_NAME)}, required=("matchNames",))
-_FIELD_SELECTOR: Final = _object(
-    {
-        "matchExpressions": _list(
-            _object(
+        "matchExpressions": schema_parts.listing(
+            schema_parts.mapping(
                 {
-                    "field": _NAME,
+                    "field": schema_parts.NAME,
                     "operator": {"enum": ["=", "==", "Equals", "!=", "NotEquals"]},
-                    "value": _TEXT,
+                    "value": schema_parts.TEXT,
                 },
                 required=("field", "operator", "value"),
             )
@@ -116,12 +61,12 @@ _FIELD_SELECTOR: Final = _object(
     },
     required=("matchExpressions",),
 )
-_NAMESPACE: Final = _object(
-    {"nameSelector": _NAME_SELECTOR, "labelSelector": _LABEL_SELECTOR}, minProperties=1
+_NAMESPACE: Final = schema_parts.mapping(
+    {"nameSelector": _NAME_SELECTOR, "labelSelector": schema_parts.LABEL_SELECTOR}, minProperties=1
 )
-_EVENTS: Final = _list({"enum": list(bindings.WatchEvent)})
+_EVENTS: Final = schema_parts.listing({"enum": list(bindings.WatchEvent)})
 
-_SETTINGS: Final = _object(
+_SETTINGS: Final = schema_parts.mapping(
     {
         "executionMinInterval": _PERIOD,
         "executionMinPeriod": _PERIOD,
@@ -130,22 +75,22 @@ _SETTINGS: Final = _object(
     }
 )
 _COMMON: Final[Mapping[str, Schema]] = {
-    "name": _TEXT,
-    "queue": _TEXT,
-    "group": _TEXT,
+    "name": schema_parts.TEXT,
+    "queue": schema_parts.TEXT,
+    "group": schema_parts.TEXT,
     "allowFailure": _BOOL,
-    "includeSnapshotsFrom": _list(_NAME, at_least=1),
+    "includeSnapshotsFrom": schema_parts.listing(schema_parts.NAME, at_least=1),
 }
 _CRONTAB: Final[Schema] = {"type": "string", "format": "crontab"}
-_SCHEDULE: Final = _object(
+_SCHEDULE: Final = schema_parts.mapping(
     {**_COMMON, "crontab": _CRONTAB, "timezone": {"type": "string", "format": "timezone"}},
     required=("crontab",),
 )
-_KUBERNETES: Final = _object(
+_KUBERNETES: Final = schema_parts.mapping(
     {
         **_COMMON,
         "apiVersion": {"type": "string", "format": "api-version"},
-        "kind": _NAME,
+        "kind": schema_parts.NAME,
         "executeHookOnEvent": _EVENTS,
         "watchEvent": _EVENTS,
         "executeHookOnSynchronization": _BOOL,
@@ -154,7 +99,7 @@ _KUBERNETES: Final = _object(
         "keepOldObject": _BOOL,
         "resynchronizationPeriod": _PERIOD,
         "nameSelector": _NAME_SELECTOR,
-        "labelSelector": _LABEL_SELECTOR,
+        "labelSelector": schema_parts.LABEL_SELECTOR,
         "fieldSelector": _FIELD_SELECTOR,
         "namespace": _NAMESPACE,
         "jqFilter": _JQ,
@@ -162,17 +107,19 @@ _KUBERNETES: Final = _object(
     required=("kind",),
     elsewhere={"namespaceSelector": "write 'namespace' with a 'nameSelector' or 'labelSelector' in it"},
 )
-_LEGACY_SCHEDULE: Final = _object(
-    {"name": _TEXT, "crontab": _CRONTAB, "allowFailure": _BOOL}, required=("crontab",)
+_LEGACY_SCHEDULE: Final = schema_parts.mapping(
+    {"name": schema_parts.TEXT, "crontab": _CRONTAB, "allowFailure": _BOOL}, required=("crontab",)
 )
-_LEGACY_KUBERNETES: Final = _object(
+_LEGACY_KUBERNETES: Final = schema_parts.mapping(
     {
-        "name": _TEXT,
-        "event": _list({"enum": ["add", "update", "delete"]}),
-        "kind": _NAME,
-        "selector": _LABEL_SELECTOR,
-        "objectName": _TEXT,
-        "namespaceSelector": _object({"matchNames": _list(_NAME), "any": _BOOL}),
+        "name": schema_parts.TEXT,
+        "event": schema_parts.listing({"enum": ["add", "update", "delete"]}),
+        "kind": schema_parts.NAME,
+        "selector": schema_parts.LABEL_SELECTOR,
+        "objectName": schema_parts.TEXT,
+        "namespaceSelector": schema_parts.mapping(
+            {"matchNames": schema_parts.listing(schema_parts.NAME), "any": _BOOL}
+        ),
         "jqFilter": _JQ,
         "allowFailure": _BOOL,
         # Old hooks have it; it was about logs of the Go operator.
@@ -193,13 +140,14 @@ def _foreign_lifecycle(kind: HookKind) -> dict[str, str]:
 
 
 def _current(kind: HookKind) -> Schema:
-    return _object(
+    return schema_parts.mapping(
         {
             "configVersion": {"const": "v1"},
             "settings": _SETTINGS,
             **_lifecycle(kind),
-            "schedule": _list(_SCHEDULE, at_least=1),
-            "kubernetes": _list(_KUBERNETES, at_least=1),
+            "schedule": schema_parts.listing(_SCHEDULE, at_least=1),
+            "kubernetes": schema_parts.listing(_KUBERNETES, at_least=1),
+            **webhook_schemas.BY_KEY,
             **{key: {"type": "array"} for key in UNSUPPORTED},
         },
         elsewhere={
@@ -211,14 +159,17 @@ def _current(kind: HookKind) -> Schema:
 
 def _legacy(kind: HookKind) -> Schema:
     needs_version = "this needs 'configVersion: v1' in the configuration"
-    return _object(
+    return schema_parts.mapping(
         {
             **_lifecycle(kind),
-            "schedule": _list(_LEGACY_SCHEDULE),
-            "onKubernetesEvent": _list(_LEGACY_KUBERNETES),
+            "schedule": schema_parts.listing(_LEGACY_SCHEDULE),
+            "onKubernetesEvent": schema_parts.listing(_LEGACY_KUBERNETES),
         },
         elsewhere={
-            **dict.fromkeys(("configVersion", "kubernetes", "settings", *UNSUPPORTED), needs_version),
+            **dict.fromkeys(
+                ("configVersion", "kubernetes", "settings", *webhook_schemas.BY_KEY, *UNSUPPORTED),
+                needs_version,
+            ),
             **_foreign_lifecycle(kind),
         },
     )

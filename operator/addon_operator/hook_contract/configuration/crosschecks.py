@@ -5,11 +5,11 @@ the expected shape is ignored here.
 """
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from addon_operator.hook_contract import crontab, violations
-from addon_operator.hook_contract.configuration import bindings, config_schemas
+from addon_operator.hook_contract.configuration import bindings, config_schemas, webhook_schemas
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 MAX_BINDINGS: Final = 500
@@ -19,7 +19,7 @@ _Item: TypeAlias = tuple[str, JsonObject]
 
 def too_many(document: JsonObject) -> Iterator[str]:
     """Yield which kinds of bindings are too many to look at each of them."""
-    for key in ("schedule", "kubernetes", "onKubernetesEvent"):
+    for key in ("schedule", "kubernetes", "onKubernetesEvent", *webhook_schemas.BY_KEY):
         listed = document.get(key)
         if isinstance(listed, list) and len(listed) > MAX_BINDINGS:
             yield f"{key}: it has {len(listed)} bindings, and may have {MAX_BINDINGS}; use several hooks"
@@ -35,6 +35,12 @@ def violations_of(document: JsonObject) -> Iterator[str]:
         yield from _two_timezones(where, item)
     for where, item in _items(document, "kubernetes"):
         yield from _no_old_object(where, item)
+    for key in webhook_schemas.BY_KEY:
+        webhooks = list(_items(document, key))
+        for where, item in webhooks:
+            yield from _unknown_snapshots(where, item, names)
+            yield from _conditions(where, item)
+        yield from _same_names(webhooks)
     yield from _two_intervals(document)
     if not document.keys() - {"configVersion"}:
         yield "it binds the hook to nothing; add a binding such as 'onStartup: 10'"
@@ -84,6 +90,22 @@ def _unknown_snapshots(where: str, item: JsonObject, names: Mapping[str, int]) -
         elif isinstance(name, str) and name and name not in names:
             hint = violations.nearest(name, names) if names else "the hook has none"
             yield f"{spot}: no kubernetes binding has the name {name!r}; {hint}"
+
+
+def _conditions(where: str, item: JsonObject) -> Iterator[str]:
+    listed = item.get("matchConditions")
+    if isinstance(listed, list) and len(listed) > webhook_schemas.MOST_CONDITIONS:
+        most = webhook_schemas.MOST_CONDITIONS
+        yield f"{where}.matchConditions: it has {len(listed)} items, and the API server takes {most}"
+
+
+def _same_names(items: Iterable[_Item]) -> Iterator[str]:
+    """Yield which webhooks have the name of an earlier one, by which the API server knows them."""
+    first: dict[str, str] = {}
+    for where, item in items:
+        name = item.get("name")
+        if isinstance(name, str) and first.setdefault(name, where) != where:
+            yield f"{where}.name: {first[name]} has the name {name!r}, too; give them different names"
 
 
 def _two_names(where: str, item: JsonObject) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import crontab, violations
-from addon_operator.hook_contract.configuration import config_schemas, crosschecks
+from addon_operator.hook_contract.configuration import config_schemas, crosschecks, webhook_bindings
 from addon_operator.hook_contract.configuration.bindings import (
     KUBERNETES_NAME,
     MAIN_QUEUE,
@@ -95,6 +95,8 @@ class HookConfig:
     """The hook's ORDER in each lifecycle binding that it has."""
     schedules: tuple[ScheduleBinding, ...] = ()
     kubernetes: tuple[KubernetesBinding, ...] = ()
+    webhooks: tuple[webhook_bindings.WebhookBinding, ...] = ()
+    """Bindings that answer requests of the API server."""
     settings: HookSettings = field(default_factory=HookSettings)
     warnings: tuple[str, ...] = ()
     """What is allowed and yet hardly meant, one sentence each."""
@@ -142,6 +144,7 @@ def read(document: JsonObject, kind: HookKind, source: str) -> HookConfig:
             *(_kubernetes(item, groups) for item in watched),
             *(_legacy_kubernetes(item) for item in raw.get("onKubernetesEvent", ())),
         ),
+        webhooks=tuple(webhook_bindings.read(raw, groups, _label_selector)),
         settings=_settings(raw.get("settings", {})),
         warnings=warnings,
     )
@@ -299,10 +302,12 @@ class BindingRow:
     binding: str
     """The key in the configuration."""
     name: str = ""
-    """Name of a schedule or kubernetes binding."""
+    """Name of any other than a lifecycle step."""
     crontab: str = ""
     kind: str = ""
     api_version: str = ""
+    resources: str = ""
+    """What requests a webhook answers: ``CREATE,UPDATE ingresses.networking.k8s.io``."""
     order: int | None = None
     """ORDER of a lifecycle step."""
     queue: str = MAIN_QUEUE
@@ -323,6 +328,20 @@ def rows(read: HookConfig) -> Iterator[BindingRow]:
             api_version=watched.api_version or "",
             queue=watched.queue,
         )
+    for webhook in read.webhooks:
+        yield BindingRow(webhook.type.key, webhook.name, resources=_resources(webhook), queue="")
+
+
+def _resources(webhook: webhook_bindings.WebhookBinding) -> str:
+    return "; ".join(
+        f"{','.join(rule.operations)} "
+        + ",".join(
+            f"{resource}.{group}" if group else resource
+            for resource in rule.resources
+            for group in rule.api_groups
+        )
+        for rule in webhook.rules
+    )
 
 
 def row_document(found: BindingRow) -> JsonObject:
@@ -333,6 +352,7 @@ def row_document(found: BindingRow) -> JsonObject:
         "crontab": found.crontab,
         "apiVersion": found.api_version,
         "kind": found.kind,
+        "resources": found.resources,
         "order": found.order,
         "queue": found.queue,
     }

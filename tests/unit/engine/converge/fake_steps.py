@@ -160,6 +160,10 @@ class Runner(module_run.ModuleRunner):
         """Nothing is bound or watched."""
 
     @override
+    async def answer_only(self, enabled: Sequence[ModuleName]) -> None:
+        """Nothing answers the API server."""
+
+    @override
     def stop(self, name: ModuleName) -> None:
         self._fake.stopped.append(name)
 

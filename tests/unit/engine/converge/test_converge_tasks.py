@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from typing_extensions import override
@@ -80,6 +80,10 @@ class Runner(module_run.ModuleRunner):
     def __init__(self, states: state.ModuleStates, releases: Releases) -> None:
         self.states = states
         self.releases = releases
+
+    @override
+    async def answer_only(self, enabled: Sequence[names.ModuleName]) -> None:
+        """Nothing answers the API server."""
 
 
 @pytest.mark.parametrize(

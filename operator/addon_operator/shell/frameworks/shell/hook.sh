@@ -51,6 +51,7 @@ _hook_contexts='
     if .type == "Synchronization" then kubernetes("synchronization")
     elif .type == "Event" or has("resourceEvent") then kubernetes(event[])
     elif .type == "Group" then ["__on_group::\(.groupName)", "__on_group::\(.binding)"] + kubernetes(empty)
+    elif .type == "Validating" or .type == "Mutating" then ["__on_\(.type | ascii_downcase)::\(.binding)"]
     elif .type == "Schedule" then ["__on_schedule::\(.binding)"] + kubernetes(empty)
     elif step then ["__on_\(step)", "__on_schedule::\(.binding)"]
     else ["__on_schedule::\(.binding)"]

@@ -1,0 +1,164 @@
+"""Which webhooks of hooks are registered: what the replica that leads says.
+
+It begins with what is registered already, by the replica that led before: that stays until it is known what
+becomes of each module.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Collection, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from addon_operator.admission.hooks import hook_reviews, hook_specs
+from addon_operator.admission.registration import registration_specs
+from addon_operator.hook_contract import webhook_entries
+from addon_operator.hook_contract.configuration import webhook_bindings
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
+
+Configurations: TypeAlias = Sequence[registration_specs.WebhookConfiguration]
+Table: TypeAlias = dict[webhook_bindings.ReviewType, dict[str, hook_specs.Registered]]
+"""What is registered, by what is asked and by name."""
+
+SUFFIX: Final = "-hooks"
+"""What the objects are called beyond those of PodPresets."""
+
+
+class Registrar(Protocol):
+    """Writes what is registered; :class:`.registration.Registrar`, or a test."""
+
+    async def want(self, configurations: Configurations) -> None:
+        """Let the objects hold these webhooks from now on; returns when that is written."""
+        ...
+
+    async def keep(self) -> None:
+        """Look after the objects, until cancelled."""
+        ...
+
+
+class HookRegistry:
+    """Registers the webhooks of hooks, and removes them."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        registrar: Registrar,
+        template: registration_specs.WebhookConfiguration,
+        served: hook_reviews.HookReviews,
+    ) -> None:
+        """``kube`` reads what is registered; ``template`` is what all objects have in common."""
+        self._kube = kube
+        self._registrar = registrar
+        self._template = template
+        self._served = served
+        self._table: Table | None = None
+        self._begun: set[str] = set()
+        self._is_written = True
+        self._writing = asyncio.Lock()
+        self._is_wanted = asyncio.Event()
+
+    async def keep(self) -> None:
+        """Look after what is registered, as soon as that is known, until cancelled."""
+        await self._is_wanted.wait()
+        await self._registrar.keep()
+
+    def replace(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:
+        """Let these answer from now on what is registered of the owner; what is not among them allows."""
+        self._served.replace(owner, entries)
+
+    async def open(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:
+        """Register these, and none else of the owner; returns when that is written.
+
+        Raises :class:`.WebhookNameError` for a name that another owner has, and a
+        :class:`.KubernetesError` when it cannot be written now.
+        """
+        async with self._writing:
+            table = await self._read()
+            wanted = _copy(table, without={owner})
+            self._begun.add(owner)
+            for entry in entries:
+                self._add(wanted, entry)
+            self._served.replace(owner, entries)
+            await self._write(wanted)
+
+    async def keep_only(self, owners: Collection[str]) -> None:
+        """Remove what is registered of all others; returns when that is written and nobody is asked any more.
+
+        Raises a :class:`.KubernetesError` when it cannot be written now.
+        """
+        async with self._writing:
+            table = await self._read()
+            gone = {
+                (asked, name)
+                for asked, registered in table.items()
+                for name, each in registered.items()
+                if each.owner not in owners
+            }
+            self._begun &= set(owners)
+            await self._write(_copy(table, without={table[asked][name].owner for asked, name in gone}))
+        self._served.allow(gone)
+        await self._served.idle(gone)
+
+    def _add(self, wanted: Table, entry: webhook_entries.WebhookEntry) -> None:
+        registered, name = wanted[entry.binding.type], entry.binding.name
+        other = registered.get(name)
+        # What was registered before this process, of a module that has not begun, may have moved.
+        if other is not None and other.owner in self._begun:
+            place = f"module {other.owner}" if other.owner else "the global hooks"
+            raise webhook_entries.WebhookNameError(
+                f"{entry} cannot be registered: hook {other.hook} of {place} has the name {name}, too; "
+                "give one of them another name"
+            )
+        spec = hook_specs.spec(entry.binding, self._template.namespace)
+        registered[name] = hook_specs.Registered(entry.owner, entry.hook, spec)
+
+    async def _read(self) -> Table:
+        """Return what is registered; at first, what the cluster says."""
+        if self._table is None:
+            self._table = {
+                asked: dict(hook_specs.inherited(await self._live(kind), asked))
+                for asked, kind in hook_specs.KINDS.items()
+            }
+            self._is_written = not any(self._table.values())
+        return self._table
+
+    async def _live(self, kind: registration_specs.ConfigurationKind) -> dict[str, object]:
+        try:
+            return await self._kube.get(dataclasses.replace(self._template, kind=kind).path)
+        except (api_errors.NotFound, api_errors.Forbidden):
+            # Who must not read it has registered nothing.
+            return {}
+
+    async def _write(self, wanted: Table) -> None:
+        """Make it what is registered, also if that cannot be written now: it will be."""
+        if wanted == self._table and self._is_written:
+            return
+        self._table, self._is_written = wanted, False
+        self._is_wanted.set()
+        await self._registrar.want([self._configuration(wanted, asked) for asked in hook_specs.KINDS])
+        self._is_written = True
+
+    def _configuration(
+        self, table: Table, asked: webhook_bindings.ReviewType
+    ) -> registration_specs.WebhookConfiguration:
+        registered = dict(sorted(table[asked].items()))
+        return dataclasses.replace(
+            self._template,
+            kind=hook_specs.KINDS[asked],
+            webhooks=tuple(each.spec for each in registered.values()),
+            annotations={hook_specs.ANNOTATION: hook_specs.annotation(registered)},
+        )
+
+
+def templates(
+    template: registration_specs.WebhookConfiguration,
+) -> list[registration_specs.WebhookConfiguration]:
+    """Return the objects without webhooks."""
+    return [dataclasses.replace(template, kind=kind) for kind in hook_specs.KINDS.values()]
+
+
+def _copy(table: Table, without: Collection[str]) -> Table:
+    return {
+        asked: {name: each for name, each in registered.items() if each.owner not in without}
+        for asked, registered in table.items()
+    }

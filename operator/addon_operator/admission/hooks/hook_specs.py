@@ -1,0 +1,142 @@
+"""How the webhooks of hooks are registered: what their bindings say, in the words of the API."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from addon_operator.admission.registration import registration_specs
+from addon_operator.hook_contract.configuration import bindings, webhook_bindings
+
+PATHS: Final[Mapping[webhook_bindings.ReviewType, str]] = {
+    asked: f"/hooks/{asked.value.lower()}/" for asked in webhook_bindings.ReviewType
+}
+"""Beginning of the path at which the API server asks, by what it asks; the webhook's name follows."""
+KINDS: Final[Mapping[webhook_bindings.ReviewType, registration_specs.ConfigurationKind]] = {
+    webhook_bindings.ReviewType.VALIDATING: registration_specs.ConfigurationKind.VALIDATING,
+    webhook_bindings.ReviewType.MUTATING: registration_specs.ConfigurationKind.MUTATING,
+}
+"""Kind of the object that holds the webhooks."""
+ANNOTATION: Final = "admission.addon-operator.io/hooks"
+"""Says of each webhook which module and hook it is of: JSON, by its name."""
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_SYSTEM_NAMESPACE: Final = "kube-system"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Registered:
+    """A webhook as it is registered, and whose it is."""
+
+    owner: str
+    """The module; empty for the global hooks."""
+    hook: str
+    spec: registration_specs.WebhookSpec
+
+
+def spec(binding: webhook_bindings.WebhookBinding, namespace: str) -> registration_specs.WebhookSpec:
+    """Return how a binding is registered by an operator in ``namespace``.
+
+    Requests that must pass for the cluster, or the operator, to start are exempt, unless the binding names
+    their namespaces or lets them pass while nobody answers.
+    """
+    namespaces = _selector(binding.namespaces)
+    if binding.failure_policy == "Fail":
+        exempt = sorted({_SYSTEM_NAMESPACE, namespace} - set(_named(binding.namespaces)))
+        if exempt:
+            requirement = {"key": _NAME_LABEL, "operator": "NotIn", "values": exempt}
+            namespaces["matchExpressions"] = [*namespaces.get("matchExpressions", ()), requirement]
+    return registration_specs.WebhookSpec(
+        name=binding.name,
+        path=f"{PATHS[binding.type]}{binding.name}",
+        rules=[_rule(rule) for rule in binding.rules],
+        failure_policy=binding.failure_policy,
+        timeout_seconds=binding.timeout_seconds,
+        side_effects=binding.side_effects,
+        reinvocation_policy="IfNeeded",
+        namespace_selector=namespaces,
+        object_selector=_selector(binding.objects),
+        match_conditions=dict(binding.match_conditions),
+    )
+
+
+def inherited(
+    live: Mapping[str, Any], asked: webhook_bindings.ReviewType
+) -> Iterator[tuple[str, Registered]]:
+    """Yield the webhooks of an object that say whose they are, by name; others are none of an operator's."""
+    owners = owners_of(live)
+    for webhook in live.get("webhooks") or ():
+        name = str(webhook.get("name"))
+        if name in owners:
+            owner, hook = owners[name]
+            yield name, Registered(owner, hook, _spec_of(name, webhook, asked))
+
+
+def owners_of(live: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """Return module and hook of each webhook of an object, as far as that is said."""
+    text = ((live.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
+    try:
+        said = orjson.loads(text or "{}")
+        return {name: (str(entry["module"]), str(entry["hook"])) for name, entry in said.items()}
+    except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
+        # Somebody wrote something else into it.
+        return {}
+
+
+def annotation(registered: Mapping[str, Registered]) -> str:
+    """Return what says whose these webhooks are."""
+    said = {name: {"module": each.owner, "hook": each.hook} for name, each in registered.items()}
+    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _rule(rule: webhook_bindings.WebhookRule) -> dict[str, Any]:
+    return {
+        "operations": list(rule.operations),
+        "apiGroups": list(rule.api_groups),
+        "apiVersions": list(rule.api_versions),
+        "resources": list(rule.resources),
+        "scope": rule.scope,
+    }
+
+
+def _selector(labels: bindings.LabelSelector | None) -> dict[str, Any]:
+    if labels is None:
+        return {}
+    selector: dict[str, Any] = {}
+    if labels.match_labels:
+        selector["matchLabels"] = dict(labels.match_labels)
+    if labels.match_expressions:
+        selector["matchExpressions"] = [
+            {"key": each.key, "operator": each.operator.value}
+            | ({"values": list(each.values)} if each.values else {})
+            for each in labels.match_expressions
+        ]
+    return selector
+
+
+def _named(labels: bindings.LabelSelector | None) -> Iterator[str]:
+    """Yield the namespaces that a selector names."""
+    if labels is None:
+        return
+    yield from (value for key, value in labels.match_labels if key == _NAME_LABEL)
+    for each in labels.match_expressions:
+        if each.key == _NAME_LABEL and each.operator is bindings.LabelOperator.IN:
+            yield from each.values
+
+
+def _spec_of(
+    name: str, webhook: Mapping[str, Any], asked: webhook_bindings.ReviewType
+) -> registration_specs.WebhookSpec:
+    conditions = webhook.get("matchConditions") or ()
+    return registration_specs.WebhookSpec(
+        name=name,
+        path=f"{PATHS[asked]}{name}",
+        rules=webhook.get("rules") or (),
+        failure_policy=webhook.get("failurePolicy", "Fail"),
+        timeout_seconds=webhook.get("timeoutSeconds", webhook_bindings.DEFAULT_TIMEOUT),
+        side_effects=webhook.get("sideEffects", "None"),
+        reinvocation_policy="IfNeeded",
+        namespace_selector=webhook.get("namespaceSelector") or {},
+        object_selector=webhook.get("objectSelector") or {},
+        match_conditions={each["name"]: each["expression"] for each in conditions},
+    )

@@ -1,0 +1,217 @@
+"""Hooks that answer the API server in a replica that does not lead, or does not yet.
+
+It goes by what is registered: of each webhook the object in the cluster says module and hook, which are on
+disk here, too. A hook is asked for its configuration when it is first needed, and its snapshots are followed
+from then on; requests wait for that. Its values are what files, ConfigMap and Secret say: what hooks patched
+in memory only the leader knows, and only the leader could keep what this one patches.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.admission.hooks import hook_reviews, hook_specs
+from addon_operator.admission.registration import registration_specs
+from addon_operator.aio import waiting
+from addon_operator.app import tools
+from addon_operator.engine import events, intents, state
+from addon_operator.engine.bindings import kubernetes_binding, process_slots, review_runs, triggers, webhooks
+from addon_operator.engine.hooks import hook_configurations, hook_outputs, hook_processes, hook_run
+from addon_operator.hook_contract import webhook_entries
+from addon_operator.hook_contract.configuration import webhook_bindings
+from addon_operator.hook_contract.outputs import review_answers
+from addon_operator.kernel import errors, names
+from addon_operator.kube import api_errors, cluster
+from addon_operator.kube.client import client
+from addon_operator.kube.informers import informers, object_changes
+from addon_operator.kube.objects import config_maps
+from addon_operator.loading import hook_files, module_files
+from addon_operator.telemetry import metrics
+from addon_operator.values import config_map_reader
+
+_FRESH_SECONDS: Final = 2.0
+"""So long the registered webhooks, and the values, are taken as they were read."""
+
+
+class _Outputs(hook_outputs.HookOutputs):
+    """Takes all but patches of values."""
+
+    async def check(self, hook: state.Hook, ran: hook_processes.HookRunResult) -> hook_outputs.CheckedOutputs:
+        checked = await super().check(hook, ran)
+        if checked.values is not None or checked.config_values is not None:
+            raise hook_run.AnswerError(
+                f"hook {hook.name}: it patched values, and this replica does not lead, so that they would be "
+                "lost; with several replicas, a hook that answers the API server must not patch values"
+            )
+        return checked
+
+
+class _Follower(object_changes.ObjectListener):
+    """Only the snapshots count."""
+
+    def synced(self) -> None:
+        """They are looked at when they are needed."""
+
+    def changed(self, changes: object) -> None:
+        """They are looked at when they are needed."""
+
+    def trouble(self, reason: str | None) -> None:
+        """Let requests wait as long as they can."""
+
+
+class StandbyHooks:
+    """Finds who answers at webhooks of which the engine of this process has said nothing."""
+
+    def __init__(
+        self,
+        made: tools.Tools,
+        modules: module_files.LoadedModules,
+        kube: client.KubeClient,
+        template: registration_specs.WebhookConfiguration,
+        meters: metrics.Metrics,
+        asking: "Surroundings",
+    ) -> None:
+        """``kube`` reads and writes whoever leads; ``template`` names what is registered."""
+        self._modules, self._kube, self._template = modules, kube, template
+        self._settings = made.settings
+        seen = cluster.Cluster(
+            kube, made.kinds, made.settings.namespace, waiting.SystemTime(), meters.watch_failed
+        )
+        self._watches, self._jq = seen.watches, made.jq_filters
+        self._values = modules.store(made.inspector)
+        self._inspector = made.inspector
+        self._tell = asking.tell
+        self._states = state.ModuleStates([files.module for files in modules.modules], asking.tell)
+        self._runner = made.hook_processes(alone=True)
+        config = made.config_sync(self._values, intents.Inbox(), asking.tell)
+        outputs = made.hook_outputs(seen, config, self._values, meters, _Outputs)
+        executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, asking.tell)
+        self._objects = triggers.FollowedObjects()
+        runs = review_runs.ReviewRuns(executor, asking.slots, lambda _hook: None)
+        self._answers = webhooks.HookAnswers(runs, self._objects, asking.tell)
+        self._loaded: dict[tuple[str, str], state.Hook] = {}
+        self._subscriptions: list[informers.Subscription] = []
+        self._loading = asyncio.Lock()
+        self._registered: dict[hook_reviews.Key, tuple[str, str]] = {}
+        self._known: set[hook_reviews.Key] = set()
+        self._looked = self._read = float("-inf")
+
+    async def find(self, key: hook_reviews.Key) -> webhook_entries.WebhookEntry | None:
+        """Return who answers there; what was registered, and is not any more, is allowed."""
+        async with self._loading:
+            await self._look()
+            if key not in self._registered:
+                return _allowing(key) if key in self._known else None
+            try:
+                hook = await self._hook(*self._registered[key])
+                await self._read_values()
+            except errors.AddonOperatorError as error:
+                raise webhook_entries.NotAnsweredError(
+                    f"webhook {key[1]} cannot be answered: {error}"
+                ) from error
+        for entry in self._answers.entries([hook]):
+            if (entry.binding.type, entry.binding.name) == key:
+                return entry
+        return None
+
+    async def close(self) -> None:
+        """Follow nothing any more."""
+        await self._watches.close()
+
+    async def _look(self) -> None:
+        """Find out what is registered, unless that was just done; what is known stays if nobody answers."""
+        now = asyncio.get_running_loop().time()
+        if now < self._looked + _FRESH_SECONDS:
+            return
+        found: dict[hook_reviews.Key, tuple[str, str]] = {}
+        try:
+            for asked, kind in hook_specs.KINDS.items():
+                live = await self._live(kind)
+                found |= {(asked, name): place for name, place in hook_specs.owners_of(live).items()}
+        except api_errors.KubernetesError:
+            return
+        self._registered, self._looked = found, now
+        self._known |= found.keys()
+
+    async def _live(self, kind: registration_specs.ConfigurationKind) -> Mapping[str, Any]:
+        try:
+            return await self._kube.get(dataclasses.replace(self._template, kind=kind).path)
+        except api_errors.NotFound:
+            return {}
+
+    async def _hook(self, owner: str, name: str) -> state.Hook:
+        place = (owner, name)
+        if place not in self._loaded:
+            self._loaded[place] = hook = await self._load(owner, name)
+            for binding in hook.config.kubernetes:
+                if any(binding.name in each.include_snapshots_from for each in hook.config.webhooks):
+                    subscription = self._watches.subscribe(
+                        kubernetes_binding.selection_of(binding),
+                        kubernetes_binding.projection_of(binding, self._jq),
+                        _Follower(),
+                    )
+                    self._objects.add(hook, binding, subscription)
+                    self._subscriptions.append(subscription)
+        return self._loaded[place]
+
+    async def _load(self, owner: str, name: str) -> state.Hook:
+        module = names.ModuleName(owner) if owner else None
+        if module is None:
+            root = hook_files.global_hooks_root(self._settings.global_hooks_dir)
+        elif module in self._states:
+            root = self._states[module].module.path / hook_files.HOOKS_DIRECTORY
+        else:
+            raise errors.ConfigurationError(f"there is no module {owner} here")
+        files = await asyncio.to_thread(hook_files.discover, root)
+        for file in files.executables:
+            # A program that holds many hooks is a part of their names.
+            if name == file.name or name.startswith(f"{file.name}:"):
+                printed = await self._runner.configurations.ask(file.path)
+                read = await asyncio.to_thread(hook_configurations.read, printed, file.name, module)
+                if found := next((hook for hook in read.hooks if hook.name == name), None):
+                    return found
+        raise errors.ConfigurationError(f"there is no hook {name} below {root}")
+
+    async def _read_values(self) -> None:
+        """Take what ConfigMap and Secret say, unless that was just done; what is wrong stays as it was."""
+        now = asyncio.get_running_loop().time()
+        if now < self._read + _FRESH_SECONDS:
+            return
+        settings = self._settings
+        read = await config_maps.ConfigMap(self._kube, settings.namespace, settings.config_map).read()
+        secret = tools.secret_of(settings, self._kube)
+        above = None if secret is None else await secret.read()
+        known = [files.module.name for files in self._modules.modules]
+        await asyncio.to_thread(
+            self._take, known, dict(read.data if read else {}), dict(above.data if above else {})
+        )
+        self._read = now
+
+    def _take(
+        self, known: list[names.ModuleName], config: Mapping[str, str], secret: Mapping[str, str]
+    ) -> None:
+        parse = self._inspector.parse_section
+        below = config_map_reader.ConfigMapReader(known, "ConfigMap", parse).read(config)
+        above = config_map_reader.ConfigMapReader(known, "Secret", parse, is_secret=True).read(secret)
+        if not below.violations and not above.violations:
+            self._values.set_config(dataclasses.replace(below.values, secret=above.values))
+            enabled = [name for name in known if self._values.flag(name).enabled]
+            self._values.enabled = self._states.enabled = tuple(enabled)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What it shares with the engine of this process."""
+
+    slots: process_slots.ProcessSlots
+    tell: events.Listener
+
+
+def _allowing(key: hook_reviews.Key) -> webhook_entries.WebhookEntry:
+    async def allow(_request: webhook_entries.ReviewRequest) -> review_answers.AdmissionAnswer:
+        return review_answers.ALLOWED
+
+    asked, name = key
+    binding = webhook_bindings.WebhookBinding(asked, name)
+    return webhook_entries.WebhookEntry("", "", binding, allow)

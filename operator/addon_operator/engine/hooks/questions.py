@@ -1,0 +1,29 @@
+"""Questions that a hook answers with its run: what the API server asks."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[Answer]):
+    """What a run is for besides its outputs, and how its answer is read."""
+
+    variables: tuple[str, ...]
+    """Variables that hold the path of the file for the answer; all of them the same."""
+    read: Callable[[str], Answer]
+    """Reads what was written, in a thread; raises an :class:`.AddonOperatorError` for what is wrong."""
+    seconds: float = math.inf
+    """What the process may take, unless the hook's own timeout is shorter."""
+    drops_outputs: bool = False
+    """Whether nothing but the answer is taken of the run."""
+    may_patch_values: bool = True
+    """Whether a patch of values is an output like any other, or a mistake."""
+
+    @property
+    def file(self) -> str:
+        """The variable by which the file is called."""
+        return self.variables[0]

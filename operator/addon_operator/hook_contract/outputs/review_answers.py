@@ -1,0 +1,172 @@
+"""What a hook answers to a review of the API server: allowed or not, a message, warnings, a JSON patch."""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from addon_operator.documents import json_documents, json_pointers
+from addon_operator.hook_contract import violations
+from addon_operator.hook_contract.configuration import webhook_bindings
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+MAX_BYTES: Final = 3 << 20
+"""Of an answer: what the API server takes of any request."""
+MAX_OPERATIONS: Final = 20_000
+"""Of a JSON patch."""
+MAX_WARNINGS: Final = 100
+WARNING_CHARS: Final = 256
+"""The API server cuts longer ones."""
+MESSAGE_CHARS: Final = 4096
+MAX_RESPONSES: Final = 100
+"""In one answer."""
+
+_KEYS: Final = ("allowed", "message", "warnings", "patch")
+_SHOWN: Final = 60
+
+PatchOperation: TypeAlias = Mapping[str, Any]
+
+
+class AnswerError(errors.AddonOperatorError):
+    """A hook's answer is missing, or has not the form that it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionAnswer:
+    """Whether a request may be done, and how."""
+
+    allowed: bool = True
+    message: str = ""
+    """Why it is denied, for the user."""
+    warnings: tuple[str, ...] = ()
+    """What ``kubectl`` shows besides."""
+    patch: tuple[PatchOperation, ...] = field(default=(), hash=False)
+    """RFC 6902; only of a mutating hook that allows."""
+
+
+ALLOWED: Final = AdmissionAnswer()
+
+
+def parse(text: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
+    """Read an answer: one response, or a list of which one that denies is enough.
+
+    Raises :class:`AnswerError` that says where it is wrong.
+    """
+    if not text or text.isspace():
+        raise AnswerError('it is empty; write one such as {"allowed": true}')
+    if len(text) > MAX_BYTES:
+        raise AnswerError(f"it has {len(text)} characters, and may have {MAX_BYTES}")
+    try:
+        document = json_documents.decode(text)
+    except ValueError as error:
+        raise AnswerError(f"it is not JSON: {error}") from None
+    if not isinstance(document, list):
+        return _response(document, "", asked)
+    if not 0 < len(document) <= MAX_RESPONSES:
+        raise AnswerError(f"it is a list of {len(document)} responses; write 1 to {MAX_RESPONSES}")
+    return _joined([_response(item, f"[{index}]", asked) for index, item in enumerate(document)])
+
+
+def _joined(responses: list[AdmissionAnswer]) -> AdmissionAnswer:
+    denied = [response.message for response in responses if not response.allowed]
+    patch = tuple(operation for response in responses for operation in response.patch)
+    if len(patch) > MAX_OPERATIONS:
+        raise AnswerError(_too_many(len(patch)))
+    warnings = tuple(text for response in responses for text in response.warnings)
+    return AdmissionAnswer(
+        allowed=not denied,
+        message="; ".join(filter(None, denied))[:MESSAGE_CHARS],
+        warnings=warnings[:MAX_WARNINGS],
+        patch=() if denied else patch,
+    )
+
+
+def _response(document: JsonValue, where: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
+    if not isinstance(document, dict):
+        raise AnswerError(_at(where, 'it is not a mapping; write one such as {"allowed": true}'))
+    for key in document:
+        if key not in _KEYS:
+            hint = violations.nearest(key, _KEYS)
+            raise AnswerError(_at(where, f"the key {_shown(key)} is not known; {hint}"))
+    allowed, message = document.get("allowed"), document.get("message") or ""
+    if not isinstance(allowed, bool):
+        what = "the key 'allowed' is missing" if allowed is None else "'allowed' is not true or false"
+        raise AnswerError(_at(where, f"{what}; write true or false"))
+    if not isinstance(message, str):
+        raise AnswerError(_at(where, "'message' is not a text"))
+    patch = tuple(_patch(document, where, asked))
+    return AdmissionAnswer(
+        allowed, message[:MESSAGE_CHARS], tuple(_warnings(document, where)), patch if allowed else ()
+    )
+
+
+def _warnings(document: JsonObject, where: str) -> Iterator[str]:
+    listed = document.get("warnings") or []
+    if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+        raise AnswerError(_at(where, "'warnings' is not a list of texts"))
+    if len(listed) > MAX_WARNINGS:
+        raise AnswerError(_at(where, f"it has {len(listed)} warnings, and may have {MAX_WARNINGS}"))
+    return (str(text)[:WARNING_CHARS] for text in listed)
+
+
+def _patch(document: JsonObject, where: str, asked: webhook_bindings.ReviewType) -> Iterator[PatchOperation]:
+    given = document.get("patch")
+    if given in (None, "", []):
+        return
+    if asked is not webhook_bindings.ReviewType.MUTATING:
+        key = webhook_bindings.ReviewType.MUTATING.key
+        raise AnswerError(_at(where, f"it has a 'patch', and only hooks of {key} change what they review"))
+    listed = _decoded(given, where) if isinstance(given, str) else given
+    if not isinstance(listed, list):
+        raise AnswerError(_at(where, "'patch' is not a list of operations (RFC 6902), nor base64 of one"))
+    if len(listed) > MAX_OPERATIONS:
+        raise AnswerError(_at(where, _too_many(len(listed))))
+    for index, operation in enumerate(listed):
+        yield _operation(operation, _at(where, f"patch[{index}]"))
+
+
+def _decoded(text: str, where: str) -> JsonValue:
+    try:
+        decoded: JsonValue = json_documents.decode(base64.b64decode("".join(text.split()), validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise AnswerError(_at(where, f"'patch' is not base64 of a JSON patch: {error}")) from None
+    return decoded
+
+
+def _operation(operation: JsonValue, where: str) -> PatchOperation:
+    if not isinstance(operation, dict):
+        raise AnswerError(f"{where}: it is not a mapping")
+    op = operation.get("op")
+    if not isinstance(op, str) or op not in json_pointers.PATCH_MEMBERS:
+        raise AnswerError(f"{where}: {_shown(op)} is not one of {', '.join(json_pointers.PATCH_MEMBERS)}")
+    members = json_pointers.PATCH_MEMBERS[op]
+    for member in members:
+        if member not in operation:
+            raise AnswerError(f"{where} ({op}): the key {member!r} is missing")
+        if member != "value":
+            _check_pointer(operation[member], f"{where}.{member}")
+    return {"op": op, **{member: operation[member] for member in members}}
+
+
+def _check_pointer(pointer: JsonValue, where: str) -> None:
+    if not isinstance(pointer, str):
+        raise AnswerError(f"{where}: it is not a text")
+    try:
+        json_pointers.parse(pointer)
+    except ValueError as error:
+        raise AnswerError(f"{where}: {_shown(pointer)} is not a JSON pointer: {error}") from None
+
+
+def _at(where: str, text: str) -> str:
+    return f"{where}: {text}" if where else text
+
+
+def _too_many(count: int) -> str:
+    return f"its patch has {count} operations, and may have {MAX_OPERATIONS}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

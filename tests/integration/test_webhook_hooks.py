@@ -1,0 +1,391 @@
+"""Hooks that answer the API server, with a real one."""
+
+import concurrent.futures
+import json
+import ssl
+import sys
+import urllib.request
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.devcluster import api, handle
+from tests.integration import admitting, operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+RULE: Final = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["configmaps"],
+}
+LABELS: Final = {"guarded": "yes"}
+
+
+def binding(site: operator_site.Site, name: str, **fields: object) -> dict[str, object]:
+    """A webhook for ConfigMaps of the site's namespace with the label."""
+    of_namespace = {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}}
+    return {
+        "name": name,
+        "rules": [RULE],
+        "labelSelector": {"matchLabels": LABELS},
+        "namespace": {"labelSelector": of_namespace},
+        **fields,
+    }
+
+
+def create(site: operator_site.Site, name: str, namespace: str = "", **data: str) -> api.ApiAnswer:
+    """Create a ConfigMap that the webhooks are asked about; what the API server says."""
+    body: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": dict(LABELS)},
+        "data": data,
+    }
+    return site.request("POST", f"/api/v1/namespaces/{namespace or site.namespace}/configmaps", body)
+
+
+def test_a_hook_answers_the_api_server(site: operator_site.Site, devcluster: handle.DevCluster) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    site.hook(
+        module,
+        "guard.sh",
+        {"kubernetesValidating": [binding(site, "guard.shop.example")]},
+        """
+        if [[ $contexts == *'"forbidden"'* ]]; then
+          echo '{"allowed": false, "message": "not this one"}' > "$VALIDATING_RESPONSE_PATH"
+        else
+          echo '{"allowed": true, "warnings": ["be careful"]}' > "$ADMISSION_RESPONSE_PATH"
+        fi
+        """,
+    )
+    site.config()
+    with admitting.admitting(site, devcluster) as operator:
+        operator.wait_logged("module run ended")
+        operator.wait_until(lambda: "not this one" in create(site, "forbidden").text, "it is denied")
+        assert create(site, "fine").is_success
+        [context] = site.runs()[-1].contexts
+        assert (context["binding"], context["type"]) == ("guard.shop.example", "Validating")
+        assert context["review"]["request"]["object"]["metadata"]["name"] == "fine"
+        assert context["snapshots"] == {}
+
+
+def ask(port: int, name: str) -> str:
+    """Ask a replica as the API server does; what it answers."""
+    request = {"uid": "1-2", "operation": "CREATE", "object": {"metadata": {"name": "x"}}}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    asked = urllib.request.Request(
+        f"https://127.0.0.1:{port}/hooks/validating/{name}?timeout=10s",
+        json.dumps(review).encode(),
+        {"Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(asked, timeout=15, context=context) as response:  # noqa: S310
+            return str(response.read().decode())
+    except OSError as error:
+        return str(error)
+
+
+def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_says_why_it_cannot_answer(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    other = devcluster.namespace("other")
+    everywhere = {
+        "namespace": {
+            "labelSelector": {
+                "matchExpressions": [
+                    {
+                        "key": "kubernetes.io/metadata.name",
+                        "operator": "In",
+                        "values": [site.namespace, other],
+                    }
+                ]
+            }
+        }
+    }
+    site.hook(
+        module,
+        "hosts.sh",
+        {
+            "kubernetes": [
+                {
+                    "name": "hosts",
+                    "kind": "ConfigMap",
+                    "apiVersion": "v1",
+                    "labelSelector": {"matchLabels": LABELS},
+                    "jqFilter": ".data.host",
+                    "keepFullObjectsInMemory": False,
+                    "executeHookOnSynchronization": False,
+                    "executeHookOnEvent": [],
+                }
+            ],
+            "kubernetesValidating": [
+                binding(
+                    site, "hosts.shop.example", includeSnapshotsFrom=["hosts"], timeoutSeconds=3, **everywhere
+                )
+            ],
+        },
+        """
+        host=$(jq -r '.[0].review.request.object.data.host' "$BINDING_CONTEXT_PATH")
+        case $host in
+          hang) sleep 60 ;;
+          fail) echo "the reason, for the log" >&2; exit 3 ;;
+          odd) echo '{"alowed": true}' > "$VALIDATING_RESPONSE_PATH"; exit 0 ;;
+          killed) kill -KILL $$ ;;
+        esac
+        jq -c --arg host "$host" 'if any(.[0].snapshots.hosts[]; .filterResult == $host)
+          then {allowed: false, message: "\\($host) is taken"} else {allowed: true} end' \\
+          "$BINDING_CONTEXT_PATH" > "$VALIDATING_RESPONSE_PATH"
+        """,
+    )
+    site.hook(
+        module,
+        "default.sh",
+        {"kubernetesMutating": [binding(site, "default.shop.example")]},
+        """
+        if [[ $contexts != *'"color"'* ]]; then
+          patch='[{"op": "add", "path": "/data/color", "value": "green"}]'
+          echo '{"allowed": true, "patch": "'"$(base64 -w 0 <<< "$patch")"'"}' > "$VALIDATING_RESPONSE_PATH"
+        else
+          echo '{"allowed": true}' > "$VALIDATING_RESPONSE_PATH"
+        fi
+        """,
+    )
+    site.config()
+    with admitting.admitting(site, devcluster) as operator:
+        operator.wait_logged("module run ended")
+        assert create(site, "first", host="shop.example").is_success
+        operator.wait_until(
+            lambda: (
+                "shop.example is taken" in create(site, "again", host="shop.example", namespace=other).text
+            ),
+            "the second one is refused",
+        )
+        assert create(site, "free", host="free.example", namespace=other).is_success
+        operator.wait_until(lambda: (site.data("first") or {}).get("host"), "it is stored")
+        assert create(site, "painted", host="paint.example").is_success
+        assert site.data("painted") == {"host": "paint.example", "color": "green"}
+        said = {host: create(site, host, host=host).text for host in ("hang", "fail", "odd", "killed")}
+        assert "hook hosts.sh of module shop did not answer within 2.5s" in said["hang"]
+        assert "hook hosts.sh of module shop failed; the operator's log says more" in said["fail"]
+        assert "gave a wrong answer" in said["odd"]
+        assert "hook hosts.sh of module shop failed" in said["killed"]
+        assert all("the reason" not in text for text in said.values())
+        operator.wait_logged("failed with exit code 3: the reason, for the log")
+        operator.wait_logged("the key 'alowed' is not known; did you mean 'allowed'?")
+        metric = "webhook_hook_requests_total"
+        labels = {"module": "shop", "hook": "hosts.sh", "binding": "hosts.shop.example"}
+        operator.wait_metric(2, metric, **labels, result="error")
+        operator.wait_metric(1, metric, **labels, result="timeout")
+
+
+def test_requests_are_answered_while_their_module_is_disabled_under_load(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    site.hook(
+        module,
+        "guard.sh",
+        {"kubernetesValidating": [binding(site, "guard.shop.example")], "afterDeleteHelm": 1},
+        """
+        if [[ $contexts == *'"forbidden"'* ]]; then
+          echo '{"allowed": false, "message": "not this one"}' > "$VALIDATING_RESPONSE_PATH"
+        else
+          echo '{"allowed": true}' > "$VALIDATING_RESPONSE_PATH"
+        fi
+        """,
+    )
+    site.config()
+    with admitting.admitting(site, devcluster) as operator:
+        operator.wait_logged("module run ended")
+        operator.wait_until(lambda: "not this one" in create(site, "forbidden").text, "it is denied")
+        before = len(site.runs())
+        with concurrent.futures.ThreadPoolExecutor(32) as pool:
+            answers = [pool.submit(create, site, f"burst-{number}") for number in range(500)]
+            site.config(shopEnabled="false")
+            failed = [answer.result().text for answer in answers if not answer.result().is_success]
+        assert failed == []
+        assert len(site.runs()) > before
+        path = f"{admitting.CONFIGURATIONS[1]}/addon-operator-{site.namespace}-hooks"
+        operator.wait_until(
+            lambda: json.loads(site.request("GET", path).text).get("webhooks", []) == [],
+            "it is not registered",
+        )
+        operator.wait_until(lambda: create(site, "forbidden").is_success, "nobody is asked any more")
+
+
+def test_a_registration_that_somebody_edits_or_deletes_comes_back(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    site.hook(
+        module,
+        "guard.sh",
+        {"kubernetesValidating": [binding(site, "guard.shop.example")]},
+        """echo '{"allowed": false, "message": "no"}' > "$VALIDATING_RESPONSE_PATH" """,
+    )
+    site.config()
+    path = f"{admitting.CONFIGURATIONS[1]}/addon-operator-{site.namespace}-hooks"
+    with admitting.admitting(site, devcluster) as operator:
+
+        def names() -> list[str]:
+            found = json.loads(site.request("GET", path).text).get("webhooks") or []
+            return [f"{each['name']} {each['failurePolicy']}" for each in found]
+
+        right = ["guard.shop.example Fail"]
+        operator.wait_until(lambda: names() == right, "it is registered")
+        live = json.loads(site.request("GET", path).text)
+        live["webhooks"][0]["failurePolicy"] = "Ignore"
+        assert site.request("PUT", path, live).is_success
+        operator.wait_until(lambda: names() == right, "it is corrected")
+        assert site.request("DELETE", path).is_success
+        operator.wait_until(lambda: names() == right, "it is there again")
+
+
+def test_a_replica_that_stands_by_answers_and_goes_on_when_the_leader_dies(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\nshop: {color: green}\n")
+    site.hook(
+        module,
+        "guard.sh",
+        {
+            "kubernetes": [
+                {
+                    "name": "all",
+                    "kind": "ConfigMap",
+                    "apiVersion": "v1",
+                    "labelSelector": {"matchLabels": LABELS},
+                    "executeHookOnEvent": [],
+                    "executeHookOnSynchronization": False,
+                }
+            ],
+            "kubernetesValidating": [binding(site, "guard.shop.example", includeSnapshotsFrom=["all"])],
+        },
+        """
+        jq -c --slurpfile values "$VALUES_PATH" '{allowed: false,
+          message: "\\(.[0].snapshots.all | length) objects, \\($values[0].shop.color)"}' \\
+          "$BINDING_CONTEXT_PATH" > "$VALIDATING_RESPONSE_PATH"
+        """,
+    )
+    site.config()
+    ha = {
+        "ADDON_OPERATOR_HA": "true",
+        "LEASE_DURATION": "4s",
+        "LEASE_RENEW_DEADLINE": "3s",
+        "LEASE_RETRY_PERIOD": "500ms",
+    }
+    # What is registered leads to the second one, which stands by at first.
+    with admitting.admitting(site, devcluster, **ha) as leader:
+        leader.wait_logged("module run ended")
+        port = operator_process.free_port()
+        second = site.start(
+            **{
+                **admitting.webhook_environment(port),
+                **ha,
+                "DEBUG_UNIX_SOCKET": str(site.root / "second.socket"),
+            }
+        )
+        second.wait_logged("standing by")
+        answer = ask(port, "guard.shop.example")
+        assert "objects, green" in answer, answer
+        leader.kill()
+        second.wait_logged("module run ended")
+        assert "objects, green" in ask(port, "guard.shop.example")
+
+
+OF_SHELL_OPERATOR = """\
+#!/usr/bin/env bash
+source "$ADDON_OPERATOR_SHELL_LIBRARY"
+
+function __config__() {
+  cat <<EOF
+configVersion: v1
+kubernetesValidating:
+- name: images.shop.example
+  namespace:
+    labelSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: @NAMESPACE@
+  rules:
+  - apiGroups: [""]
+    apiVersions: ["v1"]
+    operations: ["CREATE"]
+    resources: ["configmaps"]
+    scope: "Namespaced"
+EOF
+}
+
+function __on_validating::images.shop.example() {
+  image=$(context::jq -r '.review.request.object.data.image')
+  echo "image: $image"
+  if [[ $image == registry.example/* ]]; then
+    cat <<EOF > $VALIDATING_RESPONSE_PATH
+{"allowed":true}
+EOF
+  elif [[ $image == two/* ]]; then
+    hook::allow "first"
+    hook::deny "said by the library about $(review::jq -r .object.metadata.name)"
+  else
+    cat <<EOF > $VALIDATING_RESPONSE_PATH
+{"allowed":false, "message":"only images of registry.example"}
+EOF
+  fi
+}
+
+hook::run $@
+"""
+IN_PYTHON = """\
+#!PYTHON
+from addon_operator import hook
+
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+NAMESPACES = {"labelSelector": {"matchLabels": {"kubernetes.io/metadata.name": "@NAMESPACE@"}}}
+CONFIG = {
+    "configVersion": "v1",
+    "kubernetesMutating": [{"name": "default.shop.example", "rules": [RULE], "namespace": NAMESPACES}],
+}
+
+
+def main(run):
+    request = run.contexts[0].review
+    if "color" in request["object"].get("data", {}):
+        return hook.allow(warnings=["it has a color"])
+    run.metrics.add("addon_operator_colors_total", 1, {"dry": str(request["dryRun"])})
+    return hook.patch_object([{"op": "add", "path": "/data/color", "value": "green"}])
+
+
+if __name__ == "__main__":
+    hook.run(CONFIG, main)
+"""
+
+
+def test_hooks_made_for_shell_operator_and_by_the_libraries_answer(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    (module / "hooks").mkdir()
+    for name, text in (("images.sh", OF_SHELL_OPERATOR), ("default.py", IN_PYTHON)):
+        written = text.replace("@NAMESPACE@", site.namespace).replace("PYTHON", sys.executable, 1)
+        site.script(module / "hooks" / name, written, exact=True)
+    site.config()
+    with admitting.admitting(site, devcluster) as operator:
+        operator.wait_logged("module run ended")
+        operator.wait_until(
+            lambda: "only images of registry.example" in create(site, "x", image="other/x").text, "it denies"
+        )
+        assert "said by the library about y" in create(site, "y", image="two/x").text
+        assert create(site, "fine", image="registry.example/x").is_success
+        assert site.data("fine") == {"image": "registry.example/x", "color": "green"}
+        before = operator.metrics().total("colors_total", dry="False")
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dry"}}
+        body["data"] = {"image": "registry.example/x"}
+        path = f"/api/v1/namespaces/{site.namespace}/configmaps?dryRun=All"
+        assert json.loads(site.request("POST", path, body).text)["data"]["color"] == "green"
+        assert before >= 1
+        # It has no side effects, as its binding says: what it gives back is taken.
+        operator.wait_metric(1, "colors_total", dry="True")

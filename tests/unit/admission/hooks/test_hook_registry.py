@@ -1,0 +1,107 @@
+"""Which webhooks of hooks are registered, and who is asked."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from typing_extensions import override
+
+from addon_operator.admission import reviews
+from addon_operator.admission.hooks import hook_registry, hook_reviews
+from addon_operator.admission.registration import registration_specs
+from addon_operator.hook_contract import webhook_entries
+from addon_operator.hook_contract.configuration.webhook_bindings import ReviewType, WebhookBinding
+from addon_operator.hook_contract.outputs import review_answers
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
+
+TEMPLATE = registration_specs.WebhookConfiguration(
+    registration_specs.ConfigurationKind.VALIDATING, "x-hooks", (), namespace="ops"
+)
+DENIED = review_answers.AdmissionAnswer(allowed=False, message="no")
+
+
+class Kube(client.KubeClient):
+    """Nothing is registered yet."""
+
+    def __init__(self) -> None:
+        """Nobody is asked."""
+
+    @override
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
+    ) -> dict[str, object]:
+        raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "none")
+
+
+class Registrar:
+    """Remembers what was written."""
+
+    def __init__(self) -> None:
+        self.written: list[list[str]] = []
+
+    async def want(self, configurations: Sequence[registration_specs.WebhookConfiguration]) -> None:
+        self.written.append([spec.name for each in configurations for spec in each.webhooks])
+
+    async def keep(self) -> None:
+        """Nobody changes anything."""
+
+
+def entry(owner: str, name: str) -> webhook_entries.WebhookEntry:
+    async def deny(_request: webhook_entries.ReviewRequest) -> review_answers.AdmissionAnswer:
+        return DENIED
+
+    return webhook_entries.WebhookEntry(owner, "guard.sh", WebhookBinding(ReviewType.VALIDATING, name), deny)
+
+
+def review(name: str) -> reviews.Review:
+    nothing = reviews.GroupVersionName("", "v1", "")
+    path = f"/hooks/validating/{name}"
+    return reviews.Review(
+        "1",
+        nothing,
+        nothing,
+        "",
+        "",
+        "",
+        "CREATE",
+        dry_run=False,
+        user="",
+        object=None,
+        old_object=None,
+        path=path,
+    )
+
+
+async def test_what_is_removed_is_allowed_and_what_never_was_is_not_answered() -> None:
+    served, registrar = hook_reviews.HookReviews(), Registrar()
+    registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, served)
+    await registry.open("shop", [entry("shop", "a.b.c")])
+    await registry.open("web", [entry("web", "d.e.f")])
+    assert not (await served.decide(review("a.b.c"))).allowed
+    await registry.keep_only({"", "web"})
+    assert registrar.written == [["a.b.c"], ["a.b.c", "d.e.f"], ["d.e.f"]]
+    assert (await served.decide(review("a.b.c"))).allowed
+    assert not (await served.decide(review("d.e.f"))).allowed
+    with pytest.raises(reviews.UnansweredError, match=r"no hook answers at '/hooks/validating/x\.y\.z' here"):
+        await served.decide(review("x.y.z"))
+
+
+async def test_a_name_that_another_module_has_is_an_error_that_names_both() -> None:
+    registrar = Registrar()
+    registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, hook_reviews.HookReviews())
+    await registry.open("shop", [entry("shop", "a.b.c")])
+    with pytest.raises(
+        webhook_entries.WebhookNameError, match=r"module web .*of module shop has the name a\.b\.c"
+    ):
+        await registry.open("web", [entry("web", "a.b.c")])
+    assert registrar.written == [["a.b.c"]]
+
+
+async def test_nothing_is_written_where_nothing_changes() -> None:
+    registrar = Registrar()
+    registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, hook_reviews.HookReviews())
+    await registry.open("web", [])
+    await registry.open("shop", [entry("shop", "a.b.c")])
+    await registry.open("shop", [entry("shop", "a.b.c")])
+    await registry.keep_only({"shop"})
+    assert registrar.written == [["a.b.c"]]

@@ -21,7 +21,7 @@ from typing import IO, Final
 import pytest
 import unit_queue
 
-from addon_operator.cli import optional_imports
+from addon_operator.kernel import optional_imports
 
 _UNIT: Final = pathlib.Path(__file__).parents[1] / "tests" / "unit"
 _NOTHING_SELECTED: Final = 5

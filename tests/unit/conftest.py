@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from addon_operator.cli import optional_imports
 from addon_operator.documents import json_schemas
+from addon_operator.kernel import optional_imports
 
 # A third of a second for each process, as for the operator itself.
 with optional_imports.quick_imports():

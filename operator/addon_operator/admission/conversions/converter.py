@@ -1,0 +1,110 @@
+"""Converts the objects of reviews, step by step, with the hooks that say they can."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from addon_operator.admission.conversions import conversion_reviews
+from addon_operator.hook_contract import conversion_entries, conversions
+from addon_operator.hook_contract.configuration import conversion_bindings
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject
+
+SECONDS: Final = 28.0
+"""For all steps of a review: clients of the API server seldom wait much longer."""
+
+
+class DeclaredTwiceError(errors.AddonOperatorError):
+    """Two hooks declare the same conversion."""
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A conversion that a hook declares."""
+
+    entry: conversion_entries.ConversionEntry
+    rule: conversion_bindings.ConversionRule
+
+    @property
+    def crd_name(self) -> str:
+        """Name of the definition."""
+        return self.entry.binding.crd_name
+
+    @property
+    def edge(self) -> conversions.Edge:
+        """From one ``group/version`` to another."""
+        return self.rule.full(self.crd_name)
+
+
+class DeclaredConversions:
+    """All conversions that hooks declare, by who owns the hooks."""
+
+    def __init__(self) -> None:
+        self._by_owner: dict[str, tuple[Declared, ...]] = {}
+
+    def replace(self, owner: str, entries: Iterable[conversion_entries.ConversionEntry]) -> None:
+        """Take these for the owner's, and no others any more."""
+        self._by_owner.pop(owner, None)
+        if found := tuple(Declared(entry, rule) for entry in entries for rule in entry.binding.rules):
+            self._by_owner[owner] = found
+
+    def keep_only(self, owners: Collection[str]) -> None:
+        """Forget the conversions of all other owners."""
+        for owner in self._by_owner.keys() - set(owners):
+            del self._by_owner[owner]
+
+    def check(self, owner: str) -> None:
+        """Raise :class:`DeclaredTwiceError` if a conversion of the owner's is one of another hook, too."""
+        for each in self._by_owner.get(owner, ()):
+            counts = self.of(each.crd_name)[each.edge]
+            if counts is not each:
+                before, after = each.edge
+                raise DeclaredTwiceError(
+                    f"{each.entry} converts {each.crd_name} from {before} to {after}, and so does "
+                    f"{counts.entry}, which counts; remove one of the two"
+                )
+
+    def of(self, crd_name: str) -> Mapping[conversions.Edge, Declared]:
+        """Return the conversions of a definition by owner and order; of equal ones the first counts."""
+        found: dict[conversions.Edge, Declared] = {}
+        for _, declared in sorted(self._by_owner.items()):
+            for each in declared:
+                if each.crd_name == crd_name:
+                    found.setdefault(each.edge, each)
+        return found
+
+
+class Converter:
+    """Converts the objects of reviews."""
+
+    def __init__(self, declared: DeclaredConversions) -> None:
+        self._declared = declared
+
+    async def convert(
+        self, review: conversion_reviews.ConversionReview, arrived: float, seconds: float = math.inf
+    ) -> Sequence[JsonObject]:
+        """Return the objects in the version that is wanted, in their order.
+
+        ``seconds`` is how long the API server waits. Raises :class:`.ConversionError`.
+        """
+        declared = self._declared.of(review.crd_name)
+        objects = list(review.objects)
+        versions = dict.fromkeys(str(each["apiVersion"]) for each in objects)
+        for step in conversions.steps([*declared], versions, review.version, review.crd_name):
+            numbers = [number for number, each in enumerate(objects) if each["apiVersion"] == step.before]
+            found = declared[step.before, step.after]
+            request = conversion_entries.StepRequest(
+                found.rule,
+                step.after,
+                review.uid,
+                [objects[number] for number in numbers],
+                arrived,
+                min(seconds, SECONDS),
+            )
+            answer = await found.entry.convert(request)
+            if answer.failed_message:
+                raise conversions.ConversionError(answer.failed_message)
+            for number, each in zip(numbers, answer.objects, strict=True):
+                objects[number] = each
+        return objects

@@ -9,7 +9,12 @@ from addon_operator.admission import reviews
 from addon_operator.admission.conversions import conversion_reviews
 
 CRD = "crontabs.example.com"
-OBJECT = {"apiVersion": "example.com/v1", "kind": "CronTab", "metadata": {"name": "a"}, "big": 1.5}
+OBJECT: dict[str, Any] = {
+    "apiVersion": "example.com/v1",
+    "kind": "CronTab",
+    "metadata": {"name": "a"},
+    "big": 1.5,
+}
 
 
 def body(**request: object) -> bytes:

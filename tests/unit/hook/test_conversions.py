@@ -32,7 +32,12 @@ def run(before: str = "v1alpha1", after: str = "v1", *more: dict[str, Any]) -> h
             "objects": [copy.deepcopy(ITEM), copy.deepcopy(ITEM)],
         }
     }
-    asked = {"type": "Conversion", "fromVersion": before, "toVersion": after, "review": review}
+    asked: dict[str, Any] = {
+        "type": "Conversion",
+        "fromVersion": before,
+        "toVersion": after,
+        "review": review,
+    }
     return hook.Run(contexts=[{"binding": "up", **asked}, *more])
 
 

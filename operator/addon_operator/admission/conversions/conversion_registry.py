@@ -30,6 +30,8 @@ class ConversionRegistry:
         Raises :class:`.DeclaredTwiceError` for a conversion that another hook declares, and another
         :class:`.AddonOperatorError` when it cannot be written now.
         """
+        # Those of an owner that was switched off and on again did not begin anew.
+        self._served.replace(owner, entries)
         self._served.check(owner)
         await self._registrar.register(owner, {entry.binding.crd_name for entry in entries})
 

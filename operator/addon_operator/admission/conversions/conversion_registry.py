@@ -1,5 +1,6 @@
 """Which definitions are converted here: what the replica that leads says."""
 
+import collections
 from collections.abc import Collection, Sequence
 
 from addon_operator.admission.conversions import converter
@@ -33,7 +34,10 @@ class ConversionRegistry:
         # Those of an owner that was switched off and on again did not begin anew.
         self._served.replace(owner, entries)
         self._served.check(owner)
-        await self._registrar.register(owner, {entry.binding.crd_name for entry in entries})
+        hooks: dict[str, set[str]] = collections.defaultdict(set)
+        for entry in entries:
+            hooks[entry.binding.crd_name].add(entry.hook)
+        await self._registrar.register(owner, hooks)
 
     async def keep_only(self, owners: Collection[str]) -> None:
         """Set back what is converted for all others; their hooks answer until that is done.

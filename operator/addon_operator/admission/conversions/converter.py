@@ -1,8 +1,8 @@
 """Converts the objects of reviews, step by step, with the hooks that say they can."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -37,16 +37,27 @@ class Declared(msgspec.Struct, frozen=True):
         return self.rule.full(self.crd_name)
 
 
+StandIn: TypeAlias = Callable[[str], Awaitable[Iterable[conversion_entries.ConversionEntry]]]
+"""Finds who converts a definition of which nothing was said here."""
+
+
+async def nobody(_crd_name: str) -> Iterable[conversion_entries.ConversionEntry]:
+    """Find nobody."""
+    return ()
+
+
 class DeclaredConversions:
     """All conversions that hooks declare, by who owns the hooks."""
 
     def __init__(self) -> None:
+        self.stand_in: StandIn = nobody
+        """Who is asked for steps that lead further, and were not begun here."""
         self._by_owner: dict[str, tuple[Declared, ...]] = {}
 
     def replace(self, owner: str, entries: Iterable[conversion_entries.ConversionEntry]) -> None:
         """Take these for the owner's, and no others any more."""
         self._by_owner.pop(owner, None)
-        if found := tuple(Declared(entry, rule) for entry in entries for rule in entry.binding.rules):
+        if found := tuple(each for entry in entries for each in _declared(entry)):
             self._by_owner[owner] = found
 
     def keep_only(self, owners: Collection[str]) -> None:
@@ -88,10 +99,9 @@ class Converter:
 
         ``seconds`` is how long the API server waits. Raises :class:`.ConversionError`.
         """
-        declared = self._declared.of(review.crd_name)
         objects = list(review.objects)
-        versions = dict.fromkeys(str(each["apiVersion"]) for each in objects)
-        for step in conversions.steps([*declared], versions, review.version, review.crd_name):
+        declared, steps = await self._way(review)
+        for step in steps:
             numbers = [number for number, each in enumerate(objects) if each["apiVersion"] == step.before]
             found = declared[step.before, step.after]
             request = conversion_entries.StepRequest(
@@ -108,3 +118,25 @@ class Converter:
             for number, each in zip(numbers, answer.objects, strict=True):
                 objects[number] = each
         return objects
+
+    async def _way(
+        self, review: conversion_reviews.ConversionReview
+    ) -> tuple[Mapping[conversions.Edge, Declared], list[conversions.Step]]:
+        versions = dict.fromkeys(str(each["apiVersion"]) for each in review.objects)
+        declared = self._declared.of(review.crd_name)
+        try:
+            return declared, conversions.steps([*declared], versions, review.version, review.crd_name)
+        except conversions.NoChainError:
+            entries = await self._declared.stand_in(review.crd_name)
+        found = (
+            each
+            for entry in entries
+            if entry.binding.crd_name == review.crd_name
+            for each in _declared(entry)
+        )
+        known = {each.edge: each for each in found} | dict(declared)
+        return known, conversions.steps([*known], versions, review.version, review.crd_name)
+
+
+def _declared(entry: conversion_entries.ConversionEntry) -> list[Declared]:
+    return [Declared(entry, rule) for rule in entry.binding.rules]

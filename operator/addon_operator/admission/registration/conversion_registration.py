@@ -8,7 +8,7 @@ import asyncio
 import collections
 import contextlib
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from addon_operator.admission.certificates import certificate_store
@@ -53,7 +53,7 @@ class ConversionRegistrar:
         self._certificates = certificates
         self._log = log
         self._time = time
-        self._owners: dict[str, frozenset[str]] = {}
+        self._owners: dict[str, Mapping[str, Collection[str]]] = {}
         self._noted: dict[str, frozenset[str]] | None = None
         self._poked = asyncio.Event()
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
@@ -63,14 +63,14 @@ class ConversionRegistrar:
             functools.partial(warn_once.WarnOnce, log)
         )
 
-    async def register(self, owner: str, crds: Collection[str]) -> None:
-        """Have these definitions converted for the owner, and no others any more.
+    async def register(self, owner: str, crds: Mapping[str, Collection[str]]) -> None:
+        """Have these definitions converted by hooks of the owner, and no others any more.
 
         Returns when the API server does so, but for definitions that are not there yet.
         Raises an :class:`.AddonOperatorError` when it cannot be done.
         """
         if crds:
-            self._owners[owner] = frozenset(crds)
+            self._owners[owner] = dict(crds)
         else:
             self._owners.pop(owner, None)
         gone = {crd for crd, owners in (await self._notes()).items() if owner in owners and crd not in crds}
@@ -84,7 +84,7 @@ class ConversionRegistrar:
 
         Raises an :class:`.AddonOperatorError` when it cannot be done: then they are still asked.
         """
-        await self.register(owner, ())
+        await self.register(owner, {})
 
     async def keep_only(self, owners: Collection[str]) -> None:
         """Set back what is converted for nobody of these, as after a module went while no operator ran.
@@ -139,8 +139,9 @@ class ConversionRegistrar:
     def _wanted_crds(self) -> set[str]:
         return {crd for crds in self._owners.values() for crd in crds}
 
-    def _owners_of(self, crd: str) -> tuple[str, ...]:
-        return tuple(sorted(owner for owner, crds in self._owners.items() if crd in crds))
+    def _hooks_of(self, crd: str) -> tuple[tuple[str, str], ...]:
+        found = {(owner, hook) for owner, crds in self._owners.items() for hook in crds.get(crd, ())}
+        return tuple(sorted(found))
 
     async def _settle(self, crd: str, *, is_repair: bool = False) -> bool:
         """Bring a definition to what it should be; whether objects are converted otherwise from now on."""
@@ -152,16 +153,16 @@ class ConversionRegistrar:
             return await self._try(crd, is_repair=is_repair)
 
     async def _try(self, crd: str, *, is_repair: bool) -> bool:
-        owners = self._owners_of(crd)
-        bundle = await self._certificates.refresh() if owners else None
+        hooks = self._hooks_of(crd)
+        bundle = await self._certificates.refresh() if hooks else None
         try:
             live = await self._kube.get(conversion_specs.path_of(crd))
         except api_errors.NotFound:
             self._forget(crd)
             return False
-        if not owners:
+        if not hooks:
             return await self._set_back(live)
-        wanted = conversion_specs.Wanted(self._namespace, owners, self._address, bundle)
+        wanted = conversion_specs.Wanted(self._namespace, hooks, self._address, bundle)
         patch = conversion_specs.to_set(live, wanted)
         is_edit = is_repair and self._settled.get(crd, b"") == bundle
         if patch is not None and is_edit and not self._may_repair(crd):
@@ -170,7 +171,7 @@ class ConversionRegistrar:
             await self._kube.patch(conversion_specs.path_of(crd), patch)
             self._tell(crd, is_edit=is_edit)
         self._settled[crd] = bundle
-        (await self._notes())[crd] = frozenset(owners)
+        (await self._notes())[crd] = frozenset(owner for owner, _ in hooks)
         return patch is not None
 
     async def _set_back(self, live: client.Object) -> bool:
@@ -203,9 +204,7 @@ class ConversionRegistrar:
             return {}
         notes = ((live["metadata"]["name"], conversion_specs.note_of(live)) for live in listed.items)
         return {
-            name: frozenset(note.owners)
-            for name, note in notes
-            if note is not None and note.operator == self._namespace
+            name: note.owners for name, note in notes if note is not None and note.operator == self._namespace
         }
 
     def _tell(self, crd: str, *, is_edit: bool) -> None:

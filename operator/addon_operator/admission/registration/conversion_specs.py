@@ -43,10 +43,15 @@ class Note(msgspec.Struct, frozen=True):
 
     operator: str
     """Namespace of the operator."""
-    owners: tuple[str, ...] = ()
-    """Whose hooks convert, sorted."""
+    hooks: tuple[tuple[str, str], ...] = ()
+    """Which hooks convert, sorted: the module, empty for global hooks, and the hook's name."""
     before: dict[str, Any] = msgspec.field(default_factory=lambda: dict(_NONE))
     """``spec.conversion`` as it was."""
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """Whose hooks convert."""
+        return frozenset(owner for owner, _ in self.hooks)
 
 
 _NOTES: Final = msgspec.json.Decoder(Note)
@@ -58,7 +63,8 @@ class Wanted:
 
     operator: str
     """Namespace of the operator."""
-    owners: tuple[str, ...]
+    hooks: tuple[tuple[str, str], ...]
+    """As in :attr:`Note.hooks`."""
     address: specs.ClientAddress
     bundle: bytes | None
     """Authorities to trust, PEM; ``None`` leaves what others gave."""
@@ -99,7 +105,7 @@ def to_set(live: Object, wanted: Wanted) -> Object | None:
     if note is None and _client(now) == _client(conversion):
         # Somebody took the annotation away; what was before is not known any more.
         before = dict(_NONE)
-    wanted_note = Note(wanted.operator, wanted.owners, before)
+    wanted_note = Note(wanted.operator, wanted.hooks, before)
     if note == wanted_note and _is_within(conversion, now):
         return None
     return _patch(live, msgspec.json.encode(wanted_note).decode(), conversion)

@@ -116,3 +116,18 @@ async def test_what_was_replaced_is_not_asked_any_more() -> None:
     assert (len(old.asked), len(new.asked)) == (0, 1)
     known.replace("cron", ())
     assert known.of(CRD) == {}
+
+
+async def test_whoever_stands_in_is_asked_for_steps_that_were_not_begun_here() -> None:
+    own, other = Hook(), Hook()
+    known = declared(own.entry(("v1", "v2")))
+
+    async def find(crd_name: str) -> list[conversion_entries.ConversionEntry]:
+        assert crd_name == CRD
+        return [other.entry(("v1", "v2"), ("v2", "v3"))]
+
+    known.stand_in = find
+    assert await convert(known, review("v2", ("v1", "x"))) == [("example.com/v2", "x")]
+    assert await convert(known, review("v3", ("v1", "x"))) == [("example.com/v3", "x")]
+    assert len(own.asked) == 2
+    assert [step[:2] for step in other.asked] == [("v2", "v3")]

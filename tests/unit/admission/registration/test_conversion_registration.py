@@ -167,7 +167,7 @@ async def look(registrar: conversion_registration.ConversionRegistrar) -> None:
 
 
 async def test_a_definition_is_converted_by_the_admission_site(site: Site, definitions: Definitions) -> None:
-    await site.start().register("cron", [CRD])
+    await site.start().register("cron", {CRD: ["x.sh"]})
     service = {"namespace": "system", "name": "addon-operator", "port": 443, "path": f"/convert/{CRD}"}
     assert definitions.conversion() == {
         "strategy": "Webhook",
@@ -176,7 +176,7 @@ async def test_a_definition_is_converted_by_the_admission_site(site: Site, defin
             "conversionReviewVersions": ["v1"],
         },
     }
-    assert definitions.note() == {"operator": "system", "owners": ["cron"], "before": NONE}
+    assert definitions.note() == {"operator": "system", "hooks": [["cron", "x.sh"]], "before": NONE}
     assert site.time.slept == [conversion_registration.SETTLE_SECONDS]
     assert site.log.lines == [
         ("info", f"CustomResourceDefinition {CRD}: hooks convert its objects from now on")
@@ -185,8 +185,8 @@ async def test_a_definition_is_converted_by_the_admission_site(site: Site, defin
 
 async def test_what_is_as_it_should_be_is_not_written(site: Site, definitions: Definitions) -> None:
     for registrar in (site.start(), site.start()):
-        await registrar.register("cron", [CRD])
-        await registrar.register("cron", [CRD])
+        await registrar.register("cron", {CRD: ["x.sh"]})
+        await registrar.register("cron", {CRD: ["x.sh"]})
     assert definitions.patches == 1
 
 
@@ -194,7 +194,7 @@ async def test_what_is_as_it_should_be_is_not_written(site: Site, definitions: D
 async def test_it_is_set_back_to_what_it_was(site: Site, before: dict[str, Any]) -> None:
     site.definitions.make(conversion=before)
     registrar = site.start()
-    await registrar.register("cron", [CRD])
+    await registrar.register("cron", {CRD: ["x.sh"]})
     assert site.definitions.conversion() != before
     await registrar.remove("cron")
     assert site.definitions.conversion() == before
@@ -203,7 +203,7 @@ async def test_it_is_set_back_to_what_it_was(site: Site, before: dict[str, Any])
 
 
 async def test_it_is_set_back_by_a_later_operator_too(site: Site, definitions: Definitions) -> None:
-    await site.start().register("cron", [CRD])
+    await site.start().register("cron", {CRD: ["x.sh"]})
     await site.start().remove("cron")
     assert definitions.conversion() == NONE
 
@@ -212,8 +212,8 @@ async def test_what_no_enabled_module_converts_any_more_is_set_back(site: Site) 
     site.definitions.make()
     site.definitions.make(OTHER)
     registrar = site.start()
-    await registrar.register("cron", [CRD])
-    await registrar.register("jobs", [OTHER])
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.register("jobs", {OTHER: ["x.sh"]})
     await site.start().keep_only(["jobs", "web"])
     assert site.definitions.conversion() == NONE
     assert site.definitions.conversion(OTHER)["strategy"] == "Webhook"
@@ -222,8 +222,8 @@ async def test_what_no_enabled_module_converts_any_more_is_set_back(site: Site) 
 async def test_a_hook_that_converts_something_else_now_leaves_the_former(site: Site) -> None:
     site.definitions.make()
     site.definitions.make(OTHER)
-    await site.start().register("cron", [CRD])
-    await site.start().register("cron", [OTHER])
+    await site.start().register("cron", {CRD: ["x.sh"]})
+    await site.start().register("cron", {OTHER: ["x.sh"]})
     assert site.definitions.conversion() == NONE
     assert site.definitions.conversion(OTHER)["strategy"] == "Webhook"
 
@@ -232,9 +232,9 @@ async def test_a_definition_of_two_owners_stays_until_both_are_gone(
     site: Site, definitions: Definitions
 ) -> None:
     registrar = site.start()
-    await registrar.register("cron", [CRD])
-    await registrar.register("web", [CRD])
-    assert definitions.note()["owners"] == ["cron", "web"]
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.register("web", {CRD: ["x.sh"]})
+    assert definitions.note()["hooks"] == [["cron", "x.sh"], ["web", "x.sh"]]
     await registrar.remove("cron")
     assert definitions.conversion()["strategy"] == "Webhook"
     await registrar.remove("web")
@@ -244,7 +244,7 @@ async def test_a_definition_of_two_owners_stays_until_both_are_gone(
 async def test_objects_that_nothing_converts_any_more_are_told(site: Site) -> None:
     site.definitions.make(stored=("v1", "v2"))
     registrar = site.start()
-    await registrar.register("cron", [CRD])
+    await registrar.register("cron", {CRD: ["x.sh"]})
     await registrar.remove("cron")
     level, text = site.log.lines[-1]
     assert level == "warning"
@@ -264,7 +264,7 @@ async def test_an_edit_by_somebody_is_undone(
     site: Site, definitions: Definitions, edit: dict[str, Any]
 ) -> None:
     registrar = site.start()
-    await registrar.register("cron", [CRD])
+    await registrar.register("cron", {CRD: ["x.sh"]})
     before = orjson.dumps(definitions.conversion())
     definitions.edit(spec=edit)
     await look(registrar)
@@ -278,7 +278,7 @@ async def test_whoever_changes_it_again_and_again_is_answered_ever_slower(
     site: Site, definitions: Definitions
 ) -> None:
     registrar = site.start()
-    await registrar.register("cron", [CRD])
+    await registrar.register("cron", {CRD: ["x.sh"]})
     for _ in range(5):
         definitions.edit(spec={"conversion": {"webhook": {"clientConfig": {"caBundle": "eA=="}}}})
         await look(registrar)
@@ -290,7 +290,7 @@ async def test_whoever_changes_it_again_and_again_is_answered_ever_slower(
 
 async def test_it_follows_the_rotation_of_certificates(site: Site, definitions: Definitions) -> None:
     registrar = site.start()
-    await registrar.register("cron", [CRD])
+    await registrar.register("cron", {CRD: ["x.sh"]})
     for text in (b"one two", b"two", b"two three", b"three"):
         site.bundle.text = text
         await look(registrar)
@@ -301,13 +301,13 @@ async def test_it_follows_the_rotation_of_certificates(site: Site, definitions: 
 async def test_authorities_that_others_give_stay(site: Site) -> None:
     site.definitions.make(conversion=FOREIGN)
     site.bundle.text = None
-    await site.start().register("cron", [CRD])
+    await site.start().register("cron", {CRD: ["x.sh"]})
     assert site.definitions.client_config()["caBundle"] == "eA=="
 
 
 async def test_a_definition_that_comes_later_is_taken_care_of(site: Site) -> None:
     registrar = site.start()
-    await registrar.register("cron", [CRD])
+    await registrar.register("cron", {CRD: ["x.sh"]})
     assert site.time.slept == []
     site.definitions.make()
     await look(registrar)
@@ -317,9 +317,9 @@ async def test_a_definition_that_comes_later_is_taken_care_of(site: Site) -> Non
 async def test_a_definition_that_another_operator_converts_is_left_to_it(
     site: Site, definitions: Definitions
 ) -> None:
-    await site.start("theirs").register("cron", [CRD])
+    await site.start("theirs").register("cron", {CRD: ["x.sh"]})
     with pytest.raises(conversion_specs.ConvertedByOtherError, match="by the operator in namespace theirs"):
-        await site.start().register("cron", [CRD])
+        await site.start().register("cron", {CRD: ["x.sh"]})
     await site.start().keep_only([])
     assert definitions.conversion()["strategy"] == "Webhook"
 
@@ -328,7 +328,7 @@ async def test_without_its_annotation_it_is_not_taken_for_what_was_before(
     site: Site, definitions: Definitions
 ) -> None:
     registrar = site.start()
-    await registrar.register("cron", [CRD])
+    await registrar.register("cron", {CRD: ["x.sh"]})
     definitions.edit(metadata={"annotations": None})
     await look(registrar)
     assert definitions.note()["before"] == NONE
@@ -336,11 +336,11 @@ async def test_without_its_annotation_it_is_not_taken_for_what_was_before(
 
 async def test_without_the_right_to_list_nothing_is_missing(site: Site, server: api_server.ApiServer) -> None:
     server.on("GET", conversion_specs.COLLECTION, api_server.status(403, "Forbidden"))
-    await site.start().register("cron", [])
+    await site.start().register("cron", {})
     await site.start().keep_only([])
 
 
 async def test_a_missing_right_is_an_error_of_who_needs_it(site: Site, server: api_server.ApiServer) -> None:
     server.on("GET", conversion_specs.path_of(CRD), api_server.status(403, "Forbidden"))
     with pytest.raises(errors.AddonOperatorError):
-        await site.start().register("cron", [CRD])
+        await site.start().register("cron", {CRD: ["x.sh"]})

@@ -60,6 +60,11 @@ function __on_conversion::up() {
     conversion::fail "spec.cron is odd"
     return
   fi
+  if context::jq -e '.review.request.objects[0].spec.cron == "rename"' > /dev/null; then
+    context::jq '{convertedObjects: [.review.request.objects[]
+      | .apiVersion = "GROUP/v1" | .metadata.name = "other"]}' > "$CONVERSION_RESPONSE_PATH"
+    return
+  fi
   conversion::convert '.spec = {schedule: .spec.cron}'
 }
 
@@ -191,6 +196,9 @@ def test_custom_resources_are_converted(crons: Crons, devcluster: handle.DevClus
         assert (
             f"conversion webhook for {crons.group}/v1beta1, Kind=CronTab failed: spec.cron is odd" in message
         )
+        message = crons.create("v1beta1", "renamed", cron="rename")
+        assert "failed: hook convert.sh of module cron: its convertedObjects[0] (" in message
+        assert "/renamed) changes metadata.name; only labels and annotations may change" in message
         message = crons.create("v1alpha1", "broken", cron=[1])
         assert "Invalid value" in message
 

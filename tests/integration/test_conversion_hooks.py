@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import ssl
 import textwrap
+import urllib.request
 from typing import Any, Final
 
 import pytest
@@ -237,18 +239,54 @@ def test_objects_are_moved_to_another_version_and_hooks_that_fail_say_so(
         assert "failed: hook convert.sh of module cron did not answer within 9.5s" in answer.text
 
 
-def test_the_next_operator_converts_on_and_sets_back_what_went_while_none_ran(
+def ask(port: int, crons: Crons) -> str:
+    """Have an object converted by the replica that listens there; its answer."""
+    item = {
+        "apiVersion": f"{crons.group}/v1",
+        "kind": "CronTab",
+        "metadata": {"name": "a"},
+        "spec": {"schedule": "1 2"},
+    }
+    review = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "request": {"uid": "1", "desiredAPIVersion": f"{crons.group}/v1alpha1", "objects": [item]},
+    }
+    request = urllib.request.Request(
+        f"https://127.0.0.1:{port}/convert/{crons.name}",
+        json.dumps(review).encode(),
+        {"Content-Type": "application/json"},
+    )
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
+        found: str = answer.read().decode()
+    return found
+
+
+def test_replicas_that_stand_by_convert_and_the_next_leader_sets_back_what_went_meanwhile(
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:
-    with admitting.admitting(crons.site, devcluster) as operator:
-        wait_converted(operator, crons)
+    site = crons.site
+    ha = {
+        "ADDON_OPERATOR_HA": "true",
+        "LEASE_DURATION": "4s",
+        "LEASE_RENEW_DEADLINE": "3s",
+        "LEASE_RETRY_PERIOD": "500ms",
+    }
+    with admitting.admitting(site, devcluster, **ha) as leader:
+        wait_converted(leader, crons)
         assert crons.create("v1", "a", schedule="1 2") == ""
+        port = operator_process.free_port()
+        environment = {**admitting.webhook_environment(port), **ha}
+        second = site.start(**environment, DEBUG_UNIX_SOCKET=str(site.root / "second.socket"))
+        second.wait_logged("standing by")
+        assert '"cron":["1","2"]' in ask(port, crons)
         former = crons.conversion
-    with admitting.admitting(crons.site, devcluster) as operator:
-        operator.wait_until(lambda: crons.conversion != former, "the definition points to this operator")
-        operator.wait_until(
-            lambda: crons.site.request("GET", crons.path("v1beta1", "a")).is_success, "it converts"
-        )
+        leader.kill()
+        second.wait_until(lambda: crons.conversion != former, "the definition points to the next leader")
+        second.wait_until(lambda: site.request("GET", crons.path("v1beta1", "a")).is_success, "it converts")
+        second.kill()
     shutil.rmtree(crons.module)
-    with admitting.admitting(crons.site, devcluster) as operator:
+    with admitting.admitting(site, devcluster) as operator:
         operator.wait_until(lambda: crons.conversion["strategy"] == "None", "the conversion is set back")

@@ -305,6 +305,7 @@ class _Process:
         )
         stack.push_async_callback(standing_in.close)
         self._admission.hooks.stand_in = standing_in.find
+        self._admission.conversions.stand_in = standing_in.find_conversions
 
     def _asking(self, made: tools.Tools) -> parts.Asking:
         if self._admission is None:

@@ -1,18 +1,22 @@
 """Conversions of custom resources: a function for each step, called with one object after the other."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from __future__ import annotations
 
-from addon_operator.hook import contexts, failures, values
-from addon_operator.kernel.json_types import JsonObject, JsonValue
+from addon_operator.hook import failures, values
 
-Convert: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any] | None]
-"""Converts one object: changes it, or returns another."""
+TYPE_CHECKING = False  # To import typing takes longer than the whole library.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-TYPE: Final = "Conversion"
-STEPS: Final[dict[tuple[str, str], Convert]] = {}
+    from addon_operator.hook import contexts
+    from addon_operator.hook.aliases import Convert
+    from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+TYPE = "Conversion"
+STEPS: dict[tuple[str, str], Convert] = {}
 """The functions of the hook."""
-_CHANGEABLE: Final = ("labels", "annotations")
+_CHANGEABLE = ("labels", "annotations")
 
 
 def convert(from_version: str, to_version: str) -> Callable[[Convert], Convert]:

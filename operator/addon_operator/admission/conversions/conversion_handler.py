@@ -4,8 +4,6 @@ import asyncio
 import time
 from typing import Final
 
-from typing_extensions import override
-
 from addon_operator.admission import reviews
 from addon_operator.admission.conversions import conversion_reviews, converter
 from addon_operator.admission.registration import conversion_specs
@@ -22,8 +20,8 @@ class ConversionHandler(reviews.BodyHandler):
     def __init__(self, declared: converter.DeclaredConversions) -> None:
         self._converter = converter.Converter(declared)
 
-    @override
     async def answer(self, name: str, body: bytes, seconds: float) -> bytes:
+        """Return all objects converted, or why they cannot be."""
         arrived = time.monotonic()
         if not names.is_crd_name(name):
             raise reviews.MalformedReviewError("the path does not end in the name of a definition")

@@ -149,6 +149,17 @@ class ReviewHandler(abc.ABC):
         """Allow or refuse what the review asks, or change it."""
 
 
+class BodyHandler(abc.ABC):
+    """Answers requests of a path that are not admission reviews."""
+
+    @abc.abstractmethod
+    async def answer(self, name: str, body: bytes, seconds: float) -> bytes:
+        """Return the body of the answer; ``name`` is the end of the path, ``seconds`` how long it may take.
+
+        Raises :class:`MalformedReviewError` for what is not such a request.
+        """
+
+
 ALLOWED: Final = ReviewVerdict()
 
 

@@ -19,6 +19,7 @@ from addon_operator.admission.certificates import (
     certificate_store_secret,
     tls,
 )
+from addon_operator.admission.conversions import conversion_handler, conversion_registry, converter
 from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check, pod_handler
 from addon_operator.admission.presets import (
@@ -28,7 +29,7 @@ from addon_operator.admission.presets import (
     preset_notices,
     preset_status,
 )
-from addon_operator.admission.registration import registration
+from addon_operator.admission.registration import conversion_registration, registration
 from addon_operator.admission.server import site
 from addon_operator.aio import waiting, warn_once
 from addon_operator.app import admission_webhooks, engine_listeners, kept_work
@@ -94,6 +95,8 @@ class Admission(health.Part):
         self._registrar = self._make_registrar()
         self.hooks = hook_reviews.HookReviews()
         """Where hooks answer requests."""
+        self.conversions = converter.DeclaredConversions()
+        """What hooks convert."""
         authority = settings.webhook_client_ca
         self._clients = None if authority is None else tls.ClientAuthority(authority, self._tls, log)
         self._site = self._make_site(handler)
@@ -125,6 +128,20 @@ class Admission(health.Part):
         )
         registry = hook_registry.HookRegistry(kube, registrar, template, self.hooks)
         self._run("hook-webhooks", registry.keep)
+        return registry
+
+    def lead_conversions(self, kube: client.KubeClient) -> conversion_registry.ConversionRegistry:
+        """Keep definitions pointing here from now on that hooks convert, by the client of who leads."""
+        registrar = conversion_registration.ConversionRegistrar(
+            kube,
+            self._settings.namespace,
+            admission_webhooks.client_address(self._settings),
+            self._store,
+            self._log,
+            self._clock,
+        )
+        registry = conversion_registry.ConversionRegistry(registrar, self.conversions)
+        self._run("conversions", registry.keep)
         return registry
 
     def _tell(self, event: events.Event) -> None:
@@ -225,6 +242,7 @@ class Admission(health.Part):
             notice_presets=presets,
             check_config=self._config,
             ask_hooks=self.hooks,
+            convert=conversion_handler.ConversionHandler(self.conversions),
         )
         return site.AdmissionSite(
             routes,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from addon_operator.admission import review_budget, review_shapes, reviews
+from addon_operator.admission.conversions import conversion_handler
 from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.registration import registration_specs
@@ -159,6 +160,7 @@ def routes(
     notice_presets: reviews.ReviewHandler,
     check_config: reviews.ReviewHandler,
     ask_hooks: reviews.ReviewHandler,
+    convert: reviews.BodyHandler,
 ) -> Mapping[str, site.Route]:
     """Return the paths and their bounds. What has effects beyond its answer takes complete reviews only."""
     pods = review_shapes.ReviewShape("", "pods")
@@ -171,6 +173,9 @@ def routes(
         ),
     }
     account = review_budget.MemoryBudget(HOOK_LIMITS)
+    by_path[conversion_handler.ROUTE] = site.Route(
+        convert, timeout=_HOOK_SECONDS, ready=lambda: True, account=account
+    )
     for path in hook_reviews.ROUTES.values():
         by_path[path] = site.Route(
             ask_hooks,

@@ -13,6 +13,8 @@ from addon_operator.settings import setting_resolution, settings
 
 SHELL_VARIABLE: Final = "ADDON_OPERATOR_SHELL_LIBRARY"
 """Holds the path of the library for hooks in bash."""
+FRAMEWORK_VARIABLE: Final = "FRAMEWORK_DIR"
+"""Holds its directory, by which hooks of shell-operator find it."""
 PYTHON_VARIABLE: Final = "PYTHONPATH"
 _PACKAGE: Final = pathlib.Path(addon_operator.__file__).absolute().parent
 SHELL_LIBRARY: Final = _PACKAGE / "shell" / "shell_lib.sh"
@@ -77,7 +79,12 @@ def offered(environ: Mapping[str, str], directory: pathlib.Path) -> dict[str, st
     Raises :class:`.ConfigurationError` when the link cannot be made.
     """
     paths = [*filter(None, [environ.get(PYTHON_VARIABLE)]), str(_linked(directory / _LINKS))]
-    return {**environ, PYTHON_VARIABLE: os.pathsep.join(paths), SHELL_VARIABLE: str(SHELL_LIBRARY)}
+    return {
+        FRAMEWORK_VARIABLE: str(SHELL_LIBRARY.parent),
+        **environ,
+        PYTHON_VARIABLE: os.pathsep.join(paths),
+        SHELL_VARIABLE: str(SHELL_LIBRARY),
+    }
 
 
 def _linked(directory: pathlib.Path) -> pathlib.Path:

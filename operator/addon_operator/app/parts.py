@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import (
+    conversions,
     hook_bindings,
     hook_tasks,
     process_slots,
@@ -36,6 +37,7 @@ from addon_operator.helm.releases import (
     releases,
     rendering,
 )
+from addon_operator.hook_contract import conversion_entries, webhook_entries
 from addon_operator.kernel import clock as clocks
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.client import client
@@ -53,7 +55,12 @@ class Asking:
     """What requests of the API server that hooks answer go through."""
 
     slots: process_slots.ProcessSlots
-    registry: webhooks.WebhookRegistry = dataclasses.field(default_factory=webhooks.NoRegistry)
+    registry: webhooks.WebhookRegistry[webhook_entries.WebhookEntry] = dataclasses.field(
+        default_factory=webhooks.NoRegistry
+    )
+    conversions: webhooks.WebhookRegistry[conversion_entries.ConversionEntry] = dataclasses.field(
+        default_factory=webhooks.NoRegistry
+    )
 
 
 def bindings(
@@ -71,7 +78,11 @@ def bindings(
     runs = hook_tasks.HookTasks(queues, executor, objects, inbox, clock)
     reviews = review_runs.ReviewRuns(executor, asking.slots, review_runs.put_into(inbox))
     answers = webhooks.HookAnswers(reviews, objects, tell)
-    answering = webhooks.Webhooks(answers, asking.registry, tell)
+    converting = conversions.HookConversions(reviews, objects, tell)
+    answering = (
+        webhooks.Webhooks(answers, asking.registry, tell),
+        webhooks.Webhooks(converting, asking.conversions, tell),
+    )
     return hook_bindings.HookBindings(runs, watches, jq, schedules.Schedules(clock), tell, answering)
 
 

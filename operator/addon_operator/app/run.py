@@ -305,11 +305,14 @@ class _Process:
         )
         stack.push_async_callback(standing_in.close)
         self._admission.hooks.stand_in = standing_in.find
+        self._admission.conversions.stand_in = standing_in.find_conversions
 
     def _asking(self, made: tools.Tools) -> parts.Asking:
         if self._admission is None:
             return parts.Asking(self._slots)
-        return parts.Asking(self._slots, self._admission.lead(made.kube))
+        return parts.Asking(
+            self._slots, self._admission.lead(made.kube), self._admission.lead_conversions(made.kube)
+        )
 
     async def _serve(self, operator: graph.Operator) -> None:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""

@@ -8,18 +8,26 @@ in memory only the leader knows, and only the leader could keep what this one pa
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.admission.hooks import hook_reviews, hook_specs
-from addon_operator.admission.registration import registration_specs
+from addon_operator.admission.registration import conversion_specs, registration_specs
 from addon_operator.aio import waiting
 from addon_operator.app import tools
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.bindings import kubernetes_binding, process_slots, review_runs, triggers, webhooks
+from addon_operator.engine.bindings import (
+    conversions,
+    kubernetes_binding,
+    process_slots,
+    review_runs,
+    triggers,
+    webhooks,
+)
 from addon_operator.engine.hooks import hook_configurations, hook_outputs, hook_processes, hook_run
-from addon_operator.hook_contract import webhook_entries
-from addon_operator.hook_contract.configuration import webhook_bindings
+from addon_operator.hook_contract import conversion_entries, webhook_entries
+from addon_operator.hook_contract import conversions as hook_conversions
+from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors, cluster
@@ -90,6 +98,8 @@ class StandbyHooks:
         self._objects = triggers.FollowedObjects()
         runs = review_runs.ReviewRuns(executor, asking.slots, lambda _hook: None)
         self._answers = webhooks.HookAnswers(runs, self._objects, asking.tell)
+        self._conversions = conversions.HookConversions(runs, self._objects, asking.tell)
+        self._converting: dict[str, tuple[float, Sequence[tuple[str, str]]]] = {}
         self._loaded: dict[tuple[str, str], state.Hook] = {}
         self._subscriptions: list[informers.Subscription] = []
         self._loading = asyncio.Lock()
@@ -114,6 +124,36 @@ class StandbyHooks:
             if (entry.binding.type, entry.binding.name) == key:
                 return entry
         return None
+
+    async def find_conversions(self, crd_name: str) -> list[conversion_entries.ConversionEntry]:
+        """Return who converts objects of a definition, as it says itself.
+
+        Raises :class:`.ConversionError` when that cannot be found out.
+        """
+        async with self._loading:
+            try:
+                hooks = [await self._hook(*place) for place in await self._noted(crd_name)]
+                if hooks:
+                    await self._read_values()
+            except errors.AddonOperatorError as error:
+                raise hook_conversions.ConversionError(f"{crd_name} cannot be converted: {error}") from error
+        return self._conversions.entries(hooks)
+
+    async def _noted(self, crd_name: str) -> Sequence[tuple[str, str]]:
+        """Return module and hook of each that converts, unless that was just looked up."""
+        now = asyncio.get_running_loop().time()
+        looked, noted = self._converting.get(crd_name, (float("-inf"), ()))
+        if now < looked + _FRESH_SECONDS:
+            return noted
+        try:
+            live = await self._kube.get(conversion_specs.path_of(crd_name), metadata_only=True)
+        except api_errors.NotFound:
+            return ()
+        note = conversion_specs.note_of(live)
+        is_ours = note is not None and note.operator == self._settings.namespace
+        noted = note.hooks if note is not None and is_ours else ()
+        self._converting[crd_name] = now, noted
+        return noted
 
     async def close(self) -> None:
         """Follow nothing any more."""
@@ -145,7 +185,7 @@ class StandbyHooks:
         if place not in self._loaded:
             self._loaded[place] = hook = await self._load(owner, name)
             for binding in hook.config.kubernetes:
-                if any(binding.name in each.include_snapshots_from for each in hook.config.webhooks):
+                if binding.name in _included(hook.config):
                     subscription = self._watches.subscribe(
                         kubernetes_binding.selection_of(binding),
                         kubernetes_binding.projection_of(binding, self._jq),
@@ -206,6 +246,13 @@ class Surroundings:
 
     slots: process_slots.ProcessSlots
     tell: events.Listener
+
+
+def _included(config: hook_config.HookConfig) -> set[str]:
+    """Return the kubernetes bindings whose snapshots answers need."""
+    asked = [each.include_snapshots_from for each in config.webhooks]
+    asked += [each.include_snapshots_from for each in config.conversions]
+    return {name for names_of in asked for name in names_of}
 
 
 def _allowing(key: hook_reviews.Key) -> webhook_entries.WebhookEntry:

@@ -91,6 +91,8 @@ def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Tex
 
 def _cells(bound: "hook_config.BindingRow") -> tuple[str, str, str]:
     about = bound.crontab or bound.resources or f"{bound.api_version} {bound.kind}".strip()
+    if bound.crd:
+        about = f"{bound.crd}: {', '.join(bound.conversions)}"
     order = "" if bound.order is None else str(bound.order)
     return f"{bound.binding} {bound.name}".rstrip() + (f" ({about})" if about else ""), order, bound.queue
 

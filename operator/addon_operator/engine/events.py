@@ -101,7 +101,7 @@ class HookFailed(Event, frozen=True):
     allowed: bool
 
 
-ReviewResult = Literal["allowed", "patched", "denied", "error", "timeout", "overload"]
+ReviewResult = Literal["allowed", "patched", "converted", "denied", "error", "timeout", "overload"]
 
 
 class ReviewAnswered(Event, frozen=True):

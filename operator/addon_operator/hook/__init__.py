@@ -27,6 +27,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - a hook is run by whichever Pytho
     )
 
 from addon_operator.hook.contexts import Context, Entry, Snapshots
+from addon_operator.hook.conversions import convert
 from addon_operator.hook.failures import HookError, MissingError
 from addon_operator.hook.metrics import Metrics
 from addon_operator.hook.objects import Kubernetes
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "run",
+    "convert",
     "Run",
     "deny",
     "allow",

@@ -15,9 +15,11 @@ Path: TypeAlias = str | Sequence[str | int]
 """Keys with dots between them, a JSON pointer (RFC 6901), or the keys one by one."""
 Tokens: TypeAlias = tuple[str, ...]
 ContextType: TypeAlias = Literal[
-    "", "Schedule", "Synchronization", "Event", "Group", "Validating", "Mutating"
+    "", "Schedule", "Synchronization", "Event", "Group", "Validating", "Mutating", "Conversion"
 ]
 WatchEvent: TypeAlias = Literal["", "Added", "Modified", "Deleted"]
+Convert: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+"""Converts one object: changes it, or returns another."""
 
 
 class Target(TypedDict, total=False):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from addon_operator.hook.aliases import ContextType, WatchEvent
     from addon_operator.kernel.json_types import JsonObject
 
+_ASKED = "kubernetesValidating, kubernetesMutating or a conversion"
 _KEEP_OLD = "keepOldObject: true, and a Modified,"
 
 
@@ -112,15 +113,23 @@ class Context(Entry):
         return self._text("groupName")
 
     @property
+    def from_version(self) -> str:
+        """The version of the objects of a conversion, as the configuration writes it; empty in others."""
+        return self._text("fromVersion")
+
+    @property
+    def to_version(self) -> str:
+        """The version that a conversion is to bring them to, as the configuration writes it."""
+        return self._text("toVersion")
+
+    @property
     def review(self) -> dict[str, Any]:
         """The request of the API server: ``operation``, ``object``, ``oldObject`` and so on.
 
-        Raises :class:`.MissingError` in other runs than those of ``kubernetesValidating`` and
-        ``kubernetesMutating``.
+        Of a conversion it has ``objects`` and ``desiredAPIVersion``.
+        Raises :class:`.MissingError` in runs for which the API server did not ask.
         """
-        request: dict[str, Any] = self._member("review", "kubernetesValidating or kubernetesMutating")[
-            "request"
-        ]
+        request: dict[str, Any] = self._member("review", _ASKED)["request"]
         return request
 
     @property

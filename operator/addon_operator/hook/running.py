@@ -8,7 +8,7 @@ import os
 import sys
 
 from addon_operator.hook import contexts as binding_contexts
-from addon_operator.hook import failures, files, metrics, objects, reviews
+from addon_operator.hook import conversions, failures, files, metrics, objects, reviews
 from addon_operator.hook import values as hook_values
 from addon_operator.kernel import errors
 
@@ -47,6 +47,7 @@ class Run:
         self._environ = environ
         self._patch: list[JsonObject] = []
         self._config_patch: list[JsonObject] = []
+        self._answer: JsonObject | None = None
         self.kubernetes = objects.Kubernetes()
         """Changes of Kubernetes objects."""
         self.metrics = metrics.Metrics()
@@ -74,6 +75,18 @@ class Run:
         """The values of the operator's ConfigMap; changes are written there."""
         return hook_values.Values(self._input(_CONFIG_VALUES), self._config_patch)
 
+    def convert(self) -> bool:
+        """Convert what the run is to convert, with the functions of ``@hook.convert``.
+
+        ``hook.run`` does so. Says whether nothing else is to be done in this run.
+        """
+        if not conversions.STEPS:
+            return False
+        asked = [context for context in self.contexts if context.type == conversions.TYPE]
+        for context in asked:
+            self._answer = conversions.answer(context)
+        return len(asked) == len(self.contexts)
+
     def outputs(self) -> dict[str, str]:
         """Return what the run gives back, as texts by their files' variables; empty if there is nothing."""
         return {
@@ -82,6 +95,7 @@ class Run:
             "METRICS_PATH": _stream(self.metrics.operations),
             "KUBERNETES_PATCH_PATH": _stream(self.kubernetes.operations),
             reviews.VARIABLE: self.answers.text(),
+            "CONVERSION_RESPONSE_PATH": "" if self._answer is None else f"{json.dumps(self._answer)}\n",
         }
 
     def outputs_of_failure(self) -> dict[str, str]:
@@ -132,8 +146,14 @@ def patch_object(operations: Sequence[Mapping[str, Any]]) -> None:
     current().answers.patch_object(operations)
 
 
-def run(config: Config, main: Main) -> None:
+def _nothing(_run: Run) -> None:
+    """Do nothing in runs that are not for a conversion."""
+
+
+def run(config: Config, main: Main = _nothing) -> None:
     """Do all that a hook's process does: print its configuration for ``--config``, or call ``main``.
+
+    In runs for a conversion the functions of ``@hook.convert`` are called instead, if there are some.
 
     What the run gives back is written when ``main`` has returned. A hook fails by raising an exception: the
     process then writes one line to standard error and ends with exit code 1, and nothing is given back but
@@ -159,7 +179,8 @@ def _print(config: Config) -> None:
 
 def _succeed(this: Run, main: Main) -> None:
     try:
-        main(this)
+        if not this.convert():
+            main(this)
     except SystemExit as ended:
         is_failure = ended.code not in (None, 0)
         files.write_texts(this.outputs_of_failure() if is_failure else this.outputs(), os.environ)

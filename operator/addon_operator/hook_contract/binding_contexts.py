@@ -176,6 +176,13 @@ def review(name: str, asked: str, sent: bytes, snapshots: Snapshots) -> Context:
     return _Parts({"binding": name, "type": asked}, review=sent, snapshots=snapshots)
 
 
+def conversion(name: str, versions: tuple[str, str], sent: bytes, snapshots: Snapshots) -> Context:
+    """Return the context of one step of a conversion; ``sent`` is the review as JSON."""
+    head: JsonObject = {"binding": name, "type": "Conversion"}
+    before, after = versions
+    return _Parts(head | {"fromVersion": before, "toVersion": after}, review=sent, snapshots=snapshots)
+
+
 def legacy_event(watch_event: bindings.WatchEvent, name: str, changed: PackedEntry) -> Context:
     """Return the context of one change without ``configVersion``; the entry has the object."""
     return _LegacyEvent(name, _LEGACY_EVENTS[watch_event], changed)

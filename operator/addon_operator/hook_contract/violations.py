@@ -221,6 +221,10 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
         _METRIC_LABEL.fullmatch, "a name of a label; use letters, digits and single '_'"
     ),
     "api-version": _API_VERSION_CHECK,
+    "crd-name": _matches(
+        names.is_crd_name,
+        "the name of a CustomResourceDefinition; write plural and group, such as crontabs.example.com",
+    ),
     "dns-label": _matches(
         names.is_dns_label, "a name that a namespace can have; use lower-case letters, digits and '-'"
     ),

@@ -174,6 +174,12 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= _SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
 
 
+def is_crd_name(text: str) -> bool:
+    """Say whether a text can be the name of a CustomResourceDefinition: ``plural.group``."""
+    plural, _, group = text.partition(".")
+    return is_subdomain(text) and is_dns_label(plural) and is_subdomain(group)
+
+
 def is_webhook_name(text: str) -> bool:
     """Say whether a webhook may have this name: a subdomain of at least three parts."""
     return is_subdomain(text) and text.count(".") > 1

@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.admission import reviews
+from addon_operator.admission.conversions import conversion_handler, converter
 from addon_operator.admission.hooks import hook_reviews
 from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.registration import registration_specs
@@ -164,8 +165,10 @@ def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ
         notice_presets=handler,
         check_config=handler,
         ask_hooks=handler,
+        convert=conversion_handler.ConversionHandler(converter.DeclaredConversions()),
     )
-    assert served.keys() - set(hook_reviews.ROUTES.values()) == webhooks(**environ).keys()
+    of_hooks = {*hook_reviews.ROUTES.values(), conversion_handler.ROUTE}
+    assert served.keys() - of_hooks == webhooks(**environ).keys()
 
 
 def test_operators_in_different_namespaces_have_configurations_of_their_own() -> None:

@@ -53,5 +53,5 @@ def test_what_the_operator_gives_hooks_need_not_be_allowed(tmp_path: pathlib.Pat
     kubeconfig.write_text(KUBECONFIG)
     access = auth.load_access(kubeconfig, None, None, {})
     made = hook_environment.of_hooks({"KUBECONFIG": "/other", "A": "a"}, access, tmp_path, ())
-    assert set(made) == {"KUBECONFIG", "PYTHONPATH", "ADDON_OPERATOR_SHELL_LIBRARY"}
+    assert set(made) == {"KUBECONFIG", "PYTHONPATH", "ADDON_OPERATOR_SHELL_LIBRARY", "FRAMEWORK_DIR"}
     assert made["KUBECONFIG"] == str(kubeconfig)

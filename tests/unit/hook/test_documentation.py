@@ -19,8 +19,8 @@ from addon_operator.hook_contract.configuration import bindings, hook_config
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "reference" / "hook-libraries.md").read_text()
 PYTHON_PART, BASH_PART = PAGE.split("\n## Bash\n")
-PYTHON_EXAMPLE, TEST_EXAMPLE = re.findall(r"```python\n(.*?)```", PYTHON_PART, re.DOTALL)
-(BASH_EXAMPLE,) = re.findall(r"```bash\n(.*?)```", BASH_PART, re.DOTALL)
+PYTHON_EXAMPLE, *_, TEST_EXAMPLE = re.findall(r"```python\n(.*?)```", PYTHON_PART, re.DOTALL)
+BASH_EXAMPLE, *_ = re.findall(r"```bash\n(.*?)```", BASH_PART, re.DOTALL)
 FUNCTION = re.compile(r"^([a-z]+(?:::[a-z_]+)+)\(\)", re.MULTILINE)
 FUNCTIONS = {
     name

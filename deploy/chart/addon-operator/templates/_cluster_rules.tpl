@@ -82,6 +82,12 @@
 {{- if include "addon-operator.admits" (dict "root" . "part" "operator") }}
 {{- $crds = append $crds "podpresets.settings.k8s.io" }}
 {{- include "addon-operator.admissionRules" . }}
+{{- if not .Values.rbac.moduleCRDs }}
+# admission: which definitions hooks converted; to convert with hooks takes rbac.moduleCRDs
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [list]
+{{- end }}
 {{- end }}
 {{- if .Values.moduleStatus.enabled }}{{ $crds = append $crds "modules.addon-operator.io" }}{{ end }}
 {{- if not .Values.rbac.moduleCRDs }}

@@ -91,7 +91,10 @@ class Registrar:
         """
         async with asyncio.TaskGroup() as tasks:
             for one in self._watched:
-                tasks.create_task(registration_watch.keep(self._kube, one, self._poked, self._time))
+                watching = registration_watch.keep(
+                    self._kube, one.collection, one.name, self._poked, self._time
+                )
+                tasks.create_task(watching)
             tasks.create_task(self._keep())
 
     async def _keep(self) -> None:

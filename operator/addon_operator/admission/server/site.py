@@ -80,7 +80,7 @@ class AdmissionListenError(errors.ConfigurationError):
 class Route(msgspec.Struct, frozen=True):
     """Who answers the reviews of a path."""
 
-    handler: reviews.ReviewHandler
+    handler: reviews.ReviewHandler | reviews.BodyHandler
     """What it raises, or takes too long for, is allowed: an error of ours never refuses anything."""
     timeout: float = 4.5
     """Seconds that the handler may take; fewer if the API server says that it waits less."""
@@ -211,10 +211,12 @@ class AdmissionSite:
         try:
             with (route.account or self._account).request() as held:
                 body = await _body(request, route.max_body, held)
+                if isinstance(route.handler, reviews.BodyHandler):
+                    return await self._answered(path, route.handler, request, body, _budget(route, request))
                 review = _review(route, request, body)
                 review = msgspec.structs.replace(review, memory=held.amount)
                 del body
-                return await self._decided(path, route, review, _budget(route, request))
+                return await self._decided(path, route, route.handler, review, _budget(route, request))
         except review_budget.OverloadedError as error:
             raise _RefusedError(503, "too many reviews are being answered") from error
 
@@ -226,10 +228,24 @@ class AdmissionSite:
         if not (route.ready or self._ready)():
             raise _RefusedError(503, NOT_READY)
 
-    async def _decided(self, path: str, route: Route, review: reviews.Review, seconds: float) -> bytes:
+    async def _answered(
+        self, path: str, handler: reviews.BodyHandler, request: web.Request, body: bytes, seconds: float
+    ) -> bytes:
         try:
             async with asyncio.timeout(seconds):
-                verdict = await route.handler.decide(review)
+                return await handler.answer(request.match_info.get("name", ""), body, seconds)
+        except reviews.MalformedReviewError as error:
+            raise _RefusedError(400, str(error)) from error
+        except Exception as error:
+            self._tell(events.HandlerFailed(path, error, is_allowed=False))
+            raise _RefusedError(500, "the operator failed; its log says more") from error
+
+    async def _decided(
+        self, path: str, route: Route, handler: reviews.ReviewHandler, review: reviews.Review, seconds: float
+    ) -> bytes:
+        try:
+            async with asyncio.timeout(seconds):
+                verdict = await handler.decide(review)
             return reviews.answer(review, verdict)
         except reviews.UnansweredError as error:
             raise _RefusedError(503, str(error)) from error

@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import (
@@ -76,7 +76,7 @@ class HookBindings:
         jq: projections.JqRunner,
         ticks: schedules.Schedules,
         tell: events.Listener,
-        answering: webhooks.Webhooks,
+        answering: Sequence[webhooks.Webhooks[Any]],
     ) -> None:
         self._tasks = hook_tasks
         self._webhooks = answering
@@ -149,7 +149,7 @@ class HookBindings:
                 raise BindingError(followed)
 
     async def answer(self, owner: str, stopping: asyncio.Event) -> None:
-        """Have the owner's webhooks registered: those whose snapshots are late follow on their own.
+        """Have the owner's webhooks and conversions registered; those with late snapshots follow later.
 
         Raises an :class:`.AddonOperatorError` when that cannot be done. Returns at once when ``stopping`` is
         set.
@@ -158,22 +158,25 @@ class HookBindings:
         included = {
             (hook.name, name)
             for hook in hooks
-            for webhook in hook.config.webhooks
-            for name in webhook.include_snapshots_from
+            for listed in (hook.config.webhooks, hook.config.conversions)
+            for each in listed
+            for name in each.include_snapshots_from
         }
         for followed in self._followed.get(owner, ()):
             if (followed.hook.name, followed.binding.name) in included:
                 await _watch(followed, stopping, _is_there_or_late)
         if not stopping.is_set():
-            await self._webhooks.open(owner, hooks)
+            for each in self._webhooks:
+                await each.open(owner, hooks)
 
     async def answer_only(self, owners: Collection[str]) -> None:
-        """Remove the webhooks of all other owners.
+        """Remove the webhooks and conversions of all other owners.
 
         Returns when nobody is asked any more. Raises an :class:`.AddonOperatorError`
         when that cannot be done.
         """
-        await self._webhooks.keep_only(owners)
+        for each in self._webhooks:
+            await each.keep_only(owners)
 
     def tick(self, owner: str) -> None:
         """Switch the schedules of the owner's hooks on."""
@@ -204,7 +207,8 @@ class HookBindings:
     def end(self, owner: str) -> None:
         """End the owner's watches, schedules and waiting runs, and queues that nobody else uses."""
         self.mute(owner)
-        self._webhooks.end(owner)
+        for each in self._webhooks:
+            each.end(owner)
         for followed in self._followed.get(owner, ()):
             followed.close()
         self._followed.pop(owner, None)
@@ -242,7 +246,8 @@ class HookBindings:
         self._followed[owner] = [self._bind(hook, each) for hook in hooks for each in hook.config.kubernetes]
         for followed in self._followed[owner]:
             followed.start(self._watches, self._jq)
-        self._webhooks.begin(owner, hooks)
+        for each in self._webhooks:
+            each.begin(owner, hooks)
 
     def _bind(
         self, hook: state.Hook, binding: bindings.KubernetesBinding

@@ -8,7 +8,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import review_runs, triggers
@@ -27,14 +27,19 @@ _LATE_SECONDS: Final = 1.0
 """The same for objects that cannot be followed yet, such as those of a kind that does not exist."""
 
 
-class WebhookRegistry(Protocol):
+Entry = TypeVar("Entry")
+"""A binding by which the API server asks: :class:`.WebhookEntry` or :class:`.ConversionEntry`."""
+_Taken_contra = TypeVar("_Taken_contra", contravariant=True)
+
+
+class WebhookRegistry(Protocol[_Taken_contra]):
     """Registers webhooks with the API server and passes requests to them; the site of admission does."""
 
-    def replace(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:
+    def replace(self, owner: str, entries: Sequence[_Taken_contra]) -> None:
         """Let these answer from now on what is registered of the owner; what is not among them allows."""
         ...
 
-    async def open(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:
+    async def open(self, owner: str, entries: Sequence[_Taken_contra]) -> None:
         """Register these, and none else of the owner.
 
         Returns when that is written. Raises an :class:`.AddonOperatorError`.
@@ -52,10 +57,10 @@ class WebhookRegistry(Protocol):
 class NoRegistry:
     """Stands for the site of admission where there is none."""
 
-    def replace(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:
+    def replace(self, owner: str, entries: Sequence[object]) -> None:
         """There is nothing to replace."""
 
-    async def open(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:  # noqa: ARG002
+    async def open(self, owner: str, entries: Sequence[object]) -> None:  # noqa: ARG002
         """Raise :class:`.ConfigurationError` if there is something to register."""
         if entries:
             raise errors.ConfigurationError(
@@ -65,6 +70,18 @@ class NoRegistry:
 
     async def keep_only(self, owners: Collection[str]) -> None:
         """There is nothing to remove."""
+
+
+class Answers(Protocol[Entry]):
+    """Makes the entries of hooks: those of admission, or those of conversions."""
+
+    def entries(self, hooks: Iterable[state.Hook]) -> list[Entry]:
+        """Return what these hooks answer."""
+        ...
+
+    def complete(self, hook: state.Hook) -> list[Entry]:
+        """Return the same of a hook, of which the snapshots are there."""
+        ...
 
 
 class HookAnswers:
@@ -87,6 +104,10 @@ class HookAnswers:
             for hook in hooks
             for binding in hook.config.webhooks
         ]
+
+    def complete(self, hook: state.Hook) -> list[webhook_entries.WebhookEntry]:
+        """Return the webhooks of a hook whose snapshots are there."""
+        return [entry for entry in self.entries([hook]) if self.is_complete(hook, entry.binding)]
 
     def is_complete(self, hook: state.Hook, binding: webhook_bindings.WebhookBinding) -> bool:
         """Say whether the snapshots of a webhook are there."""
@@ -145,10 +166,12 @@ class HookAnswers:
         return binding_contexts.review(binding.name, binding.type.value, request.sent, snapshots)
 
 
-class Webhooks:
+class Webhooks(Generic[Entry]):
     """Begins and ends the webhooks of the hooks of an owner, as :class:`.HookBindings` asks for."""
 
-    def __init__(self, answers: HookAnswers, registry: WebhookRegistry, tell: events.Listener) -> None:
+    def __init__(
+        self, answers: Answers[Entry], registry: WebhookRegistry[Entry], tell: events.Listener
+    ) -> None:
         self._answers = answers
         self._registry = registry
         self._tell = tell
@@ -164,9 +187,9 @@ class Webhooks:
         Raises an :class:`.AddonOperatorError` when that cannot be written, or a name is taken.
         """
         self._forget_late(owner)
-        complete = [entry for hook in hooks for entry in self._complete(hook)]
+        complete = [entry for hook in hooks for entry in self._answers.complete(hook)]
         await self._registry.open(owner, complete)
-        if len(complete) < sum(len(hook.config.webhooks) for hook in hooks):
+        if len(complete) < len(self._answers.entries(hooks)):
             self._late[owner] = asyncio.create_task(
                 self._open_late(owner, hooks, len(complete)), name=f"webhooks of {owner or 'global hooks'}"
             )
@@ -185,17 +208,12 @@ class Webhooks:
             self._forget_late(owner)
         await self._registry.keep_only(owners)
 
-    def _complete(self, hook: state.Hook) -> list[webhook_entries.WebhookEntry]:
-        return [
-            entry for entry in self._answers.entries([hook]) if self._answers.is_complete(hook, entry.binding)
-        ]
-
     async def _open_late(self, owner: str, hooks: Sequence[state.Hook], opened: int) -> None:
         """Register what more becomes complete, until all is."""
-        wanted, trouble = sum(len(hook.config.webhooks) for hook in hooks), ""
+        wanted, trouble = len(self._answers.entries(hooks)), ""
         while opened < wanted:
             await asyncio.sleep(_LATE_SECONDS)
-            complete = [entry for hook in hooks for entry in self._complete(hook)]
+            complete = [entry for hook in hooks for entry in self._answers.complete(hook)]
             if len(complete) <= opened:
                 continue
             try:

@@ -36,9 +36,6 @@ LIFECYCLE: Final[Mapping[HookKind, tuple[bindings.LifecycleBinding, ...]]] = {
     ),
 }
 
-UNSUPPORTED: Final = ("kubernetesCustomResourceConversion",)
-"""Keys of shell-operator that are read and not acted upon."""
-
 _BOOL: Final[Schema] = {"type": "boolean"}
 _ORDER: Final[Schema] = {"type": "integer"}
 _PERIOD: Final[Schema] = {"type": "string", "format": "period"}
@@ -148,7 +145,6 @@ def _current(kind: HookKind) -> Schema:
             "schedule": schema_parts.listing(_SCHEDULE, at_least=1),
             "kubernetes": schema_parts.listing(_KUBERNETES, at_least=1),
             **webhook_schemas.BY_KEY,
-            **{key: {"type": "array"} for key in UNSUPPORTED},
         },
         elsewhere={
             "onKubernetesEvent": "this belongs to configurations without configVersion; write 'kubernetes'",
@@ -167,7 +163,7 @@ def _legacy(kind: HookKind) -> Schema:
         },
         elsewhere={
             **dict.fromkeys(
-                ("configVersion", "kubernetes", "settings", *webhook_schemas.BY_KEY, *UNSUPPORTED),
+                ("configVersion", "kubernetes", "settings", *webhook_schemas.BY_KEY),
                 needs_version,
             ),
             **_foreign_lifecycle(kind),

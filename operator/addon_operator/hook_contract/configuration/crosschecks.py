@@ -9,11 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from addon_operator.hook_contract import crontab, violations
-from addon_operator.hook_contract.configuration import bindings, config_schemas, webhook_schemas
+from addon_operator.hook_contract.configuration import bindings, conversion_bindings, webhook_schemas
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 MAX_BINDINGS: Final = 500
 """Of each kind. All may be of one group: then each of them has the snapshots of all of them."""
+MAX_CONVERSIONS: Final = 500
+"""Of all conversion bindings of a hook together."""
 _Item: TypeAlias = tuple[str, JsonObject]
 
 
@@ -23,6 +25,10 @@ def too_many(document: JsonObject) -> Iterator[str]:
         listed = document.get(key)
         if isinstance(listed, list) and len(listed) > MAX_BINDINGS:
             yield f"{key}: it has {len(listed)} bindings, and may have {MAX_BINDINGS}; use several hooks"
+    key = conversion_bindings.KEY
+    rules = sum(len(_list_in(item, "conversions")) for _, item in _items(document, key))
+    if rules > MAX_CONVERSIONS:
+        yield f"{key}: it has {rules} conversions, and may have {MAX_CONVERSIONS}; use several hooks"
 
 
 def violations_of(document: JsonObject) -> Iterator[str]:
@@ -40,7 +46,9 @@ def violations_of(document: JsonObject) -> Iterator[str]:
         for where, item in webhooks:
             yield from _unknown_snapshots(where, item, names)
             yield from _conditions(where, item)
-        yield from _same_names(webhooks)
+        if key in webhook_schemas.ADMISSION:
+            yield from _same_names(webhooks)
+    yield from _conversions(document)
     yield from _two_intervals(document)
     if not document.keys() - {"configVersion"}:
         yield "it binds the hook to nothing; add a binding such as 'onStartup: 10'"
@@ -48,10 +56,7 @@ def violations_of(document: JsonObject) -> Iterator[str]:
 
 def warnings_of(document: JsonObject) -> Iterator[str]:
     """Yield what is allowed and yet hardly meant."""
-    for key in config_schemas.UNSUPPORTED:
-        if key in document:
-            yield f"{key}: addon-operator does not serve such bindings; it is ignored"
-    if not document.keys() - {"configVersion", "settings", *config_schemas.UNSUPPORTED}:
+    if not document.keys() - {"configVersion", "settings"}:
         yield "there is no binding, so the hook never runs"
     names = collections.Counter(_name(item) for _, item in _items(document, "kubernetes"))
     for name, count in names.items():
@@ -136,6 +141,29 @@ def _two_intervals(document: JsonObject) -> Iterator[str]:
     settings = document.get("settings")
     if isinstance(settings, dict) and {"executionMinInterval", "executionMinPeriod"} <= settings.keys():
         yield "settings: executionMinInterval and executionMinPeriod are two names of one thing; remove one"
+
+
+def _conversions(document: JsonObject) -> Iterator[str]:
+    """Yield which conversions lead nowhere, or are declared twice."""
+    seen: dict[tuple[str, str, str], str] = {}
+    for where, item in _items(document, conversion_bindings.KEY):
+        crd = item.get("crdName")
+        for index, raw in enumerate(_list_in(item, "conversions")):
+            versions = _versions(raw, crd)
+            if versions is None:
+                continue
+            spot = f"{where}.conversions[{index}]"
+            if versions[1] == versions[2]:
+                yield f"{spot}: it converts {versions[1]} to itself; write two versions"
+            elif (first := seen.setdefault(versions, spot)) != spot:
+                yield f"{spot}: {first} converts {versions[1]} to {versions[2]}, too; remove one"
+
+
+def _versions(raw: JsonValue, crd: JsonValue) -> tuple[str, str, str] | None:
+    before, after = (raw.get("fromVersion"), raw.get("toVersion")) if isinstance(raw, dict) else (None, None)
+    if not (isinstance(crd, str) and isinstance(before, str) and isinstance(after, str)):
+        return None
+    return (crd, *conversion_bindings.ConversionRule(before, after).full(crd))
 
 
 def _list_in(value: JsonValue, key: str) -> list[JsonValue]:

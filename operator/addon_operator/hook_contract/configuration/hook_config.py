@@ -11,7 +11,12 @@ from typing import Any, Final, TypeAlias, cast
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import crontab, violations
-from addon_operator.hook_contract.configuration import config_schemas, crosschecks, webhook_bindings
+from addon_operator.hook_contract.configuration import (
+    config_schemas,
+    conversion_bindings,
+    crosschecks,
+    webhook_bindings,
+)
 from addon_operator.hook_contract.configuration.bindings import (
     KUBERNETES_NAME,
     MAIN_QUEUE,
@@ -97,6 +102,7 @@ class HookConfig:
     kubernetes: tuple[KubernetesBinding, ...] = ()
     webhooks: tuple[webhook_bindings.WebhookBinding, ...] = ()
     """Bindings that answer requests of the API server."""
+    conversions: tuple[conversion_bindings.ConversionBinding, ...] = ()
     settings: HookSettings = field(default_factory=HookSettings)
     warnings: tuple[str, ...] = ()
     """What is allowed and yet hardly meant, one sentence each."""
@@ -145,6 +151,7 @@ def read(document: JsonObject, kind: HookKind, source: str) -> HookConfig:
             *(_legacy_kubernetes(item) for item in raw.get("onKubernetesEvent", ())),
         ),
         webhooks=tuple(webhook_bindings.read(raw, groups, _label_selector)),
+        conversions=tuple(conversion_bindings.read(raw, groups)),
         settings=_settings(raw.get("settings", {})),
         warnings=warnings,
     )
@@ -311,6 +318,10 @@ class BindingRow:
     order: int | None = None
     """ORDER of a lifecycle step."""
     queue: str = MAIN_QUEUE
+    crd: str = ""
+    """The CustomResourceDefinition whose objects a hook converts."""
+    conversions: tuple[str, ...] = ()
+    """The steps that it converts by: ``v1alpha1 to v1``."""
 
 
 def rows(read: HookConfig) -> Iterator[BindingRow]:
@@ -330,6 +341,11 @@ def rows(read: HookConfig) -> Iterator[BindingRow]:
         )
     for webhook in read.webhooks:
         yield BindingRow(webhook.type.key, webhook.name, resources=_resources(webhook), queue="")
+    for converting in read.conversions:
+        steps = tuple(f"{rule.from_version} to {rule.to_version}" for rule in converting.rules)
+        yield BindingRow(
+            conversion_bindings.KEY, converting.name, queue="", crd=converting.crd_name, conversions=steps
+        )
 
 
 def _resources(webhook: webhook_bindings.WebhookBinding) -> str:
@@ -355,5 +371,7 @@ def row_document(found: BindingRow) -> JsonObject:
         "resources": found.resources,
         "order": found.order,
         "queue": found.queue,
+        "crdName": found.crd,
+        "conversions": list(found.conversions),
     }
-    return {key: value for key, value in members.items() if value not in ("", None)}
+    return {key: value for key, value in members.items() if value not in ("", None, [])}

@@ -7,7 +7,7 @@ Source: "kubernetesValidating" and "kubernetesMutating" of shell-operator's docu
 from collections.abc import Mapping
 from typing import Final
 
-from addon_operator.hook_contract.configuration import schema_parts
+from addon_operator.hook_contract.configuration import conversion_bindings, schema_parts
 
 LONGEST_SECONDS: Final = 30
 """What the API server waits at the most."""
@@ -62,8 +62,31 @@ _ADMISSION: Final = schema_parts.mapping(
     },
 )
 
-BY_KEY: Final[Mapping[str, schema_parts.Schema]] = {
+_VERSION: Final[schema_parts.Schema] = {"type": "string", "format": "api-version"}
+_CONVERSION: Final = schema_parts.mapping(
+    {
+        "name": schema_parts.TEXT,
+        "group": schema_parts.TEXT,
+        "includeSnapshotsFrom": schema_parts.listing(schema_parts.NAME, at_least=1),
+        "crdName": {"type": "string", "format": "crd-name"},
+        "conversions": schema_parts.listing(
+            schema_parts.mapping(
+                {"fromVersion": _VERSION, "toVersion": _VERSION}, required=("fromVersion", "toVersion")
+            ),
+            at_least=1,
+        ),
+    },
+    required=("crdName", "conversions"),
+    elsewhere={"queue": _NEVER_RUNS},
+)
+
+ADMISSION: Final[Mapping[str, schema_parts.Schema]] = {
     key: schema_parts.listing(_ADMISSION, at_least=1)
     for key in ("kubernetesValidating", "kubernetesMutating")
 }
-"""Schema of each list of bindings."""
+"""Schema of each list of bindings about which admission asks."""
+BY_KEY: Final[Mapping[str, schema_parts.Schema]] = {
+    **ADMISSION,
+    conversion_bindings.KEY: schema_parts.listing(_CONVERSION, at_least=1),
+}
+"""Schema of each list of bindings that the API server asks."""

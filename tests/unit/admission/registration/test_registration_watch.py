@@ -94,7 +94,9 @@ async def watch(server: Server, *answers: int | list[bytes]) -> Run:
 
     async with client.KubeClient(api_server.access_to(server.url, tokens)) as kube:
         with pytest.raises(EndOfTestError):
-            await registration_watch.keep(kube, CONFIGURATION, Changes(run), Pausing(run, server))
+            await registration_watch.keep(
+                kube, CONFIGURATION.collection, CONFIGURATION.name, Changes(run), Pausing(run, server)
+            )
     run.tokens = tokens.loaded
     return run
 

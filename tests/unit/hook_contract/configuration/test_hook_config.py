@@ -428,12 +428,6 @@ def test_a_document_that_is_not_a_configuration_is_refused() -> None:
     assert [row for row in told if len(row[2]) != 1 or not row[2][0].startswith(row[1])] == []
 
 
-@pytest.mark.parametrize("key", ["kubernetesCustomResourceConversion"])
-def test_bindings_that_the_operator_never_served_are_a_warning(key: str) -> None:
-    read = parse_v1(onStartup=1, **{key: [{"name": "x"}]})
-    assert read.warnings == (f"{SOURCE}: {key}: addon-operator does not serve such bindings; it is ignored",)
-
-
 def test_a_hook_with_settings_only_is_a_warning() -> None:
     (warning,) = parse_v1(settings={}).warnings
     assert "the hook never runs" in warning

@@ -52,6 +52,9 @@ _hook_contexts='
     elif .type == "Event" or has("resourceEvent") then kubernetes(event[])
     elif .type == "Group" then ["__on_group::\(.groupName)", "__on_group::\(.binding)"] + kubernetes(empty)
     elif .type == "Validating" or .type == "Mutating" then ["__on_\(.type | ascii_downcase)::\(.binding)"]
+    elif .type == "Conversion" then
+      "__on_conversion::\(.binding)" as $own
+      | [$own + "::" + ([.fromVersion, .toVersion] | map(gsub("/"; ".")) | join("::")), $own]
     elif .type == "Schedule" then ["__on_schedule::\(.binding)"] + kubernetes(empty)
     elif step then ["__on_\(step)", "__on_schedule::\(.binding)"]
     else ["__on_schedule::\(.binding)"]

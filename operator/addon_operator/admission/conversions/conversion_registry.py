@@ -1,0 +1,48 @@
+"""Which definitions are converted here: what the replica that leads says."""
+
+import collections
+from collections.abc import Collection, Sequence
+
+from addon_operator.admission.conversions import converter
+from addon_operator.admission.registration import conversion_registration
+from addon_operator.hook_contract import conversion_entries
+
+
+class ConversionRegistry:
+    """Has definitions point here as long as hooks convert their objects."""
+
+    def __init__(
+        self, registrar: conversion_registration.ConversionRegistrar, served: converter.DeclaredConversions
+    ) -> None:
+        self._registrar = registrar
+        self._served = served
+
+    async def keep(self) -> None:
+        """Look after the definitions, until cancelled."""
+        await self._registrar.keep()
+
+    def replace(self, owner: str, entries: Sequence[conversion_entries.ConversionEntry]) -> None:
+        """Let these convert from now on for the owner, and none else of it."""
+        self._served.replace(owner, entries)
+
+    async def open(self, owner: str, entries: Sequence[conversion_entries.ConversionEntry]) -> None:
+        """Have the API server ask for these, and none else of the owner; returns when it does.
+
+        Raises :class:`.DeclaredTwiceError` for a conversion that another hook declares, and another
+        :class:`.AddonOperatorError` when it cannot be written now.
+        """
+        # Those of an owner that was switched off and on again did not begin anew.
+        self._served.replace(owner, entries)
+        self._served.check(owner)
+        hooks: dict[str, set[str]] = collections.defaultdict(set)
+        for entry in entries:
+            hooks[entry.binding.crd_name].add(entry.hook)
+        await self._registrar.register(owner, hooks)
+
+    async def keep_only(self, owners: Collection[str]) -> None:
+        """Set back what is converted for all others; their hooks answer until that is done.
+
+        Raises an :class:`.AddonOperatorError` when it cannot be written now.
+        """
+        await self._registrar.keep_only(owners)
+        self._served.keep_only(owners)

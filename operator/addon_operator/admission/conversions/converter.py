@@ -1,0 +1,142 @@
+"""Converts the objects of reviews, step by step, with the hooks that say they can."""
+
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from addon_operator.admission.conversions import conversion_reviews
+from addon_operator.hook_contract import conversion_entries, conversions
+from addon_operator.hook_contract.configuration import conversion_bindings
+from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonObject
+
+SECONDS: Final = 28.0
+"""For all steps of a review: clients of the API server seldom wait much longer."""
+
+
+class DeclaredTwiceError(errors.AddonOperatorError):
+    """Two hooks declare the same conversion."""
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """A conversion that a hook declares."""
+
+    entry: conversion_entries.ConversionEntry
+    rule: conversion_bindings.ConversionRule
+
+    @property
+    def crd_name(self) -> str:
+        """Name of the definition."""
+        return self.entry.binding.crd_name
+
+    @property
+    def edge(self) -> conversions.Edge:
+        """From one ``group/version`` to another."""
+        return self.rule.full(self.crd_name)
+
+
+StandIn: TypeAlias = Callable[[str], Awaitable[Iterable[conversion_entries.ConversionEntry]]]
+"""Finds who converts a definition of which nothing was said here."""
+
+
+async def nobody(_crd_name: str) -> Iterable[conversion_entries.ConversionEntry]:
+    """Find nobody."""
+    return ()
+
+
+class DeclaredConversions:
+    """All conversions that hooks declare, by who owns the hooks."""
+
+    def __init__(self) -> None:
+        self.stand_in: StandIn = nobody
+        """Who is asked for steps that lead further, and were not begun here."""
+        self._by_owner: dict[str, tuple[Declared, ...]] = {}
+
+    def replace(self, owner: str, entries: Iterable[conversion_entries.ConversionEntry]) -> None:
+        """Take these for the owner's, and no others any more."""
+        self._by_owner.pop(owner, None)
+        if found := tuple(each for entry in entries for each in _declared(entry)):
+            self._by_owner[owner] = found
+
+    def keep_only(self, owners: Collection[str]) -> None:
+        """Forget the conversions of all other owners."""
+        for owner in self._by_owner.keys() - set(owners):
+            del self._by_owner[owner]
+
+    def check(self, owner: str) -> None:
+        """Raise :class:`DeclaredTwiceError` if a conversion of the owner's is one of another hook, too."""
+        for each in self._by_owner.get(owner, ()):
+            counts = self.of(each.crd_name)[each.edge]
+            if counts is not each:
+                before, after = each.edge
+                raise DeclaredTwiceError(
+                    f"{each.entry} converts {each.crd_name} from {before} to {after}, and so does "
+                    f"{counts.entry}, which counts; remove one of the two"
+                )
+
+    def of(self, crd_name: str) -> Mapping[conversions.Edge, Declared]:
+        """Return the conversions of a definition by owner and order; of equal ones the first counts."""
+        found: dict[conversions.Edge, Declared] = {}
+        for _, declared in sorted(self._by_owner.items()):
+            for each in declared:
+                if each.crd_name == crd_name:
+                    found.setdefault(each.edge, each)
+        return found
+
+
+class Converter:
+    """Converts the objects of reviews."""
+
+    def __init__(self, declared: DeclaredConversions) -> None:
+        self._declared = declared
+
+    async def convert(
+        self, review: conversion_reviews.ConversionReview, arrived: float, seconds: float = math.inf
+    ) -> Sequence[JsonObject]:
+        """Return the objects in the version that is wanted, in their order.
+
+        ``seconds`` is how long the API server waits. Raises :class:`.ConversionError`.
+        """
+        objects = list(review.objects)
+        declared, steps = await self._way(review)
+        for step in steps:
+            numbers = [number for number, each in enumerate(objects) if each["apiVersion"] == step.before]
+            found = declared[step.before, step.after]
+            request = conversion_entries.StepRequest(
+                found.rule,
+                step.after,
+                review.uid,
+                [objects[number] for number in numbers],
+                arrived,
+                min(seconds, SECONDS),
+            )
+            answer = await found.entry.convert(request)
+            if answer.failed_message:
+                raise conversions.ConversionError(answer.failed_message)
+            for number, each in zip(numbers, answer.objects, strict=True):
+                objects[number] = each
+        return objects
+
+    async def _way(
+        self, review: conversion_reviews.ConversionReview
+    ) -> tuple[Mapping[conversions.Edge, Declared], list[conversions.Step]]:
+        versions = dict.fromkeys(str(each["apiVersion"]) for each in review.objects)
+        declared = self._declared.of(review.crd_name)
+        try:
+            return declared, conversions.steps([*declared], versions, review.version, review.crd_name)
+        except conversions.NoChainError:
+            entries = await self._declared.stand_in(review.crd_name)
+        found = (
+            each
+            for entry in entries
+            if entry.binding.crd_name == review.crd_name
+            for each in _declared(entry)
+        )
+        known = {each.edge: each for each in found} | dict(declared)
+        return known, conversions.steps([*known], versions, review.version, review.crd_name)
+
+
+def _declared(entry: conversion_entries.ConversionEntry) -> list[Declared]:
+    return [Declared(entry, rule) for rule in entry.binding.rules]

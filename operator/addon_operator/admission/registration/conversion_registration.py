@@ -1,0 +1,231 @@
+"""Has the API server send custom resources here to be converted, as long as there are hooks that do it.
+
+Only the replica that leads writes that: it knows which modules are enabled. It stays when that replica ends,
+for the next one. A definition that is not there yet is taken care of when it comes.
+"""
+
+import asyncio
+import collections
+import contextlib
+import functools
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from addon_operator.admission.certificates import certificate_store
+from addon_operator.admission.registration import conversion_specs, registration_watch
+from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.aio import waiting, warn_once
+from addon_operator.kernel import errors as kernel_errors
+from addon_operator.kube import api_errors
+from addon_operator.kube.client import client
+
+SETTLE_SECONDS: Final = 1.0
+"""How long API servers may take to notice a change: until then they would store objects unconverted."""
+_CHECK_SECONDS: Final = 30.0
+_ERROR_SECONDS: Final = 5.0
+_ATTEMPTS: Final = 5
+# Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
+_REPAIR: Final = waiting.Backoff(1.0, 60.0)
+_REPAIRS_AT_ONCE: Final = 2
+_UNCONVERTED: Final = (
+    "CustomResourceDefinition {name}: objects may be stored in {versions}, and nothing converts them any "
+    "more: they are shown as they are in every version, and writing them may lose what that version does not "
+    "have; enable the module again before they are written (docs/explanation/admission.md)"
+)
+
+
+class ConversionRegistrar:
+    """Keeps ``spec.conversion`` of the definitions that hooks convert."""
+
+    def __init__(
+        self,
+        kube: client.KubeClient,
+        namespace: str,
+        address: specs.ClientAddress,
+        certificates: certificate_store.CertificateStore,
+        log: warn_once.Log,
+        time: waiting.Time,
+    ) -> None:
+        """``namespace`` is the operator's own."""
+        self._kube = kube
+        self._namespace = namespace
+        self._address = address
+        self._certificates = certificates
+        self._log = log
+        self._time = time
+        self._owners: dict[str, Mapping[str, Collection[str]]] = {}
+        self._noted: dict[str, frozenset[str]] | None = None
+        self._poked = asyncio.Event()
+        self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+        self._repairs: dict[str, list[float]] = {}
+        self._settled: dict[str, bytes | None] = {}
+        self._trouble: dict[str, warn_once.WarnOnce] = collections.defaultdict(
+            functools.partial(warn_once.WarnOnce, log)
+        )
+
+    async def register(self, owner: str, crds: Mapping[str, Collection[str]]) -> None:
+        """Have these definitions converted by hooks of the owner, and no others any more.
+
+        Returns when the API server does so, but for definitions that are not there yet.
+        Raises an :class:`.AddonOperatorError` when it cannot be done.
+        """
+        if crds:
+            self._owners[owner] = dict(crds)
+        else:
+            self._owners.pop(owner, None)
+        gone = {crd for crd, owners in (await self._notes()).items() if owner in owners and crd not in crds}
+        changed = [await self._settle(crd) for crd in sorted(gone.union(crds))]
+        self._poked.set()
+        if any(changed):
+            await self._time.sleep(SETTLE_SECONDS)
+
+    async def remove(self, owner: str) -> None:
+        """Set back what is converted for nobody else; the hooks of the owner have to answer until this ends.
+
+        Raises an :class:`.AddonOperatorError` when it cannot be done: then they are still asked.
+        """
+        await self.register(owner, {})
+
+    async def keep_only(self, owners: Collection[str]) -> None:
+        """Set back what is converted for nobody of these, as after a module went while no operator ran.
+
+        Raises an :class:`.AddonOperatorError` when it cannot be done.
+        """
+        known = {owner for noted in (await self._notes()).values() for owner in noted}
+        for owner in sorted((known | self._owners.keys()).difference(owners)):
+            await self.remove(owner)
+
+    async def keep(self) -> None:
+        """Look at the definitions when somebody touches them and every half minute, until cancelled.
+
+        Errors become one warning, and are tried again.
+        """
+        watches: dict[str, asyncio.Task[None]] = {}
+        try:
+            while True:
+                self._poked.clear()
+                self._watch(watches)
+                await waiting.wait_within(self._poked, await self._look())
+        finally:
+            for task in watches.values():
+                task.cancel()
+            await asyncio.gather(*watches.values(), return_exceptions=True)
+
+    def _watch(self, watches: dict[str, asyncio.Task[None]]) -> None:
+        wanted = self._wanted_crds()
+        for crd in watches.keys() - wanted:
+            watches.pop(crd).cancel()
+        for crd in wanted - watches.keys():
+            watching = registration_watch.keep(
+                self._kube, conversion_specs.COLLECTION, crd, self._poked, self._time
+            )
+            watches[crd] = asyncio.create_task(watching, name=f"conversion of {crd}")
+
+    async def _look(self) -> float:
+        """Return the seconds until the next look."""
+        pauses = [_CHECK_SECONDS]
+        for crd in sorted(self._wanted_crds()):
+            trouble = self._trouble[crd]
+            try:
+                await self._settle(crd, is_repair=True)
+            except kernel_errors.AddonOperatorError as error:
+                trouble.warn(f"the conversion of {crd} cannot be kept now: {error}")
+                pauses.append(_ERROR_SECONDS)
+            else:
+                trouble.over(f"the conversion of {crd} is kept")
+                pauses.append(max(0.0, self._allowed_at(crd) - self._time.monotonic()) or _CHECK_SECONDS)
+        return min(pauses)
+
+    def _wanted_crds(self) -> set[str]:
+        return {crd for crds in self._owners.values() for crd in crds}
+
+    def _hooks_of(self, crd: str) -> tuple[tuple[str, str], ...]:
+        found = {(owner, hook) for owner, crds in self._owners.items() for hook in crds.get(crd, ())}
+        return tuple(sorted(found))
+
+    async def _settle(self, crd: str, *, is_repair: bool = False) -> bool:
+        """Bring a definition to what it should be; whether objects are converted otherwise from now on."""
+        async with self._locks[crd]:
+            for _ in range(1, _ATTEMPTS):
+                # Whoever was faster may be right: it is looked at again.
+                with contextlib.suppress(api_errors.Conflict, api_errors.NotFound):
+                    return await self._try(crd, is_repair=is_repair)
+            return await self._try(crd, is_repair=is_repair)
+
+    async def _try(self, crd: str, *, is_repair: bool) -> bool:
+        hooks = self._hooks_of(crd)
+        bundle = await self._certificates.refresh() if hooks else None
+        try:
+            live = await self._kube.get(conversion_specs.path_of(crd))
+        except api_errors.NotFound:
+            self._forget(crd)
+            return False
+        if not hooks:
+            return await self._set_back(live)
+        wanted = conversion_specs.Wanted(self._namespace, hooks, self._address, bundle)
+        patch = conversion_specs.to_set(live, wanted)
+        is_edit = is_repair and self._settled.get(crd, b"") == bundle
+        if patch is not None and is_edit and not self._may_repair(crd):
+            return False
+        if patch is not None:
+            await self._kube.patch(conversion_specs.path_of(crd), patch)
+            self._tell(crd, is_edit=is_edit)
+        self._settled[crd] = bundle
+        (await self._notes())[crd] = frozenset(owner for owner, _ in hooks)
+        return patch is not None
+
+    async def _set_back(self, live: client.Object) -> bool:
+        name = live["metadata"]["name"]
+        patch = conversion_specs.to_set_back(live, self._namespace)
+        if patch is not None:
+            await self._kube.patch(conversion_specs.path_of(name), patch)
+            self._log.info(f"CustomResourceDefinition {name}: spec.conversion is what it was before")
+            if versions := conversion_specs.unconverted(live):
+                self._log.warning(_UNCONVERTED.format(name=name, versions=", ".join(versions)))
+        self._forget(name)
+        return patch is not None
+
+    def _forget(self, crd: str) -> None:
+        self._settled.pop(crd, None)
+        if self._noted is not None:
+            self._noted.pop(crd, None)
+
+    async def _notes(self) -> dict[str, frozenset[str]]:
+        """Return for whom definitions of the cluster are converted, read once: nobody else writes that."""
+        if self._noted is None:
+            self._noted = await self._read_notes()
+        return self._noted
+
+    async def _read_notes(self) -> dict[str, frozenset[str]]:
+        try:
+            listed = await self._kube.list_all(conversion_specs.COLLECTION, metadata_only=True)
+        except api_errors.Forbidden:
+            # Without this right none was ever written.
+            return {}
+        notes = ((live["metadata"]["name"], conversion_specs.note_of(live)) for live in listed.items)
+        return {
+            name: note.owners for name, note in notes if note is not None and note.operator == self._namespace
+        }
+
+    def _tell(self, crd: str, *, is_edit: bool) -> None:
+        name = f"CustomResourceDefinition {crd}"
+        if is_edit:
+            self._log.info(f"{name}: spec.conversion was changed by somebody and has been restored")
+        elif crd in self._settled:
+            self._log.info(f"{name}: spec.conversion is up to date again")
+        else:
+            self._log.info(f"{name}: hooks convert its objects from now on")
+
+    def _may_repair(self, crd: str) -> bool:
+        now = self._time.monotonic()
+        if now < self._allowed_at(crd):
+            return False
+        recent = [each for each in self._repairs.get(crd, ()) if now - each < 2 * _REPAIR.longest]
+        self._repairs[crd] = [*recent, now]
+        return True
+
+    def _allowed_at(self, crd: str) -> float:
+        """Return the monotonic time of the next repair."""
+        done = self._repairs.get(crd) or [float("-inf")]
+        late = len(done) - _REPAIRS_AT_ONCE
+        return done[-1] + (_REPAIR.after(late) if late > 0 else 0.0)

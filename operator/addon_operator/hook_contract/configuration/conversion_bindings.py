@@ -1,0 +1,52 @@
+"""Bindings that convert custom resources, as their hook's configuration says them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+KEY: Final = "kubernetesCustomResourceConversion"
+"""Key in the configuration, and the name of a binding that has none."""
+_Raw: TypeAlias = Mapping[str, Any]
+"""A part of a configuration that was checked; :mod:`.config_schemas` says which keys and types it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionRule:
+    """One step that a hook can convert objects by."""
+
+    from_version: str
+    """``group/version``, or ``version`` of the definition's own group, as the hook writes it."""
+    to_version: str
+
+    def full(self, crd_name: str) -> tuple[str, str]:
+        """Return both as ``group/version``; without a group they are of the definition's own."""
+        return full_version(self.from_version, crd_name), full_version(self.to_version, crd_name)
+
+
+def full_version(version: str, crd_name: str) -> str:
+    """Return ``group/version`` of a version that may be without group: then it is the definition's own."""
+    return version if "/" in version else f"{crd_name.partition('.')[2]}/{version}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionBinding:
+    """One item of ``kubernetesCustomResourceConversion``."""
+
+    crd_name: str
+    """``plural.group`` of the CustomResourceDefinition."""
+    rules: tuple[ConversionRule, ...]
+    name: str = KEY
+    include_snapshots_from: tuple[str, ...] = ()
+    """Names of the kubernetes bindings whose snapshots a run gets, those of its group included."""
+
+
+def read(document: _Raw, groups: Mapping[str, Sequence[str]]) -> Iterator[ConversionBinding]:
+    """Yield the bindings of a checked configuration; ``groups`` are kubernetes bindings by their group."""
+    for item in document.get(KEY, ()):
+        snapshots = [*item.get("includeSnapshotsFrom", ()), *groups.get(item.get("group", ""), ())]
+        yield ConversionBinding(
+            crd_name=item["crdName"],
+            rules=tuple(ConversionRule(raw["fromVersion"], raw["toVersion"]) for raw in item["conversions"]),
+            name=item.get("name") or KEY,
+            include_snapshots_from=tuple(dict.fromkeys(snapshots)),
+        )

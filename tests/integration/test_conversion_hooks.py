@@ -1,0 +1,292 @@
+"""Hooks that convert custom resources, with a real API server."""
+
+import json
+import shutil
+import ssl
+import textwrap
+import urllib.request
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.admission.registration import conversion_specs
+from addon_operator.devcluster import handle
+from tests.integration import admitting, operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+_VERSION: Final = """\
+- name: {name}
+  served: true
+  storage: {storage}
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec:
+          type: object
+          properties: {{{fields}}}
+"""
+_FIELDS: Final = {
+    "v1alpha1": "cron: {type: array, items: {type: string}}",
+    "v1beta1": "cron: {type: string}",
+    "v1": "schedule: {type: string}",
+}
+_HOOK: Final = """\
+#!/usr/bin/env bash
+source "$FRAMEWORK_DIR/shell_lib.sh"
+
+function __config__() {
+  cat <<END
+configVersion: v1
+kubernetesCustomResourceConversion:
+- name: up
+  crdName: GROUPNAME
+  conversions:
+  - {fromVersion: v1alpha1, toVersion: v1beta1}
+  - {fromVersion: GROUP/v1beta1, toVersion: v1}
+- name: down
+  crdName: GROUPNAME
+  conversions:
+  - {fromVersion: v1, toVersion: v1beta1}
+  - {fromVersion: v1beta1, toVersion: v1alpha1}
+END
+}
+
+function __on_conversion::up::v1alpha1::v1beta1() {
+  conversion::convert '.spec.cron |= join(" ")'
+}
+
+function __on_conversion::up() {
+  if context::jq -e '.review.request.objects[0].spec.cron == "odd"' > /dev/null; then
+    conversion::fail "spec.cron is odd"
+    return
+  fi
+  if context::jq -e '.review.request.objects[0].spec.cron == "rename"' > /dev/null; then
+    context::jq '{convertedObjects: [.review.request.objects[]
+      | .apiVersion = "GROUP/v1" | .metadata.name = "other"]}' > "$CONVERSION_RESPONSE_PATH"
+    return
+  fi
+  conversion::convert '.spec = {schedule: .spec.cron}'
+}
+
+function __on_conversion::down::v1::v1beta1() {
+  if context::jq -e '[.review.request.objects[].spec.schedule] | index("hang") != null' > /dev/null; then
+    sleep 60
+  fi
+  conversion::convert '.spec = {cron: .spec.schedule}'
+}
+
+function __on_conversion::down() {
+  conversion::convert '.spec.cron |= split(" ")'
+}
+
+hook::run "$@"
+"""
+
+
+class Crons:
+    """A definition with three versions, the last one stored, and a module whose hook converts."""
+
+    def __init__(self, site: operator_site.Site) -> None:
+        self.site = site
+        self.group = f"{site.namespace}.example"
+        self.name = f"crontabs.{self.group}"
+        self.module = site.module("010-cron", values="cronEnabled: true\n")
+        path = self.module / "hooks" / "convert.sh"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(_HOOK.replace("GROUPNAME", self.name).replace("GROUP", self.group))
+        path.chmod(0o755)
+        crds = self.module / "crds"
+        crds.mkdir(exist_ok=True)
+        self.define("v1")
+
+    def define(self, stored: str, *, without: str = "") -> None:
+        """Write the definition, whose objects are stored in that version, in one go."""
+        path = self.module / "crds" / "crontabs.yaml"
+        new = path.with_suffix(".new")
+        new.write_text(self.definition(stored, without))
+        new.rename(path)
+
+    def definition(self, stored: str, without: str) -> str:
+        head = f"""\
+        apiVersion: apiextensions.k8s.io/v1
+        kind: CustomResourceDefinition
+        metadata: {{name: {self.name}}}
+        spec:
+          group: {self.group}
+          scope: Namespaced
+          names: {{plural: crontabs, singular: crontab, kind: CronTab}}
+          versions:
+        """
+        versions = "".join(
+            _VERSION.format(name=name, storage=str(name == stored).lower(), fields=fields)
+            for name, fields in _FIELDS.items()
+            if name != without
+        )
+        return textwrap.dedent(head) + textwrap.indent(versions, "  ")
+
+    def path(self, version: str, name: str = "") -> str:
+        root = f"/apis/{self.group}/{version}/namespaces/{self.site.namespace}/crontabs"
+        return f"{root}/{name}".rstrip("/")
+
+    def create(self, version: str, name: str, **spec: object) -> str:
+        """Create an object; what the API server says if it does not."""
+        body = {
+            "apiVersion": f"{self.group}/{version}",
+            "kind": "CronTab",
+            "metadata": {"name": name, "annotations": {"a": "b"}},
+            "spec": spec,
+        }
+        answer = self.site.request("POST", self.path(version), body)
+        return "" if answer.is_success else answer.text
+
+    def spec(self, version: str, name: str) -> dict[str, Any]:
+        answer = self.site.request("GET", self.path(version, name))
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = json.loads(answer.text)["spec"]
+        return found
+
+    def live(self) -> dict[str, Any]:
+        answer = self.site.request(
+            "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{self.name}"
+        )
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = json.loads(answer.text)
+        return found
+
+    @property
+    def conversion(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.live()["spec"]["conversion"]
+        return found
+
+    def patch(self, conversion: dict[str, Any]) -> None:
+        patch = json.dumps({"spec": {"conversion": conversion}})
+        self.site.kubectl("patch", "crd", self.name, "--type", "merge", "-p", patch)
+
+
+@pytest.fixture
+def crons(site: operator_site.Site) -> Crons:
+    made = Crons(site)
+    site.config()
+    return made
+
+
+def wait_converted(operator: operator_process.OperatorProcess, crons: Crons) -> None:
+    operator.wait_logged("module run ended")
+    assert crons.conversion["strategy"] == "Webhook"
+
+
+def test_custom_resources_are_converted(crons: Crons, devcluster: handle.DevCluster) -> None:
+    with admitting.admitting(crons.site, devcluster) as operator:
+        wait_converted(operator, crons)
+        assert crons.create("v1alpha1", "old", cron=["*", "*/5"]) == ""
+        assert crons.create("v1beta1", "middle", cron="1 2") == ""
+        assert crons.create("v1", "new", schedule="3 4") == ""
+        assert crons.spec("v1", "old") == {"schedule": "* */5"}
+        assert crons.spec("v1beta1", "old") == {"cron": "* */5"}
+        assert crons.spec("v1alpha1", "old") == {"cron": ["*", "*/5"]}
+        assert crons.spec("v1alpha1", "new") == {"cron": ["3", "4"]}
+        got = crons.site.kubectl("get", f"crontabs.v1alpha1.{crons.group}", "-o", "json")
+        assert [item["spec"]["cron"] for item in json.loads(got)["items"]] == [
+            ["1", "2"],
+            ["3", "4"],
+            ["*", "*/5"],
+        ]
+
+        message = crons.create("v1beta1", "odd", cron="odd")
+        assert (
+            f"conversion webhook for {crons.group}/v1beta1, Kind=CronTab failed: spec.cron is odd" in message
+        )
+        message = crons.create("v1beta1", "renamed", cron="rename")
+        assert "failed: hook convert.sh of module cron: its convertedObjects[0] (" in message
+        assert "/renamed) changes metadata.name; only labels and annotations may change" in message
+        message = crons.create("v1alpha1", "broken", cron=[1])
+        assert "Invalid value" in message
+
+        before = crons.conversion
+        crons.patch({"webhook": {"clientConfig": {"caBundle": None}}})
+        operator.wait_until(lambda: crons.conversion == before, "caBundle is as before")
+        crons.patch({"strategy": "None", "webhook": None})
+        operator.wait_until(lambda: crons.conversion == before, "the strategy is as before")
+
+        crons.site.config(cronEnabled="false")
+        operator.wait_until(lambda: crons.conversion["strategy"] == "None", "the conversion is set back")
+        assert conversion_specs.note_of(crons.live()) is None
+        crons.site.config(cronEnabled="true")
+        operator.wait_until(lambda: crons.conversion == before, "objects are converted again")
+        assert crons.spec("v1alpha1", "old") == {"cron": ["*", "*/5"]}
+
+
+def test_objects_are_moved_to_another_version_and_hooks_that_fail_say_so(
+    crons: Crons, devcluster: handle.DevCluster
+) -> None:
+    crons.define("v1alpha1")
+    with admitting.admitting(crons.site, devcluster, WATCH_MODULES="yes") as operator:
+        wait_converted(operator, crons)
+        assert crons.create("v1alpha1", "a", cron=["1", "2"]) == ""
+        assert crons.create("v1", "b", schedule="3 4") == ""
+        crons.define("v1", without="v1alpha1")
+        operator.wait_until(
+            lambda: crons.live()["status"]["storedVersions"] == ["v1"], "all objects are stored in v1"
+        )
+        assert crons.spec("v1", "a") == {"schedule": "1 2"}
+        assert crons.spec("v1beta1", "b") == {"cron": "3 4"}
+        assert crons.conversion["strategy"] == "Webhook"
+
+        assert crons.create("v1", "hangs", schedule="hang") == ""
+        answer = crons.site.request("GET", crons.path("v1beta1", "hangs"))
+        assert "failed: hook convert.sh of module cron did not answer within 9.5s" in answer.text
+
+
+def ask(port: int, crons: Crons) -> str:
+    """Have an object converted by the replica that listens there; its answer."""
+    item = {
+        "apiVersion": f"{crons.group}/v1",
+        "kind": "CronTab",
+        "metadata": {"name": "a"},
+        "spec": {"schedule": "1 2"},
+    }
+    review = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "request": {"uid": "1", "desiredAPIVersion": f"{crons.group}/v1alpha1", "objects": [item]},
+    }
+    request = urllib.request.Request(
+        f"https://127.0.0.1:{port}/convert/{crons.name}",
+        json.dumps(review).encode(),
+        {"Content-Type": "application/json"},
+    )
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310
+        found: str = answer.read().decode()
+    return found
+
+
+def test_replicas_that_stand_by_convert_and_the_next_leader_sets_back_what_went_meanwhile(
+    crons: Crons, devcluster: handle.DevCluster
+) -> None:
+    site = crons.site
+    ha = {
+        "ADDON_OPERATOR_HA": "true",
+        "LEASE_DURATION": "4s",
+        "LEASE_RENEW_DEADLINE": "3s",
+        "LEASE_RETRY_PERIOD": "500ms",
+    }
+    with admitting.admitting(site, devcluster, **ha) as leader:
+        wait_converted(leader, crons)
+        assert crons.create("v1", "a", schedule="1 2") == ""
+        port = operator_process.free_port()
+        environment = {**admitting.webhook_environment(port), **ha}
+        second = site.start(**environment, DEBUG_UNIX_SOCKET=str(site.root / "second.socket"))
+        second.wait_logged("standing by")
+        assert '"cron":["1","2"]' in ask(port, crons)
+        former = crons.conversion
+        leader.kill()
+        second.wait_until(lambda: crons.conversion != former, "the definition points to the next leader")
+        second.wait_until(lambda: site.request("GET", crons.path("v1beta1", "a")).is_success, "it converts")
+        second.kill()
+    shutil.rmtree(crons.module)
+    with admitting.admitting(site, devcluster) as operator:
+        operator.wait_until(lambda: crons.conversion["strategy"] == "None", "the conversion is set back")

@@ -1,0 +1,346 @@
+"""``spec.conversion`` of definitions is what hooks need, and set back when they go."""
+
+import asyncio
+import base64
+import copy
+from typing import Any
+
+import orjson
+import pytest
+from typing_extensions import override
+
+from addon_operator.admission.certificates import certificate_store
+from addon_operator.admission.registration import conversion_registration, conversion_specs
+from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.aio import waiting
+from addon_operator.kernel import errors
+from tests.fakes import api_server, logs
+
+CRD = "crontabs.example.com"
+OTHER = "jobs.example.com"
+ADDRESS = specs.ServiceAddress("system", "addon-operator")
+NONE = {"strategy": "None"}
+FOREIGN = {
+    "strategy": "Webhook",
+    "webhook": {
+        "clientConfig": {"url": "https://theirs.example/x", "caBundle": "eA=="},
+        "conversionReviewVersions": ["v1", "v1beta1"],
+    },
+}
+
+
+class Bundle(certificate_store.CertificateStore):
+    """The authorities, as the certificate store gives them."""
+
+    def __init__(self) -> None:
+        self.text: bytes | None = b"one"
+
+    @override
+    async def refresh(self) -> bytes | None:
+        return self.text
+
+
+class Sleeps(waiting.SystemTime):
+    """A clock that a test moves; the watch, which finds no server, rests after its first try."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    @override
+    def monotonic(self) -> float:
+        return self.now
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        if seconds != conversion_registration.SETTLE_SECONDS:
+            await asyncio.Event().wait()
+        self.slept.append(seconds)
+
+
+class Definitions:
+    """Definitions of an API server, with the rules of merge patches and resourceVersion."""
+
+    def __init__(self, server: api_server.ApiServer) -> None:
+        self.server = server
+        self.by_name: dict[str, dict[str, Any]] = {}
+        self.patches = 0
+        server.on("GET", conversion_specs.COLLECTION, self._list)
+        for name in (CRD, OTHER):
+            self._serve(name)
+
+    def make(
+        self, name: str = CRD, conversion: dict[str, Any] = NONE, stored: tuple[str, ...] = ("v2",)
+    ) -> None:
+        versions = [{"name": each, "storage": each == "v2"} for each in ("v1", "v2")]
+        self.by_name[name] = {
+            "metadata": {"name": name, "resourceVersion": "1", "labels": {"a": "b"}},
+            "spec": {"group": "example.com", "versions": versions, "conversion": copy.deepcopy(conversion)},
+            "status": {"storedVersions": list(stored)},
+        }
+
+    def edit(self, name: str = CRD, **patch: dict[str, Any] | None) -> None:
+        live = self.by_name[name]
+        _merge(live, patch)
+        live["metadata"]["resourceVersion"] = str(int(live["metadata"]["resourceVersion"]) + 1)
+
+    def conversion(self, name: str = CRD) -> dict[str, Any]:
+        found: dict[str, Any] = self.by_name[name]["spec"]["conversion"]
+        return found
+
+    def client_config(self, name: str = CRD) -> dict[str, Any]:
+        found: dict[str, Any] = self.conversion(name)["webhook"]["clientConfig"]
+        return found
+
+    def note(self, name: str = CRD) -> dict[str, Any]:
+        text = self.by_name[name]["metadata"].get("annotations", {}).get(conversion_specs.NOTE)
+        found: dict[str, Any] = orjson.loads(text) if text else {}
+        return found
+
+    def _serve(self, name: str) -> None:
+        def get(_asked: api_server.Asked) -> api_server.Answer:
+            live = self.by_name.get(name)
+            return api_server.Answer(live) if live else api_server.status(404, "NotFound")
+
+        def patch(asked: api_server.Asked) -> api_server.Answer:
+            live = self.by_name[name]
+            if asked.body["metadata"].pop("resourceVersion") != live["metadata"]["resourceVersion"]:
+                return api_server.status(409, "Conflict")
+            self.patches += 1
+            self.edit(name, **asked.body)
+            return api_server.Answer(live)
+
+        self.server.on("GET", conversion_specs.path_of(name), get)
+        self.server.on("PATCH", conversion_specs.path_of(name), patch)
+
+    def _list(self, _asked: api_server.Asked) -> api_server.Answer:
+        items = [{"metadata": live["metadata"]} for live in self.by_name.values()]
+        return api_server.Answer({"metadata": {"resourceVersion": "9"}, "items": items})
+
+
+def _merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict):
+            inner = target[key] if isinstance(target.get(key), dict) else {}
+            target[key] = inner
+            _merge(inner, value)
+        else:
+            target[key] = value
+
+
+class Site:
+    """What a test needs."""
+
+    def __init__(self, server: api_server.ApiServer) -> None:
+        self.server = server
+        self.definitions = Definitions(server)
+        self.bundle = Bundle()
+        self.log = logs.Lines()
+        self.time = Sleeps()
+
+    def start(self, namespace: str = "system") -> conversion_registration.ConversionRegistrar:
+        kube = api_server.client_of(self.server, api_server.Pauses())
+        return conversion_registration.ConversionRegistrar(
+            kube, namespace, ADDRESS, self.bundle, self.log, self.time
+        )
+
+
+@pytest.fixture
+def site(server: api_server.ApiServer) -> Site:
+    return Site(server)
+
+
+@pytest.fixture
+def definitions(site: Site) -> Definitions:
+    site.definitions.make()
+    return site.definitions
+
+
+async def look(registrar: conversion_registration.ConversionRegistrar) -> None:
+    """Let the registrar look at its definitions once."""
+    keeping = asyncio.create_task(registrar.keep())
+    await asyncio.sleep(0.05)
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+
+
+async def test_a_definition_is_converted_by_the_admission_site(site: Site, definitions: Definitions) -> None:
+    await site.start().register("cron", {CRD: ["x.sh"]})
+    service = {"namespace": "system", "name": "addon-operator", "port": 443, "path": f"/convert/{CRD}"}
+    assert definitions.conversion() == {
+        "strategy": "Webhook",
+        "webhook": {
+            "clientConfig": {"service": service, "caBundle": base64.b64encode(b"one").decode()},
+            "conversionReviewVersions": ["v1"],
+        },
+    }
+    assert definitions.note() == {"operator": "system", "hooks": [["cron", "x.sh"]], "before": NONE}
+    assert site.time.slept == [conversion_registration.SETTLE_SECONDS]
+    assert site.log.lines == [
+        ("info", f"CustomResourceDefinition {CRD}: hooks convert its objects from now on")
+    ]
+
+
+async def test_what_is_as_it_should_be_is_not_written(site: Site, definitions: Definitions) -> None:
+    for registrar in (site.start(), site.start()):
+        await registrar.register("cron", {CRD: ["x.sh"]})
+        await registrar.register("cron", {CRD: ["x.sh"]})
+    assert definitions.patches == 1
+
+
+@pytest.mark.parametrize("before", [NONE, FOREIGN])
+async def test_it_is_set_back_to_what_it_was(site: Site, before: dict[str, Any]) -> None:
+    site.definitions.make(conversion=before)
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    assert site.definitions.conversion() != before
+    await registrar.remove("cron")
+    assert site.definitions.conversion() == before
+    assert site.definitions.note() == {}
+    assert [level for level, _ in site.log.lines] == ["info", "info"]
+
+
+async def test_it_is_set_back_by_a_later_operator_too(site: Site, definitions: Definitions) -> None:
+    await site.start().register("cron", {CRD: ["x.sh"]})
+    await site.start().remove("cron")
+    assert definitions.conversion() == NONE
+
+
+async def test_what_no_enabled_module_converts_any_more_is_set_back(site: Site) -> None:
+    site.definitions.make()
+    site.definitions.make(OTHER)
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.register("jobs", {OTHER: ["x.sh"]})
+    await site.start().keep_only(["jobs", "web"])
+    assert site.definitions.conversion() == NONE
+    assert site.definitions.conversion(OTHER)["strategy"] == "Webhook"
+
+
+async def test_a_hook_that_converts_something_else_now_leaves_the_former(site: Site) -> None:
+    site.definitions.make()
+    site.definitions.make(OTHER)
+    await site.start().register("cron", {CRD: ["x.sh"]})
+    await site.start().register("cron", {OTHER: ["x.sh"]})
+    assert site.definitions.conversion() == NONE
+    assert site.definitions.conversion(OTHER)["strategy"] == "Webhook"
+
+
+async def test_a_definition_of_two_owners_stays_until_both_are_gone(
+    site: Site, definitions: Definitions
+) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.register("web", {CRD: ["x.sh"]})
+    assert definitions.note()["hooks"] == [["cron", "x.sh"], ["web", "x.sh"]]
+    await registrar.remove("cron")
+    assert definitions.conversion()["strategy"] == "Webhook"
+    await registrar.remove("web")
+    assert definitions.conversion() == NONE
+
+
+async def test_objects_that_nothing_converts_any_more_are_told(site: Site) -> None:
+    site.definitions.make(stored=("v1", "v2"))
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.remove("cron")
+    level, text = site.log.lines[-1]
+    assert level == "warning"
+    assert text.startswith(f"CustomResourceDefinition {CRD}: objects may be stored in v1, and nothing")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"conversion": {"strategy": "None", "webhook": None}},
+        {"conversion": {"webhook": {"clientConfig": {"caBundle": "eA=="}}}},
+        {"conversion": {"webhook": {"clientConfig": {"service": None, "url": "https://e"}}}},
+    ],
+    ids=["none", "caBundle", "url"],
+)
+async def test_an_edit_by_somebody_is_undone(
+    site: Site, definitions: Definitions, edit: dict[str, Any]
+) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    before = orjson.dumps(definitions.conversion())
+    definitions.edit(spec=edit)
+    await look(registrar)
+    assert orjson.loads(before) == definitions.conversion()
+    assert site.log.lines[-1][1].endswith("spec.conversion was changed by somebody and has been restored")
+    await registrar.remove("cron")
+    assert definitions.conversion() == NONE
+
+
+async def test_whoever_changes_it_again_and_again_is_answered_ever_slower(
+    site: Site, definitions: Definitions
+) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    for _ in range(5):
+        definitions.edit(spec={"conversion": {"webhook": {"clientConfig": {"caBundle": "eA=="}}}})
+        await look(registrar)
+    assert definitions.patches == 1 + 3
+    site.time.now += 1000
+    await look(registrar)
+    assert definitions.client_config()["caBundle"] == base64.b64encode(b"one").decode()
+
+
+async def test_it_follows_the_rotation_of_certificates(site: Site, definitions: Definitions) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    for text in (b"one two", b"two", b"two three", b"three"):
+        site.bundle.text = text
+        await look(registrar)
+        assert definitions.client_config()["caBundle"] == base64.b64encode(text).decode()
+    assert site.log.lines[-1][1].endswith("spec.conversion is up to date again")
+
+
+async def test_authorities_that_others_give_stay(site: Site) -> None:
+    site.definitions.make(conversion=FOREIGN)
+    site.bundle.text = None
+    await site.start().register("cron", {CRD: ["x.sh"]})
+    assert site.definitions.client_config()["caBundle"] == "eA=="
+
+
+async def test_a_definition_that_comes_later_is_taken_care_of(site: Site) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    assert site.time.slept == []
+    site.definitions.make()
+    await look(registrar)
+    assert site.definitions.conversion()["strategy"] == "Webhook"
+
+
+async def test_a_definition_that_another_operator_converts_is_left_to_it(
+    site: Site, definitions: Definitions
+) -> None:
+    await site.start("theirs").register("cron", {CRD: ["x.sh"]})
+    with pytest.raises(conversion_specs.ConvertedByOtherError, match="by the operator in namespace theirs"):
+        await site.start().register("cron", {CRD: ["x.sh"]})
+    await site.start().keep_only([])
+    assert definitions.conversion()["strategy"] == "Webhook"
+
+
+async def test_without_its_annotation_it_is_not_taken_for_what_was_before(
+    site: Site, definitions: Definitions
+) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    definitions.edit(metadata={"annotations": None})
+    await look(registrar)
+    assert definitions.note()["before"] == NONE
+
+
+async def test_without_the_right_to_list_nothing_is_missing(site: Site, server: api_server.ApiServer) -> None:
+    server.on("GET", conversion_specs.COLLECTION, api_server.status(403, "Forbidden"))
+    await site.start().register("cron", {})
+    await site.start().keep_only([])
+
+
+async def test_a_missing_right_is_an_error_of_who_needs_it(site: Site, server: api_server.ApiServer) -> None:
+    server.on("GET", conversion_specs.path_of(CRD), api_server.status(403, "Forbidden"))
+    with pytest.raises(errors.AddonOperatorError):
+        await site.start().register("cron", {CRD: ["x.sh"]})

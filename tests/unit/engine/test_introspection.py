@@ -99,6 +99,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "wrongValues": "",
         "waitsFor": [],
         "lastError": "helm failed",
+        "tries": 0,
         "nextTry": None,
         "cure": [],
         "waitingBindings": [],

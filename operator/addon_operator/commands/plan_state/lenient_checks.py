@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Iterable
 
-from typing_extensions import override
-
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types, names
 from addon_operator.values import inspectors
@@ -24,7 +22,6 @@ class LenientInspector(inspectors.LocalInspector):
         self._below |= {place[1:] for place in self._below}
         self._places |= {place[1:] for place in places}
 
-    @override
     def config_violations(
         self,
         key: names.ValuesKey,
@@ -33,9 +30,9 @@ class LenientInspector(inspectors.LocalInspector):
         before: json_types.JsonObject | None,
         section_schemas: schemas.SectionSchemas,
     ) -> Violations:
+        """See :meth:`.LocalInspector.config_violations`."""
         return self._told(super().config_violations(key, files, config, before, section_schemas))
 
-    @override
     def values_violations(
         self,
         key: names.ValuesKey,
@@ -45,12 +42,13 @@ class LenientInspector(inspectors.LocalInspector):
         *,
         for_helm: bool,
     ) -> Violations:
+        """See :meth:`.LocalInspector.values_violations`."""
         return self._told(super().values_violations(key, value, before, schema, for_helm=for_helm))
 
-    @override
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
     ) -> Violations:
+        """See :meth:`.LocalInspector.chart_violations`."""
         return self._told(super().chart_violations(values, chart))
 
     def _told(self, violations: Iterable[schema_violations.Violation]) -> Violations:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
-from typing_extensions import override
 
 from addon_operator.commands.plan_state import plan_state
 from addon_operator.helm.releases import record_format
@@ -88,12 +87,14 @@ class _Recorded(connection.Connection):
             if len(parts) > 3 and parts[-3] == "namespaces":  # of the whole cluster, too
                 self._below["/".join([*parts[:-3], parts[-1]])].append(body)
 
-    @override
     async def current(self) -> credentials.Credentials:
         return credentials.Credentials(_SERVER)
 
-    @override
-    async def send(self, request: connection.Request, using: credentials.Credentials) -> connection.Response:
+    async def send(
+        self,
+        request: connection.Request,
+        using: credentials.Credentials,  # noqa: ARG002 - nobody is asked
+    ) -> connection.Response:
         if request.method != "GET":
             raise NotRecordedError
         path = request.path

@@ -9,8 +9,6 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from typing_extensions import override
-
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import capabilities, command, helm_errors, messages, release_types, verbs
 from addon_operator.helm.charts import chart, chart_files
@@ -140,7 +138,6 @@ class BlindRenderer(ChartRenderer):
     rework: Callable[[str], str] = str
     """Makes of a manifest what is compared; it may take its time."""
 
-    @override
     async def render(
         self,
         request: release_types.ReleaseRequest,

@@ -42,6 +42,7 @@ class Tab:
         self._socket = socket
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._loaded = asyncio.Event()
         self.complaints: list[str] = []
         """Errors and warnings of the console, and exceptions."""
         self.requested: list[str] = []
@@ -56,7 +57,9 @@ class Tab:
             self._note(document.get("method", ""), document.get("params", {}))
 
     def _note(self, method: str, said: dict[str, Any]) -> None:
-        if method == "Network.requestWillBeSent":
+        if method == "Page.loadEventFired":
+            self._loaded.set()
+        elif method == "Network.requestWillBeSent":
             self.requested.append(said["request"]["url"])
         elif method == "Runtime.exceptionThrown":
             self.complaints.append(json.dumps(said["exceptionDetails"]))
@@ -78,8 +81,9 @@ class Tab:
         """Load a page."""
         for domain in ("Page", "Runtime", "Network", "Log"):
             await self.ask(f"{domain}.enable")
+        loaded = self._loaded = asyncio.Event()
         await self.ask("Page.navigate", url=address)
-        await self.until("location.href !== 'about:blank' && document.readyState === 'complete'")
+        await asyncio.wait_for(loaded.wait(), _START_SECONDS)
 
     async def run(self, script: str) -> Any:  # noqa: ANN401 - JSON
         """Return what a script gives, waited for."""

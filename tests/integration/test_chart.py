@@ -163,7 +163,7 @@ def test_each_part_that_is_switched_off_takes_its_rights_along(devcluster: handl
     assert rights(charts.render(devcluster.helm, OFF)) == always
     without = {"podPresets.expansionEvents": False, "moduleStatus.enabled": False, "crds.update": False}
     assert everything - rights(charts.render(devcluster.helm, without)) == {
-        "services", "modules", "modules/status", "customresourcedefinitions",
+        "services", "modules", "modules/status",
     }  # fmt: skip
 
 

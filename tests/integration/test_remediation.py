@@ -233,7 +233,9 @@ def test_woken_by_the_end_of_a_namespace(site: operator_site.Site, modules: modu
     with_web(site, namespace + FAR.format(far=far), "{}")
     free = json.dumps({"metadata": {"finalizers": None}})
     cure = ("patch", f"--namespace={far}", "configmap", "held", "--type=merge", "-p", free)
-    begins(site, modules, f"the end of namespace {far}", cure)
+    # The namespace is gone when its controller has looked again, which takes its time.
+    gone = ("wait", "--for=delete", f"namespace/{far}", "--timeout=60s")
+    begins(site, modules, f"the end of namespace {far}", cure, gone)
 
 
 def test_woken_by_a_kind_that_comes(site: operator_site.Site, modules: module_objects.Modules) -> None:

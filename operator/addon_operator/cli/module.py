@@ -50,10 +50,10 @@ module.add_command(module_verbs.why)
 @debug.watch_options
 @debug.socket_option
 def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
-    """List the modules with state, health, revision, last run, and the last error or the reason.
+    """List the modules with state, health, revision, last run, and a message.
 
-    -o wide has all of long errors, what modules are for and require, and the objects that several modules
-    have.
+    The message is the last error, or what a module is for, or the reason of its state. -o wide has all of
+    them, what modules require, and the objects that several modules have.
     """
     debug.look_or_watch(socket, "/module/list.json", output, _LISTED, watch=watch, interval=interval)
 
@@ -162,13 +162,17 @@ def lint(
 def _modules(document: debug.Document, wide: bool) -> str:
     if wide:
         return _all_of_modules(document)
-    # What is wrong comes first: of the reason, there is as much as there is room for.
-    rows = [
-        (*first, reason if error == "-" else error)
-        for *first, error, reason in map(_row, document["modules"])
-    ]
+    rows = [(*_row(module)[:-2], _message(module)) for module in document["modules"]]
     listed = printing.listing(_COLUMNS, rows, _style) if rows else "no modules\n"
     return _wrong_values(document) + listed
+
+
+def _message(module: debug.Document) -> str:
+    """Return what is wrong; of a module that is well what it is for, or why it is enabled."""
+    *_, error, reason = _row(module)
+    if error != "-":
+        return error
+    return (module["description"] if module["state"] == "Ready" else "") or reason
 
 
 _LISTED: Final = debug.Listed(

@@ -43,9 +43,10 @@ def creatable(rules: list[charts.Object]) -> set[str]:
 def test_what_the_chart_makes_nobody_needs_to_create(helm: pathlib.Path) -> None:
     objects = charts.render(helm)
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        made = charts.only(objects, kind)
-        assert made["metadata"]["name"] == "addon-operator-addons"
-        assert "webhooks" not in made
+        made = charts.of_kind(objects, kind)
+        names = ["addon-operator-addons", "addon-operator-addons-hooks"]
+        assert [each["metadata"]["name"] for each in made] == names
+        assert not any("webhooks" in each for each in made)
     assert "data" not in named(objects, "Secret", "addon-operator-admission")
     env = charts.env_of(charts.only(objects, "Deployment"))
     assert env["WEBHOOK_CONFIGURATION"] == "addon-operator-addons"

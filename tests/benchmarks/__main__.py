@@ -32,6 +32,7 @@ from tests.benchmarks import (
     objects,
     scrape,
     values,
+    webhooks,
 )
 
 _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
@@ -44,6 +45,7 @@ _BENCHMARKS: Final[Mapping[str, Callable[[], Sequence[measures.Row]]]] = {
     "objects": lambda: asyncio.run(objects.run()),
     "start": hook_start.run,
     "hooks": hooks.run,
+    "webhooks": webhooks.run,
     "lifecycle": lifecycle.run,
     "charts": charts.run,
     "drift": drift.run,

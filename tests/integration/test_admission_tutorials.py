@@ -1,4 +1,4 @@
-"""The tutorials in which the API server asks the operator, typed as they stand there, say what they promise."""
+"""The tutorials in which the API server asks the operator, typed as they stand there, do what they say."""
 
 import pathlib
 import re

@@ -16,8 +16,11 @@ CHECK_PODS: Final = "/check-pods"
 NOTICE_PRESETS: Final = "/notice-podpresets"
 CHECK_CONFIG: Final = "/check-config"
 
-HOOK_LIMITS: Final = review_budget.Limits(requests=1280, memory_bytes=192 << 20)
-"""What requests that hooks answer may take, beside all others: they may wait for long."""
+HOOK_LIMITS: Final = review_budget.Limits(
+    requests=3 * site.CONNECTIONS.connections // 4, memory_bytes=192 << 20
+)
+"""What requests that hooks answer may take: they may wait for long, each on a connection of its own, and
+leave a quarter of the connections to pods. What is over that is a failed call for the API server."""
 _HOOK_SECONDS: Final = 30.0
 _SYSTEM_NAMESPACE: Final = "kube-system"
 _DOMAIN: Final = "admission.addon-operator.io"

@@ -40,7 +40,8 @@ MAX_REVIEW_MEMORY: Final = 128 << 20
 # Go's client gives up idle connections after 90 seconds. It has to be the one who closes: a review that
 # meets a closing connection is not sent again. So idle ones are kept longer than that even when there is
 # little room, unless they never carried a review. The API server opens one for each review that it waits for.
-CONNECTIONS: Final = connections.Bounds(connections=512, request=20.0, idle=600.0, idle_when_crowded=95.0)
+# A hook may take the 30 seconds that the API server waits at most.
+CONNECTIONS: Final = connections.Bounds(connections=512, request=35.0, idle=600.0, idle_when_crowded=95.0)
 NOT_READY: Final = "the operator has not read all that it needs for an answer yet"
 """Why reviews are refused at first: whoever starts the operator expects that."""
 _JSON: Final = "application/json"

@@ -446,7 +446,17 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 def _hook(hook: debug.Document) -> Iterator[str]:
     yield hook["name"]
     for bound in hook["bindings"]:
-        about = bound.get("crontab") or f"{bound.get('apiVersion', '')} {bound.get('kind', '')}".strip()
+        about = _about(bound)
         name = f"{bound['binding']} {bound.get('name', '')}".rstrip() + (f" ({about})" if about else "")
         order = f", order {bound['order']}" if "order" in bound else ""
-        yield f"  {name}{order}, queue {bound['queue']}"
+        # Hooks that answer the API server wait in no queue.
+        queue = f", queue {bound['queue']}" if "queue" in bound else ""
+        yield f"  {name}{order}{queue}"
+
+
+def _about(bound: debug.Document) -> str:
+    """Say what a binding is about."""
+    if "crdName" in bound:
+        return f"{bound['crdName']} {', '.join(bound.get('conversions', ()))}".rstrip()
+    kind = f"{bound.get('apiVersion', '')} {bound.get('kind', '')}".strip()
+    return str(bound.get("crontab") or bound.get("resources") or kind)

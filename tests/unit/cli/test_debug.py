@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click import shell_completion, testing
 
-from addon_operator.cli import debug, main, printing
+from addon_operator.cli import debug, main, module, printing
 from addon_operator.commands.outside import module_requests
 from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
@@ -649,3 +649,21 @@ def test_modules_of_a_cluster_are_offered_if_no_operator_is_here(
     monkeypatch.undo()
     assert completions("module", "describe", "--kubeconfig", str(tmp_path / "none"), "w") == []
     assert completions("module", "describe", *flags, "w") == [], "nobody answers there"
+
+
+def test_hooks_of_every_kind_of_binding_are_described() -> None:
+    bindings: list[dict[str, object]] = [
+        {"binding": "beforeHelm", "order": 10, "queue": "main"},
+        {"binding": "schedule", "name": "often", "crontab": "* * * * *", "queue": "q"},
+        {"binding": "kubernetes", "name": "pods", "apiVersion": "v1", "kind": "Pod", "queue": "main"},
+        {"binding": "kubernetesValidating", "name": "a.b.c", "resources": "CREATE pods"},
+        {"binding": "kubernetesCustomResourceConversion", "crdName": "a.b", "conversions": ["v1 to v2"]},
+    ]
+    assert list(module._hook({"name": "x.sh", "bindings": bindings})) == [
+        "x.sh",
+        "  beforeHelm, order 10, queue main",
+        "  schedule often (* * * * *), queue q",
+        "  kubernetes pods (v1 Pod), queue main",
+        "  kubernetesValidating a.b.c (CREATE pods)",
+        "  kubernetesCustomResourceConversion (a.b v1 to v2)",
+    ]

@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "global": "addon_operator.cli.global_:global_",
     "hooks": "addon_operator.cli.hooks:hooks",
     "module": "addon_operator.cli.module:module",
+    "new": "addon_operator.cli.new:new",
     "notify": "addon_operator.cli.notify:notify",
     "plan": "addon_operator.cli.plan:plan",
     "page": "addon_operator.cli.page:page",

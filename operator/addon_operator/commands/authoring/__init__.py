@@ -1,0 +1,1 @@
+"""Authoring: new modules and hooks, written from skeletons."""

@@ -1,1 +1,1 @@
-"""Authoring: new modules and hooks, written from skeletons."""
+"""New modules and hooks, written from skeletons."""

@@ -21,6 +21,11 @@ class NoSchemaError(errors.AddonOperatorError):
     """The module has no OpenAPI schema."""
 
 
+def of_directory(path: pathlib.Path) -> json_types.JsonObject:
+    """Return the schema for the module in a directory; raises like :func:`document`."""
+    return document(path, names.parse_module_directory(path.absolute().name)[1])
+
+
 def document(path: pathlib.Path, name: names.ModuleName) -> json_types.JsonObject:
     """Return the schema of the values file of the module in a directory.
 

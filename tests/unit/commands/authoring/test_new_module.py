@@ -121,6 +121,29 @@ def test_editors_know_the_values_of_a_module_with_a_schema() -> None:
         assert not checks.is_valid(wrong), wrong
 
 
+def test_the_schema_of_values_is_printed_anew_after_an_edit_of_the_openapi_schema() -> None:
+    run("module", "web", "--schema")
+    path = pathlib.Path("modules/010-web/openapi/config-values.yaml")
+    path.write_text("type: object\nrequired: [size]\nproperties: {size: {type: integer, nullable: true}}\n")
+    ran = testing.CliRunner().invoke(main.cli, ["module", "schema", "--values", "modules/010-web"])
+    checks = jsonschema.Draft7Validator(json.loads(ran.stdout))
+    assert checks.is_valid({"web": {"size": None}})
+    assert checks.is_valid({"web": {}}), "what is missing may come from the ConfigMap"
+    assert not checks.is_valid({"web": {"size": "big"}})
+
+
+@pytest.mark.parametrize("options", [[], ["--global"]])
+def test_the_schema_of_hooks_takes_what_a_hook_prints_and_no_other_key(options: list[str]) -> None:
+    ran = testing.CliRunner().invoke(main.cli, ["hooks", "schema", *options])
+    checks = jsonschema.Draft202012Validator(json.loads(ran.stdout))
+    checks.check_schema(checks.schema)
+    lifecycle = "beforeAll" if options else "beforeHelm"
+    nodes = {"name": "nodes", "kind": "Node", "jqFilter": ".metadata.name"}
+    assert checks.is_valid({"configVersion": "v1", lifecycle: 10, "kubernetes": [nodes]})
+    assert not checks.is_valid({"configVersion": "v1", "beforeHelmm": 10})
+    assert not checks.is_valid({"configVersion": "v1", "afterHelm" if options else "afterAll": 10})
+
+
 @pytest.mark.parametrize("binding", list(new_hook.Binding))
 @pytest.mark.parametrize("language", list(new_hook.Language))
 def test_there_is_a_skeleton_for_each_binding(binding: new_hook.Binding, language: new_hook.Language) -> None:

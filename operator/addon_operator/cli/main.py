@@ -19,6 +19,7 @@ from addon_operator.kernel import errors
 COMMANDS: Final[Mapping[str, str]] = {
     "config": "addon_operator.cli.config:config",
     "devcluster": "addon_operator.cli.devcluster:devcluster",
+    "dev": "addon_operator.cli.authoring.dev:dev",
     "global": "addon_operator.cli.global_:global_",
     "hooks": "addon_operator.cli.authoring.hooks:hooks",
     "module": "addon_operator.cli.module:module",

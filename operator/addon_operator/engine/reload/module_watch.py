@@ -14,7 +14,7 @@ from addon_operator.engine.reload import module_reload
 from addon_operator.loading import module_loader, module_scan
 
 INTERVAL: Final = 1.0
-"""Seconds between two looks; more when a look takes long."""
+"""Seconds between two looks unless somebody says otherwise; more when a look takes long."""
 _SHARE: Final = 0.05
 """Of the time that looks may take."""
 GONE_LOOKS: Final = 5
@@ -30,9 +30,14 @@ class ModuleWatch:
         first: module_scan.Scan,
         reload: module_reload.ModuleReload,
         *,
+        interval: float = INTERVAL,
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
-        """``first`` shows what ``loader`` has loaded; ``reload`` takes in what it loads from now on."""
+        """``first`` shows what ``loader`` has loaded; ``reload`` takes in what it loads from now on.
+
+        ``interval`` is in seconds.
+        """
+        self._interval = interval
         self._loader = loader
         self._taken = self._seen = first
         self._reload = reload
@@ -44,12 +49,12 @@ class ModuleWatch:
         """Look again and again, until cancelled."""
         with contextlib.suppress(OSError):
             await asyncio.to_thread(self._loader.learn)
-        pause = INTERVAL
+        pause = self._interval
         while True:
             await self._sleep(pause)
             began = time.monotonic()
             await self.look()
-            pause = max(INTERVAL, (time.monotonic() - began) / _SHARE)
+            pause = max(self._interval, (time.monotonic() - began) / _SHARE)
 
     async def look(self) -> None:
         """Look once; hand a change over when the look after it shows the same.

@@ -48,7 +48,7 @@ class Change:
         """Say how it ended, in one sentence."""
         what = "no release" if self.revision is None else f"revision {self.revision}"
         if self.has_failed:
-            what = f"failed, {what} stays"
+            what = "failed" if self.revision is None else f"failed; {what} stays"
         elif not is_new and self.revision is not None:
             what += ", as before"
         took = f"run {self.run_seconds:.1f} s"

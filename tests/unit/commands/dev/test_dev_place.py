@@ -96,7 +96,7 @@ def test_one_module_is_alone_with_the_values_that_all_share(tmp_path: pathlib.Pa
     one, _ = module(tmp_path, "010-one"), module(tmp_path, "020-two")
     (tmp_path / "values.yaml").write_text("oneEnabled: true\n")
     with dev_place.modules(str(one)) as found:
-        assert sorted(os.listdir(found.modules_dir)) == ["010-one", "values.yaml"]
+        assert sorted(path.name for path in found.modules_dir.iterdir()) == ["010-one", "values.yaml"]
         assert (found.modules_dir / "010-one").resolve() == one.resolve()
         assert found.shown == tmp_path
     assert not found.modules_dir.exists()

@@ -50,7 +50,7 @@ def test_a_save_that_changes_nothing_shows_no_old_differences() -> None:
 def test_a_run_that_failed_is_not_called_done() -> None:
     view = dev_view.DevView()
     ended(view, 2, {})
-    assert ended(view, 2, {}, has_failed=True) == [("failed", "web: failed, revision 2 stays (run 0.0 s)")]
+    assert ended(view, 2, {}, has_failed=True) == [("failed", "web: failed; revision 2 stays (run 0.0 s)")]
 
 
 def test_the_end_of_a_run_and_a_reload_are_to_be_looked_at() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -47,6 +48,8 @@ def dev(
         raise click.UsageError("--context needs --namespace: the one in which the operator is to work")
     if context is not None and keep:
         raise click.UsageError("--keep is about the local cluster; a cluster of --context stays as it is")
+    # Shells start what runs in the background without it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with devcluster.cleaning_up(), contextlib.ExitStack() as stack:
         of = stack.enter_context(dev_place.modules(directory))
         dev_place.check_modules(of)

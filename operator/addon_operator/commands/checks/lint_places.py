@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.commands.checks import lint_rules, values_check
+from addon_operator.kernel import names
 from addon_operator.modules import module_config
 
 _MOST_WORDS: Final = 100
@@ -15,7 +16,9 @@ _MOST_BYTES: Final = 256 * 1024
 _MARK: Final = "lint: ignore"
 _STARTS: Final = ("#", "/*")
 _ENDS: Final = ("*/", "-->")
-_PASSED: Final = frozenset({"charts", "node_modules", "venv", "__pycache__", module_config.CHART_DIRECTORY})
+_PARTS: Final = frozenset({"crds", "examples", "hooks", "openapi", "templates"})
+"""Directories of a module whose files may have such comments, beside those at its top."""
+_PASSED: Final = frozenset({"node_modules", "venv", "__pycache__"})
 _NOT_READ: Final = (".md", ".json", ".tgz", ".txt")
 _AROUND: Final = "()[]'\"`,;"
 
@@ -138,16 +141,18 @@ def _wrong(ignore: _Ignore) -> values_check.Finding:
 def _ignores(modules: Mapping[str, pathlib.Path]) -> Iterator[_Ignore]:
     seen = set()
     for module, root in modules.items():
-        for path in _files(root):
+        for path in _files(root, is_global=module == names.GLOBAL_KEY):
             if path not in seen:
                 seen.add(path)
                 yield from _of_text(_text(path), path, module)
 
 
-def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
+def _files(root: pathlib.Path, *, is_global: bool) -> Iterator[pathlib.Path]:
     left = _MOST_FILES
     for directory, below, files in os.walk(root):
-        below[:] = sorted(each for each in below if each not in _PASSED and not each.startswith("."))
+        is_top = pathlib.Path(directory) == root
+        parts = [each for each in below if not is_top or is_global or each in _PARTS]
+        below[:] = sorted(each for each in parts if each not in _PASSED and not each.startswith("."))
         for name in sorted(files):
             if not name.startswith(".") and not name.endswith(_NOT_READ):
                 yield pathlib.Path(directory, name)

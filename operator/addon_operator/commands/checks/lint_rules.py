@@ -11,7 +11,6 @@ class Rule(enum.StrEnum):
 
     MODULE = "module"
     MODULE_YAML = "module-yaml"
-    FILES = "files"
     UNUSED_FILE = "unused-file"
     VALUES_FILE = "values-file"
     BOOLEAN_WORD = "boolean-word"
@@ -38,7 +37,6 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
     {
         Rule.MODULE: "A module can be loaded: its name, module.yaml and hooks are right.",
         Rule.MODULE_YAML: "What module.yaml says has an effect.",
-        Rule.FILES: "Files can be read.",
         Rule.UNUSED_FILE: "Files and charts lie where they are looked for.",
         Rule.VALUES_FILE: "values.yaml is YAML with sections and switches.",
         Rule.BOOLEAN_WORD: "Words such as yes, which some readers of YAML take for booleans, are quoted.",
@@ -62,8 +60,3 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
     }
 )
 """What holds if a rule is kept: one sentence each."""
-
-
-def url(rule: Rule) -> str:
-    """Return where the documentation tells of a rule, from the project's root on."""
-    return f"docs/reference/lint-rules.md#{rule}"

@@ -53,7 +53,7 @@ class Finding:
     """The module, ``global``, or a directory."""
     problem: str
     """One sentence, with file and position where there is one."""
-    rule: Rule = dataclasses.field(default=Rule.FILES, compare=False)
+    rule: Rule = dataclasses.field(compare=False)
     """The rule of ``module lint`` that it breaks; what is found twice is one finding."""
 
 

@@ -190,6 +190,7 @@ def test_a_comment_of_a_template_is_one_too_and_its_end_is_no_reason(module: pat
 
 def test_prose_about_comments_is_not_one(module: pathlib.Path) -> None:
     write(module / "README.md", "# lint: ignore values because\n")
+    write(module / "src/values.yaml", "# lint: ignore values because\n")
     write(module / "values.yaml", "# A comment that says lint: ignore values because\n")
     assert rules() == []
 

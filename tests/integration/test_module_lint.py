@@ -10,6 +10,7 @@ from click import testing
 from addon_operator.cli import main
 from addon_operator.devcluster import handle
 
+HOOK = "#!/bin/sh\necho '{configVersion: v1, beforeHelm: 1}'\n"
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -82,7 +83,7 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
     module.write("templates/deployment.yaml", DEPLOYMENT)
     assert module.lint() == ([], "")
     module.write("values.yaml", "web: {replicaCount: many}\n")
-    module.write("hooks/hook.sh", "#!/bin/sh\n", 0o755)
+    module.write("hooks/hook.sh", HOOK, 0o755)
     module.write("templates/more.yaml", DEPLOYMENT.replace("replicas: {{", "replica: 1 # {{"))
     found, _ = module.lint()
     file = module.path / "templates" / "deployment.yaml"
@@ -99,7 +100,7 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
         ({"templates/a.yaml": '{{ required "say it" .Values.web.name }}'}, "the chart demands values"),
         ({"templates/a.yaml": '{{ fail "say it" }}'}, "the chart demands values"),
         ({"templates/a.yaml": '{{ (lookup "v1" "Secret" "a" "b").data.x.y }}'}, "the chart looks up"),
-        ({"templates/a.yaml": "{{ .Values.web.internal.a }}", "hooks/a": "#!/bin/sh\n"}, "hooks may set"),
+        ({"templates/a.yaml": "{{ .Values.web.internal.a }}", "hooks/a": HOOK}, "hooks may set"),
         ({"templates/a.yaml": "{{ .Values.web.a.b }}", "values.yaml": "web: {}"}, "it is off by default"),
         (
             {

@@ -273,7 +273,8 @@ class Graph(health.Beginning):
             directories, order = self._settings.modules_dirs, self._settings.unnumbered_module_order
             first, check = module_scan.scan(directories), module_reload.config_check(self._values)
             loader = module_loader.ModuleLoader(directories, order, self._modules, first, check)
-            beside["modules"] = module_watch.ModuleWatch(loader, first, reload).work
+            interval = self._settings.watch_modules_interval
+            beside["modules"] = module_watch.ModuleWatch(loader, first, reload, interval=interval).work
         return beside
 
     def _answers(

@@ -66,9 +66,9 @@ def up(
 ) -> None:
     """Start a cluster, or see to it that it runs."""
     request = cluster.ClusterRequest(name, version, nodes, kubeconfig)
-    reporter = _reporter()
-    with _cleaning_up(), binaries.workshop(_locate(), os.environ, reporter) as store:
-        started = _manager(reporter).up(request, store)
+    said_to = reporter()
+    with cleaning_up(), binaries.workshop(_locate(), os.environ, said_to) as store:
+        started = _manager(said_to).up(request, store)
     option = "" if name == layout.DEFAULT_NAME else f" --name {name}"
     click.echo(f"The cluster {name} runs Kubernetes {started.version} at {started.url}")
     click.echo(f"kubeconfig: {kubeconfig or started.kubeconfig}")
@@ -82,8 +82,8 @@ def up(
 @_name
 def down(name: layout.ClusterName) -> None:
     """End a cluster and remove all of it."""
-    with _cleaning_up():
-        existed = _manager(_reporter()).down(name)
+    with cleaning_up():
+        existed = _manager(reporter()).down(name)
     click.echo(f"The cluster {name} is removed" if existed else f"There is no cluster {name}")
 
 
@@ -91,7 +91,7 @@ def down(name: layout.ClusterName) -> None:
 @printing.output_option("text", printing.LIST_FORMATS)
 def status(output: str) -> None:
     """List the clusters of this machine."""
-    clusters = _manager(_reporter()).status()
+    clusters = _manager(reporter()).status()
     if output == printing.NAME:
         click.echo(printing.names("devcluster", [one.name for one in clusters]), nl=False)
     elif output in ("yaml", "json"):
@@ -107,7 +107,7 @@ def status(output: str) -> None:
 @_name
 def env(name: layout.ClusterName) -> None:
     """Print shell commands that make a cluster the current one."""
-    cluster = _manager(_reporter()).get(name)
+    cluster = _manager(reporter()).get(name)
     directory = shlex.quote(str(cluster.bin))
     click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
     click.echo(f"export {assets.VARIABLE}={directory}")
@@ -119,7 +119,7 @@ def env(name: layout.ClusterName) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def kubectl(name: layout.ClusterName, arguments: Sequence[str]) -> None:
     """Run kubectl against a cluster; --name comes before kubectl's own arguments."""
-    cluster = _manager(_reporter()).get(name)
+    cluster = _manager(reporter()).get(name)
     _become(cluster, cluster.kubectl, arguments)
 
 
@@ -128,7 +128,7 @@ def kubectl(name: layout.ClusterName, arguments: Sequence[str]) -> None:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def helm(name: layout.ClusterName, arguments: Sequence[str]) -> None:
     """Run Helm 3 against a cluster; --name comes before Helm's own arguments."""
-    cluster = _manager(_reporter()).get(name)
+    cluster = _manager(reporter()).get(name)
     _become(cluster, cluster.helm, arguments)
 
 
@@ -141,8 +141,8 @@ def build(names: Sequence[str], *, everything: bool, keep_go_caches: bool) -> No
     selected = [components.find(name) for name in names] or (
         components.ALL if everything else components.DEFAULT
     )
-    workshop = binaries.workshop(_locate(), os.environ, _reporter(), keep_go_caches=keep_go_caches)
-    with _cleaning_up(), workshop as store:
+    workshop = binaries.workshop(_locate(), os.environ, reporter(), keep_go_caches=keep_go_caches)
+    with cleaning_up(), workshop as store:
         store.ensure([binaries.Wanted(component) for component in selected])
         for component in selected:
             pin, found = store.pin(component), store.cached(binaries.Wanted(component))
@@ -154,11 +154,11 @@ def _locate() -> locations.Locations:
     return locations.locate(os.environ)
 
 
-def _manager(reporter: reporters.Reporter) -> cluster.ClusterManager:
-    return cluster.ClusterManager(_locate().state, reporter)
+def _manager(said_to: reporters.Reporter) -> cluster.ClusterManager:
+    return cluster.ClusterManager(_locate().state, said_to)
 
 
-def _reporter() -> reporters.Reporter:
+def reporter() -> reporters.Reporter:
     """Report progress on standard error: standard output may be read by another program."""
     console = rich.console.Console(stderr=True)
     if console.is_terminal:
@@ -174,7 +174,7 @@ def _become(cluster: handle.DevCluster, program: pathlib.Path, arguments: Sequen
 
 
 @contextlib.contextmanager
-def _cleaning_up() -> Iterator[None]:
+def cleaning_up() -> Iterator[None]:
     """Turn signals into an exit that clears up, and what the system refuses into one sentence."""
     before = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:

@@ -19,9 +19,11 @@ from addon_operator.kernel import errors
 COMMANDS: Final[Mapping[str, str]] = {
     "config": "addon_operator.cli.config:config",
     "devcluster": "addon_operator.cli.devcluster:devcluster",
+    "dev": "addon_operator.cli.authoring.dev:dev",
     "global": "addon_operator.cli.global_:global_",
-    "hooks": "addon_operator.cli.hooks:hooks",
+    "hooks": "addon_operator.cli.authoring.hooks:hooks",
     "module": "addon_operator.cli.module:module",
+    "new": "addon_operator.cli.authoring.new:new",
     "notify": "addon_operator.cli.notify:notify",
     "plan": "addon_operator.cli.plan:plan",
     "page": "addon_operator.cli.page:page",

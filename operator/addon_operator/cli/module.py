@@ -1,14 +1,15 @@
 """``addon-operator module``: the modules of a running operator, and those on disk."""
 
-import dataclasses
 import json
+import pathlib
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
 
-from addon_operator.cli import debug, module_verbs, printing, values
+from addon_operator.cli import debug, module_verbs, printing
+from addon_operator.cli.authoring import lint as linting
 from addon_operator.kernel import errors, names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
@@ -43,6 +44,7 @@ module.add_command(module_verbs.suspend)
 module.add_command(module_verbs.resume)
 module.add_command(module_verbs.test)
 module.add_command(module_verbs.why)
+module.add_command(linting.lint)
 
 
 @module.command("list")
@@ -115,48 +117,20 @@ def render(
 
 @module.command()
 @click.option("--tests", "of_tests", is_flag=True, help="Print that of tests/*.yaml instead.")
-def schema(*, of_tests: bool) -> None:
+@click.option(
+    "--values", "of_values", metavar="MODULE_DIR", help="Print that of a module's values.yaml instead."
+)
+def schema(*, of_tests: bool, of_values: str | None) -> None:
     """Print the JSON Schema of module.yaml, for editors."""
+    from addon_operator.commands.authoring import values_schema
     from addon_operator.modules import editor_schema
     from addon_operator.testing.cases import case_schema
 
-    made = case_schema.for_editors() if of_tests else editor_schema.schema()
+    if of_values is not None:
+        made = values_schema.of_directory(pathlib.Path(of_values))
+    else:
+        made = case_schema.for_editors() if of_tests else editor_schema.schema()
     click.echo(json.dumps(made, indent=2))
-
-
-@module.command()
-@click.argument("directories", nargs=-1, metavar="[DIR]...")
-@values.modules_dir_option
-@values.global_hooks_dir_option
-@click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
-@printing.output_option("text", ("text", "json"))
-def lint(
-    directories: tuple[str, ...],
-    modules_dirs: str | None,
-    global_hooks_dir: str | None,
-    output: str,
-    *,
-    strict: bool,
-) -> int:
-    """Find all mistakes in modules on disk: module.yaml, hooks, charts and what they render to, values.
-
-    Charts are rendered with the values of the files alone, and what comes out is checked by the schemas of
-    Kubernetes that the last local control plane left in its cache.
-
-    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; several are looked at one
-    by one, but for definitions (crds/) that modules of several have. Without it, the modules of the settings
-    are looked at. No cluster is needed, and hooks are not run: see 'hooks check'.
-
-    The exit code is 1 if the operator or Helm would refuse something.
-    """
-    from addon_operator.commands.checks import module_lint, values_check, values_files
-
-    flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
-    chosen = [module_lint.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
-    places = [dataclasses.replace(values_files.places(flags | below), only=only) for below, only in chosen]
-    reports = [module_lint.lint(each, strict=strict) for each in places]
-    reports.append(module_lint.of_several(places))
-    return values.print_report(values_check.joined(reports), output)
 
 
 def _modules(document: debug.Document, wide: bool) -> str:

@@ -85,30 +85,37 @@ def check(
 
 def print_report(report: "values_check.ValuesReport", output: str) -> int:
     """Print what was found; the result is the exit code."""
-    (_print_json if output == "json" else _print_table)(report)
+    if output == "json":
+        rows = [
+            {"level": str(finding.level), "subject": finding.subject, "problem": finding.problem}
+            for finding in report.findings
+        ]
+        click.echo(printing.document(rows, "json"), nl=False)
+    else:
+        print_table(report)
+    return print_rest(report)
+
+
+def print_rest(report: "values_check.ValuesReport") -> int:
+    """Print what was not looked at; the result is the exit code."""
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
     return printing.EXIT_FINDINGS if report.failed else 0
 
 
-def _print_json(report: "values_check.ValuesReport") -> None:
-    rows = [
-        {"level": str(finding.level), "subject": finding.subject, "problem": finding.problem}
-        for finding in report.findings
-    ]
-    click.echo(printing.document(rows, "json"), nl=False)
-
-
-def _print_table(report: "values_check.ValuesReport") -> None:
+def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False) -> None:
+    """Print a row for each finding, and how many there are."""
     if report.findings:
-        rows = [(str(tally.level), tally.subject, tally.problem) for tally in report.findings]
-        click.echo(
-            printing.table(("LEVEL", "module", "finding"), rows, lambda row: printing.FINDING_STYLES[row[0]]),
-            nl=False,
-        )
-    counts = collections.Counter(str(tally.level) for tally in report.findings)
+        columns = ("LEVEL", *(("RULE",) if with_rules else ()), "module", "finding")
+        rows = [
+            (str(each.level), *((str(each.rule),) if with_rules else ()), each.subject, each.problem)
+            for each in report.findings
+        ]
+        click.echo(printing.table(columns, rows, lambda row: printing.FINDING_STYLES[row[0]]), nl=False)
+    counts = collections.Counter(str(each.level) for each in report.findings)
     tally = printing.findings((counts[level], level) for level in printing.FINDING_STYLES)
-    click.echo(f"{printing.count(report.modules, 'module')} checked: {tally}")
+    ignored = f" ({report.ignored} ignored by comments)" if report.ignored else ""
+    click.echo(f"{printing.count(report.modules, 'module')} checked: {tally}{ignored}")
 
 
 @values.command()

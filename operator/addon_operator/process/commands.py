@@ -116,6 +116,52 @@ def stream(
     return _checked(Completed(started.argv, process.returncode, "".join(lines), ""), check=True)
 
 
+class Background:
+    """A program that runs beside this one, until its context ends."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def lines(self) -> Iterator[str]:
+        """Yield each line of its two outputs, as it is written, until it ends."""
+        for line in self._process.stdout or ():
+            yield line.rstrip("\n")
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; ``None`` while it runs."""
+        return self._process.poll()
+
+
+@contextlib.contextmanager
+def background(
+    argv: Sequence[str], *, env: Mapping[str, str], grace: float = _KILL_AFTER
+) -> Iterator[Background]:
+    """Run a program beside this one, out of reach of Ctrl-C, and end it with the context.
+
+    ``grace`` is the seconds that it gets to end.
+
+    Raises :class:`CommandError` when it cannot be started.
+    """
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            env=env,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _not_started(Completed(tuple(argv), -1, "", ""), error) from error
+    try:
+        yield Background(process)
+    finally:
+        _end(process, grace)
+
+
 def replace(argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
     """Become another program: this process is that program from now on.
 
@@ -137,10 +183,10 @@ def _no_survivor(process: "subprocess.Popen[str]") -> Iterator[None]:
             raise
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
+def _end(process: "subprocess.Popen[str]", grace: float = _KILL_AFTER) -> None:
     process.terminate()
     try:
-        process.wait(_KILL_AFTER)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
         process.kill()
 

@@ -69,6 +69,9 @@ class Settings:
     watch_modules: bool = _OPERATOR.setting(
         t.BOOLEAN, "false", "Whether changed module directories are read again while the operator runs."
     )
+    watch_modules_interval: float = _OPERATOR.setting(
+        t.POSITIVE_DURATION, "1s", "Time between two looks at the module directories, with WATCH_MODULES."
+    )
     allow_empty_modules: bool = _OPERATOR.setting(
         t.BOOLEAN,
         "false",

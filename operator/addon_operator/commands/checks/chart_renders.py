@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from addon_operator.commands.checks import object_checks, values_check, values_files
+from addon_operator.commands.checks import lint_rules, object_checks, values_check, values_files
 from addon_operator.devcluster import api_schemas, locations
 from addon_operator.devcluster import errors as devcluster_errors
 from addon_operator.devcluster.binaries import binaries, components
@@ -30,6 +30,12 @@ from addon_operator.values import checks, store
 from addon_operator.values.schema import cel_rules, schema_violations, schemas
 
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
+_Rule = lint_rules.Rule
+_RULES: Final = {
+    object_checks.Mistake.WRONG: _Rule.OBJECT,
+    object_checks.Mistake.UNKNOWN_FIELD: _Rule.UNKNOWN_FIELD,
+    object_checks.Mistake.MISSING: _Rule.INCOMPLETE_OBJECT,
+}
 _NAMESPACE: Final = "default"
 _STEP_SECONDS: Final = 30.0
 _SOME_VERSION: Final = "v1.34.0"
@@ -43,6 +49,9 @@ _NO_SCHEMAS: Final = (
     "what charts render to is not checked by the schemas of Kubernetes: the cache has none; "
     "'addon-operator devcluster up' puts them there"
 )
+EXAMPLES: Final = "examples"
+"""Where a module has example values, each file in the place of the ConfigMap."""
+_MOST_EXAMPLES: Final = 50
 _INCOMPLETE: Final = "its values are not complete"
 _NAMED: Final = 3
 _HELM_4: Final = 4
@@ -107,7 +116,48 @@ async def _render(
         helm = command.Helm(found, target, environ, pathlib.Path(workspace), programs, _ignore)
         helm.places.assign(each.module for each in files)
         values = _store(places, files, worker)
-        return await _Renders(helm, values, known, places.global_hooks_dir).reports(charts)
+        reports = await _Renders(helm, values, known, places.global_hooks_dir).reports(charts)
+        of_examples = []
+        for module in charts:
+            for example in examples(module):
+                given = _store(places, files, worker)
+                if wrong := await asyncio.to_thread(_take, given, module, example):
+                    of_examples.append(wrong)
+                    continue
+                renders = _Renders(helm, given, known, places.global_hooks_dir)
+                of_examples += [_with(example, each) for each in await renders.reports([module])]
+        return [*reports, *of_examples]
+
+
+def examples(module: model.Module) -> list[pathlib.Path]:
+    """Return the files with example values of a module; the first ones, if there are many."""
+    return sorted((module.path / EXAMPLES).glob("*.yaml"))[:_MOST_EXAMPLES]
+
+
+def _take(
+    values: store.ValuesStore, module: model.Module, example: pathlib.Path
+) -> values_check.ValuesReport | None:
+    """Put an example in the place of the ConfigMap; return what is wrong with it."""
+    try:
+        values.set_config(values_files.read_config(example, values.modules))
+    except errors.ConfigurationError as error:
+        found = (values_check.Finding(_ERROR, module.name, str(error), _Rule.EXAMPLE),)
+        return values_check.ValuesReport(found, 0)
+    violations = checks.Checks(values).section_violations(module.name)
+    wrong = tuple(
+        values_check.Finding(_ERROR, module.name, f"{example}: {each}", _Rule.EXAMPLE) for each in violations
+    )
+    return values_check.ValuesReport(wrong, 0) if wrong else None
+
+
+def _with(example: pathlib.Path, report: values_check.ValuesReport) -> values_check.ValuesReport:
+    """Return a report that says with which values something is so."""
+    findings = (
+        dataclasses.replace(each, problem=f"{each.problem}; with the values of {example}")
+        for each in report.findings
+    )
+    notes = tuple(f"{note}; with the values of {example}" for note in report.notes)
+    return dataclasses.replace(report, findings=tuple(findings), notes=notes)
 
 
 def _ignore(_module: str, _warning: str) -> None:
@@ -229,7 +279,9 @@ class _Renders:
         if _NO_YAML.search(text) and not any(reason.startswith(_INCOMPLETE) for reason in reasons):
             is_wrong = True
         if is_wrong or not reasons:
-            return values_check.ValuesReport((values_check.Finding(_ERROR, module.name, text),), 0)
+            return values_check.ValuesReport(
+                (values_check.Finding(_ERROR, module.name, text, _Rule.RENDER),), 0
+            )
         note = f"module {module.name} is not checked beyond this ({'; '.join(reasons)}): {text}"
         return values_check.ValuesReport((), 0, (note,))
 
@@ -245,5 +297,7 @@ class _Renders:
         for document in manifest_diff.parse(manifest):
             file = messages.in_module(document.source, module.chart_directory)
             for mistake, text in self._objects.problems(document):
-                findings.append(values_check.Finding(levels[mistake], module.name, f"{file} {text}"))
+                findings.append(
+                    values_check.Finding(levels[mistake], module.name, f"{file} {text}", _RULES[mistake])
+                )
         return values_check.ValuesReport(tuple(findings), 0)

@@ -62,14 +62,14 @@ class Configured:
                 f"global hooks directory {self.global_hooks_dir.absolute()} does not exist; "
                 "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
             )
-        yield _of_global(self.global_hooks_dir)
+        yield of_global(self.global_hooks_dir)
         for directory in self.modules_dirs:
             if not directory.is_dir():
                 raise errors.ConfigurationError(
                     f"modules directory {directory.absolute()} does not exist; "
                     "name it with MODULES_DIR or --modules-dir"
                 )
-            yield from _of_modules(directory)
+            yield from in_modules(directory)
 
     def below(self, path: pathlib.Path) -> Sequence[HookRoot]:
         """Return the directories of hooks in a modules directory, a module or a directory of hooks.
@@ -91,7 +91,7 @@ class Configured:
     def _of_owner(self, path: pathlib.Path) -> HookRoot | None:
         """Return the place of a directory that belongs to one module, or to global hooks."""
         if self._is_global(path):
-            return _of_global(path)
+            return of_global(path)
         if path.absolute().name == hook_files.HOOKS_DIRECTORY:
             return self._of_root(path)
         if is_module(path):
@@ -102,7 +102,7 @@ class Configured:
     def _of_several(self, path: pathlib.Path) -> Iterator[HookRoot]:
         """Yield the places in a directory of modules, or one with hooks and nothing else."""
         if path.resolve() in map(pathlib.Path.resolve, self.modules_dirs) or _holds_modules(path):
-            yield from _of_modules(path)
+            yield from in_modules(path)
         else:
             yield HookRoot(path, path.absolute().name, None)
 
@@ -138,11 +138,13 @@ def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.
     return Configured(**values, global_is_named=is_named)
 
 
-def _of_global(directory: pathlib.Path) -> HookRoot:
+def of_global(directory: pathlib.Path) -> HookRoot:
+    """Return the place of the global hooks, which need not exist."""
     return HookRoot(hook_files.global_hooks_root(directory), names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
 
 
-def _of_modules(directory: pathlib.Path) -> Iterator[HookRoot]:
+def in_modules(directory: pathlib.Path) -> Iterator[HookRoot]:
+    """Yield the place of hooks of each module in a directory."""
     return map(_of_module, _directories(directory))
 
 

@@ -49,6 +49,8 @@ class CheckedFile:
     """Why the operator would refuse it, one sentence each."""
     warnings: tuple[str, ...] = ()
     """What the operator would take, and its author might not have meant."""
+    is_program: bool = True
+    """Whether it is a hook or a script; else it only looks like one, or cannot be read."""
 
     @property
     def shown(self) -> str:
@@ -120,7 +122,7 @@ class _HooksCheck:
         try:
             found = hook_files.discover(place.root)
         except hook_files.HookFilesError as error:
-            return [CheckedFile(place.root, place.owner, errors=(str(error),))]
+            return [CheckedFile(place.root, place.owner, errors=(str(error),), is_program=False)]
         asked = await asyncio.gather(*(self._ask(path) for path in _chosen(found.executables, place)))
         files = [*_read(asked, place, place.kind or _kind(asked)), *_passed_over(found, place)]
         wrong = (
@@ -220,10 +222,10 @@ def _twins(read: hook_config.HookConfig) -> Iterator[str]:
 def _passed_over(files: hook_files.HookFiles, place: hook_places.HookRoot) -> Iterator[CheckedFile]:
     for file, said in files.told if place.only is None else files.suspects:
         for path in _chosen([file], place):
-            yield CheckedFile(path, place.owner, warnings=(f"it {said}",))
+            yield CheckedFile(path, place.owner, warnings=(f"it {said}",), is_program=False)
     for file, said in files.refused:
         for path in _chosen([file], place):
-            yield CheckedFile(path, place.owner, errors=(f"it {said}",))
+            yield CheckedFile(path, place.owner, errors=(f"it {said}",), is_program=False)
     known = (*files.executables, *(file for file, _ in (*files.suspects, *files.refused)))
     if place.only and not place.script and not _chosen(known, place):
         said = "it is ignored: it is data or a library, is hidden, or is in a directory lib or venv"

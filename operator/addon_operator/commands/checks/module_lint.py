@@ -8,12 +8,21 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from addon_operator.commands.checks import chart_renders, passed_over, values_check, values_files
+from addon_operator.commands.checks import (
+    chart_renders,
+    hook_places,
+    hooks_check,
+    lint_places,
+    lint_rules,
+    passed_over,
+    values_check,
+    values_files,
+)
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.definitions import crd_index
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, chart_links, dependencies, subcharts
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.loading import crd_sources, hook_files, module_directories, module_files, named_files
 from addon_operator.modules import model, module_config
 from addon_operator.values import store
@@ -21,9 +30,30 @@ from addon_operator.values.schema import chart_schemas, schemas
 
 _MOST_MISTAKES: Final = 5
 _LIKE_THE_FILE: Final = frozenset({"modules.yaml", "modules.yml", "module.json"})
+Rule = lint_rules.Rule
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 
 _Found = Iterator[values_check.Finding]
+
+
+def of_all(
+    all_places: Sequence[values_files.FilesToCheck], *, strict: bool = False
+) -> values_check.ValuesReport:
+    """Look at modules of several places, and leave out what comments in their files ignore."""
+    reports = [lint(each, strict=strict) for each in all_places]
+    report = values_check.joined([*reports, of_several(all_places)])
+    known = lint_places.without_ignored(report.findings, directories(all_places))
+    return dataclasses.replace(report, findings=known.findings, ignored=known.count)
+
+
+def directories(all_places: Sequence[values_files.FilesToCheck]) -> dict[str, pathlib.Path]:
+    """Return where the modules lie, by their names, and the global hooks."""
+    found: dict[str, pathlib.Path] = {}
+    for places in all_places:
+        found |= {str(module.name): module.path for module in _modules(places)}
+        if places.only is None and places.global_hooks_dir.is_dir():
+            found[names.GLOBAL_KEY] = places.global_hooks_dir
+    return found
 
 
 def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_check.ValuesReport:
@@ -33,7 +63,7 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     more = list(itertools.chain.from_iterable(map(_of_module, modules)))
     broken = {finding.subject for finding in more if finding.level is _ERROR}
     rendered = chart_renders.check(places, broken)
-    findings = dict.fromkeys((*report.findings, *more, *rendered.findings))
+    findings = dict.fromkeys((*report.findings, *more, *_of_configs(places), *rendered.findings))
     notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
     return dataclasses.replace(report, findings=tuple(findings), notes=(*notes, *rendered.notes))
 
@@ -50,7 +80,7 @@ def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.
             passed_over.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
         )
         shared = crd_index.shared(sources, [each.module for each in modules])
-        findings = (values_check.Finding(_WARNING, module, said) for module, said in shared)
+        findings = (values_check.Finding(_WARNING, module, said, Rule.CRD_SHARED) for module, said in shared)
         return values_check.ValuesReport(tuple(findings), 0)
     return values_check.ValuesReport((), 0)
 
@@ -70,9 +100,11 @@ def _modules(places: values_files.FilesToCheck) -> Iterator[model.Module]:
 
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
-        yield values_check.Finding(_WARNING, module.name, warning)
-    for warning in (*_of_hooks(module), *_unused(module)):
-        yield values_check.Finding(_WARNING, module.name, warning)
+        yield values_check.Finding(_WARNING, module.name, warning, Rule.MODULE_YAML)
+    for warning in _of_hooks(module):
+        yield values_check.Finding(_WARNING, module.name, warning, Rule.HOOK_FILE)
+    for warning in _unused(module):
+        yield values_check.Finding(_WARNING, module.name, warning, Rule.UNUSED_FILE)
     yield from passed_over.in_definitions(module)
     if module.problem:
         return
@@ -85,10 +117,10 @@ def _of_module(module: model.Module) -> _Found:
             f"chart {module.stock.reference} is not in the cache, so nothing of it is checked; "
             "'addon-operator plan' pulls it"
         )
-        yield values_check.Finding(_WARNING, module.name, said)
+        yield values_check.Finding(_WARNING, module.name, said, Rule.CHART_NOT_CACHED)
     elif chart_files.is_complete(module.chart_directory):
         for problem in _of_chart(module):
-            yield values_check.Finding(_ERROR, module.name, problem)
+            yield values_check.Finding(_ERROR, module.name, problem, Rule.CHART)
 
 
 def _of_hooks(module: model.Module) -> Iterator[str]:
@@ -97,6 +129,25 @@ def _of_hooks(module: model.Module) -> Iterator[str]:
         yield from hook_files.discover(module.path / hook_files.HOOKS_DIRECTORY).warnings
     except hook_files.HookFilesError:
         return  # It is what stops the module.
+
+
+def _of_configs(places: values_files.FilesToCheck) -> _Found:
+    """Start hooks with ``--config``; what lies where hooks are and is none is told by others."""
+    configured = hook_places.configured({"modules_dirs": None, "global_hooks_dir": None})
+    roots = [
+        root
+        for directory in filter(pathlib.Path.is_dir, places.modules_dirs)
+        for root in hook_places.in_modules(directory)
+        if places.only in (None, root.root.parent.name) and not root.problem
+    ]
+    if places.only is None:
+        roots.append(hook_places.of_global(places.global_hooks_dir))
+    for file in hooks_check.check(roots, configured.hook_env).files:
+        if not file.is_program:
+            continue
+        for level, problems in ((_ERROR, file.errors), (_WARNING, file.warnings)):
+            for problem in problems:
+                yield values_check.Finding(level, file.owner, f"{file.path}: {problem}", Rule.HOOK_CONFIG)
 
 
 def _unused(module: model.Module) -> Iterator[str]:

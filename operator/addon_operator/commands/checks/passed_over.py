@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.commands.checks import values_check
+from addon_operator.commands.checks import lint_rules, values_check
 from addon_operator.kernel import errors
 from addon_operator.loading import crd_sources, named_files
 from addon_operator.modules import crd_files, model
@@ -39,7 +39,7 @@ def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
             text = named_files.read_text(path, crd_sources.MAX_FILE)
             definitions = crd_files.parse(text, str(path))
         except errors.ConfigurationError as error:
-            yield values_check.Finding(values_check.Level.ERROR, module.name, str(error))
+            yield values_check.Finding(values_check.Level.ERROR, module.name, str(error), lint_rules.Rule.CRD)
             continue
         for each in definitions:
             yield from (_warning(module, doubt) for doubt in each.doubts)
@@ -49,4 +49,4 @@ def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
 
 
 def _warning(module: model.Module, text: str) -> values_check.Finding:
-    return values_check.Finding(values_check.Level.WARNING, module.name, text)
+    return values_check.Finding(values_check.Level.WARNING, module.name, text, lint_rules.Rule.CRD)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.app import hook_environment
-from addon_operator.commands.checks import values_files
+from addon_operator.commands.checks import lint_rules, values_files
 from addon_operator.documents import yaml_reading
 from addon_operator.engine.hooks import settings_programs
 from addon_operator.inspection import values_worker
@@ -32,6 +32,9 @@ _PROGRAM_SECONDS: Final = 60.0
 """For all programs that check the settings of one module."""
 
 
+Rule = lint_rules.Rule
+
+
 class Level(enum.StrEnum):
     """How bad it is."""
 
@@ -50,6 +53,8 @@ class Finding:
     """The module, ``global``, or a directory."""
     problem: str
     """One sentence, with file and position where there is one."""
+    rule: Rule = dataclasses.field(compare=False)
+    """The rule of ``module lint`` that it breaks; what is found twice is one finding."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ class ValuesReport:
     """How many modules were looked at."""
     notes: tuple[str, ...] = ()
     """What was not looked at, and why: nothing is wrong with the modules."""
+    ignored: int = 0
+    """How many findings comments in files ignore."""
 
     @property
     def failed(self) -> bool:
@@ -128,7 +135,7 @@ class _ValuesCheck:
             modules += self._modules(directory, file)
         for files in module_files.in_run_order(modules):
             if files.module.stopped_by:
-                self._add(Level.ERROR, _subject(files.module), files.module.stopped_by)
+                self._add(Level.ERROR, _subject(files.module), files.module.stopped_by, Rule.MODULE)
         values = store.ValuesStore(
             [files.values for files in modules],
             common,
@@ -150,27 +157,27 @@ class _ValuesCheck:
         subjects = {only, *(name for name, path in self._seen.items() if path.name == only)}
         return ValuesReport(tuple(finding for finding in self._findings if finding.subject in subjects), 1)
 
-    def _add(self, level: Level, subject: object, problem: object) -> None:
-        self._findings.append(Finding(level, str(subject), str(problem)))
+    def _add(self, level: Level, subject: object, problem: object, rule: Rule) -> None:
+        self._findings.append(Finding(level, str(subject), str(problem), rule))
 
     @contextlib.contextmanager
-    def _noting(self, subject: object) -> Iterator[None]:
+    def _noting(self, subject: object, rule: Rule) -> Iterator[None]:
         """Turn an error into findings."""
         try:
             yield
         except schema_loading.SchemaError as error:
             for problem in error.problems:
-                self._add(Level.ERROR, subject, problem)
+                self._add(Level.ERROR, subject, problem, rule)
         except sources.ConfigMapError as error:
             for problem in error.violations:
-                self._add(Level.ERROR, subject, problem)
+                self._add(Level.ERROR, subject, problem, rule)
         except Exception as error:  # noqa: BLE001 - whatever is read, the rest is looked at, too
-            self._add(Level.ERROR, subject, errors.told(error, f"reading {subject}"))
+            self._add(Level.ERROR, subject, errors.told(error, f"reading {subject}"), rule)
 
     def _common(self, directory: pathlib.Path) -> sources.ValuesFile:
         path = directory / module_files.VALUES_FILE
         file = sources.ValuesFile(str(path))
-        with self._noting(directory):
+        with self._noting(directory, Rule.VALUES_FILE):
             file = module_files.common_values(directory)
             self._warn_of_words(directory, path)
         return file
@@ -181,7 +188,7 @@ class _ValuesCheck:
         found = [self._module(path, common) for path in module_directories.of(directory)]
         modules = [files for files in found if files is not None]
         for problem in shared_values.strangers(common, [files.module.name for files in modules]):
-            self._add(Level.WARNING, directory, problem)
+            self._add(Level.WARNING, directory, problem, Rule.UNKNOWN_SECTION)
         return modules
 
     def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> module_files.ModuleFiles | None:
@@ -189,10 +196,10 @@ class _ValuesCheck:
         try:
             self._check_unique(module)
         except errors.ConfigurationError as error:
-            self._add(Level.ERROR, path.name, error)
+            self._add(Level.ERROR, path.name, error, Rule.MODULE)
             return None
         own = sources.ValuesFile(str(path / module_files.VALUES_FILE))
-        with self._noting(module.name):
+        with self._noting(module.name, Rule.VALUES_FILE):
             own = module_files.own_values(module)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
         checks = self._schemas(module.name, path, module)
@@ -209,28 +216,28 @@ class _ValuesCheck:
         self, subject: str, path: pathlib.Path, module: model.Module | None = None
     ) -> schemas.SectionSchemas:
         section_schemas = schemas.SectionSchemas()
-        with self._noting(subject):
+        with self._noting(subject, Rule.SCHEMA):
             section_schemas = (
                 module_schemas.read_schemas(path, self._evaluator)
                 if module is None
                 else module_schemas.schemas_of(module, self._evaluator)
             )
         for warning in section_schemas.warnings:
-            self._add(self._schema_level, subject, warning)
+            self._add(self._schema_level, subject, warning, Rule.SCHEMA_KEYWORD)
         return section_schemas
 
     def _warn_of_words(self, subject: object, path: pathlib.Path) -> None:
         text = named_files.read_text(path) if path.exists() else ""
         for warning in yaml_reading.unusual_booleans(text, str(path)):
-            self._add(Level.WARNING, subject, warning)
+            self._add(Level.WARNING, subject, warning, Rule.BOOLEAN_WORD)
 
     def _take_config(self, values: store.ValuesStore, path: pathlib.Path, kind: str) -> None:
-        with self._noting(path):
+        with self._noting(path, Rule.VALUES):
             reading = values_files.look_at_config(path, values.modules, kind)
             for problem in reading.violations:
-                self._add(Level.ERROR, path, problem)
+                self._add(Level.ERROR, path, problem, Rule.VALUES)
             for warning in reading.values.warnings:
-                self._add(Level.WARNING, path, warning)
+                self._add(Level.WARNING, path, warning, Rule.VALUES)
             is_secret = kind == "Secret"
             values.set_config(
                 dataclasses.replace(values.config, secret=reading.values) if is_secret else reading.values
@@ -243,19 +250,19 @@ class _ValuesCheck:
         with settings_checks.within(_PROGRAM_SECONDS) as odd:
             violations = checks.Checks(values).section_violations(module)
         for text in odd:
-            self._add(Level.WARNING, subject, text)
+            self._add(Level.WARNING, subject, text, Rule.VALUES)
         for violation in violations:
             reported.add(violation.path)
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
-            self._add(level, subject, violation)
+            self._add(level, subject, violation, Rule.VALUES)
         present = values.frozen(module)
         for violation in present.values_violations(present.present):
             # What is missing now may come from a hook.
             if not violation.is_missing_key and violation.path not in reported:
-                self._add(Level.ERROR, subject, violation)
+                self._add(Level.ERROR, subject, violation, Rule.VALUES)
         for rule in present.passed_over():
-            self._add(Level.WARNING, subject, rule)
+            self._add(Level.WARNING, subject, rule, Rule.SCHEMA_RULE)
 
 
 def _subject(module: model.Module) -> str:

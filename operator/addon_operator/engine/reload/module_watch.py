@@ -14,9 +14,9 @@ from addon_operator.engine.reload import module_reload
 from addon_operator.loading import module_loader, module_scan
 
 INTERVAL: Final = 1.0
-"""Seconds between two looks; more when a look takes long."""
+"""Seconds between two looks unless somebody says otherwise; more when a look takes long."""
 _SHARE: Final = 0.05
-"""Of the time that looks may take."""
+"""Of the time that scans may take."""
 GONE_LOOKS: Final = 5
 """Looks in a row that show that something is gone, before it counts as gone: it may be written anew."""
 
@@ -30,26 +30,32 @@ class ModuleWatch:
         first: module_scan.Scan,
         reload: module_reload.ModuleReload,
         *,
+        interval: float = INTERVAL,
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
-        """``first`` shows what ``loader`` has loaded; ``reload`` takes in what it loads from now on."""
+        """``first`` shows what ``loader`` has loaded; ``reload`` takes in what it loads from now on.
+
+        ``interval`` is in seconds.
+        """
+        self._interval = interval
         self._loader = loader
         self._taken = self._seen = first
         self._reload = reload
         self._sleep = sleep
         self._trouble = ""
         self._looks = 0
+        self._took = 0.0
 
     async def work(self) -> None:
         """Look again and again, until cancelled."""
         with contextlib.suppress(OSError):
             await asyncio.to_thread(self._loader.learn)
-        pause = INTERVAL
+        pause = self._interval
         while True:
             await self._sleep(pause)
-            began = time.monotonic()
             await self.look()
-            pause = max(INTERVAL, (time.monotonic() - began) / _SHARE)
+            # What a change leads to is not counted: the next one would be found late.
+            pause = max(self._interval, self._took / _SHARE)
 
     async def look(self) -> None:
         """Look once; hand a change over when the look after it shows the same.
@@ -73,6 +79,7 @@ class ModuleWatch:
         await self._reload.take_in(loading, self._loader)
 
     async def _scan(self) -> module_scan.Scan | None:
+        began = time.monotonic()
         try:
             scan = await asyncio.to_thread(module_scan.scan, self._loader.directories)
         except OSError as error:
@@ -80,6 +87,8 @@ class ModuleWatch:
                 f"{error.filename} cannot be read: {error.strerror}; put it back, or correct its permissions"
             )
             return None
+        finally:
+            self._took = time.monotonic() - began
         self._report("")
         return scan
 

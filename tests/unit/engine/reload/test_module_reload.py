@@ -546,3 +546,36 @@ kubernetes: [{kind: Pod, jqFilter: .metadata.name, labelSelector: {matchLabels: 
 """
     read = [hook_config.parse(text, hook_config.HookKind.MODULE, "a.sh") for _ in range(2)]
     assert read[0] == read[1]
+
+
+async def test_what_a_change_leads_to_does_not_delay_the_next_look(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    done = asyncio.Event()
+    now = iter(range(10_000))
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return next(now) / 100
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            done.set()
+            await asyncio.Event().wait()
+
+    async def take_in(*_: object) -> None:
+        for _tick in range(1000):
+            Clock.monotonic()
+
+    bench.sleep = sleep
+    monkeypatch.setattr(module_watch, "time", Clock)
+    monkeypatch.setattr(bench.reload, "take_in", take_in)
+    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
+    worker = asyncio.create_task(bench.watch.work())
+    await done.wait()
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+    assert pauses == [module_watch.INTERVAL] * 4

@@ -54,6 +54,16 @@ def check(
     return printing.EXIT_FINDINGS if report.failed(strict=strict) else 0
 
 
+@hooks.command()
+@click.option("--global", "is_global", is_flag=True, help="Print that of global hooks instead.")
+def schema(*, is_global: bool) -> None:
+    """Print the JSON Schema of what a module's hook prints for --config, for editors."""
+    from addon_operator.commands.authoring import hook_schema
+
+    kind = hook_config.HookKind.GLOBAL if is_global else hook_config.HookKind.MODULE
+    click.echo(printing.document(hook_schema.document(kind), "json"), nl=False)
+
+
 def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
     return {
         "file": file.shown,

@@ -1,0 +1,82 @@
+"""``addon-operator dev``: the loop of edits, with a cluster and an operator."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from addon_operator.cli import devcluster
+
+if TYPE_CHECKING:
+    from addon_operator.commands.dev import dev_loop, dev_place
+
+
+@click.command()
+@click.argument("directory", default=".", metavar="[DIR]")
+@click.option("--context", metavar="NAME", help="Work in the cluster of this context, not in a local one.")
+@click.option("--kubeconfig", metavar="PATH", help="The kubeconfig of --context. [KUBECONFIG]")
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace in the cluster of --context.")
+@click.option("--keep", is_flag=True, help="Keep the local cluster for the next time.")
+def dev(
+    directory: str, context: str | None, kubeconfig: str | None, namespace: str | None, *, keep: bool
+) -> None:
+    """Try modules while you write them: save a file, and see what it changes.
+
+    DIR is a directory of modules, one with modules/ and global-hooks/ in it, or one module, which is then
+    alone.
+
+    A local cluster is started, and the operator on it, which takes in what you save. You see the state of the
+    modules, what the last save changed, what hooks print, and how long it took: on a terminal as one screen,
+    elsewhere as lines. Ctrl-C ends all of it.
+
+    No other cluster is ever touched, unless --context names one; --namespace is needed then. What the
+    operator installed there stays.
+    """
+    from addon_operator.commands.dev import dev_loop, dev_place
+
+    if context is None and (kubeconfig or namespace):
+        raise click.UsageError(
+            "--kubeconfig and --namespace need --context: they are about a cluster of yours"
+        )
+    if context is not None and namespace is None:
+        raise click.UsageError("--context needs --namespace: the one in which the operator is to work")
+    if context is not None and keep:
+        raise click.UsageError("--keep is about the local cluster; a cluster of --context stays as it is")
+    # Shells start what runs in the background without it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with devcluster.cleaning_up(), contextlib.ExitStack() as stack:
+        of = stack.enter_context(dev_place.modules(directory))
+        dev_place.check_modules(of)
+        work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="addon-operator-dev-")))
+        target = stack.enter_context(_target(context, kubeconfig, namespace, work, keep=keep))
+        click.echo(f"cluster  {target.title}")
+        click.echo(f"modules  {of.shown}")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt), _screen(target) as screen:
+            dev_loop.run(target, of, work, screen)
+        click.echo("ended    the operator is stopped")
+
+
+def _screen(target: "dev_place.Target") -> "contextlib.AbstractContextManager[dev_loop.Screen]":
+    from addon_operator.cli.authoring import dev_screen
+
+    return dev_screen.full(target.title) if sys.stdout.isatty() else dev_screen.lines()
+
+
+@contextlib.contextmanager
+def _target(
+    context: str | None, kubeconfig: str | None, namespace: str | None, work: pathlib.Path, *, keep: bool
+) -> Iterator["dev_place.Target"]:
+    from addon_operator.commands.dev import dev_place
+
+    if context is not None and namespace is not None:
+        yield dev_place.named_cluster(context, namespace, kubeconfig, work, os.environ)
+        return
+    with dev_place.local_cluster(os.environ, devcluster.reporter(), keep=keep) as target:
+        yield target

@@ -1,0 +1,118 @@
+"""How ``addon-operator dev`` looks: one screen on a terminal, lines elsewhere."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import click
+import rich.console
+import rich.live
+import rich.panel
+import rich.table
+import rich.text
+
+from addon_operator.commands.dev import dev_loop, dev_view
+
+_TOPIC_WIDTH: Final = 8
+_MOST_DIFF: Final = 20
+_UNDER_WAY: Final = frozenset({"Pending", "Running"})
+_STYLES: Final = {"Failed": "bold red", "Ready": "green", "Disabled": "dim"}
+
+
+@contextlib.contextmanager
+def lines() -> Iterator[dev_loop.Screen]:
+    """Give a screen of lines, one for each thing that happens."""
+    seen: dict[str, tuple[str, ...]] = {}
+
+    def tell(line: dev_view.Line) -> None:
+        for text in line.text.splitlines() or [""]:
+            click.echo(f"{line.topic:<{_TOPIC_WIDTH}} {text}")
+        sys.stdout.flush()
+
+    def draw(view: dev_view.DevView) -> None:
+        for row in view.rows:
+            state = _state(row)
+            if row["state"] not in _UNDER_WAY and seen.get(row["name"]) != state:
+                seen[row["name"]] = state
+                tell(dev_view.Line("module", f"{row['name']}: {', '.join(filter(None, state))}"))
+
+    yield dev_loop.Screen(tell, draw)
+
+
+@contextlib.contextmanager
+def full(title: str) -> Iterator[dev_loop.Screen]:
+    """Give the whole terminal, which is drawn anew only when something changed."""
+    console = rich.console.Console(highlight=False, markup=False)
+    drawn: list[Any] = []
+    with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
+
+        def draw(view: dev_view.DevView) -> None:
+            picture = _picture(view)
+            if drawn != [picture, console.size]:
+                drawn[:] = [picture, console.size]
+                live.update(rendered(title, view), refresh=True)
+
+        yield dev_loop.Screen(lambda _: None, draw)
+
+
+def _picture(view: dev_view.DevView) -> tuple[Any, ...]:
+    """Return what is shown, to be compared."""
+    rows = tuple((row["name"], *_state(row)) for row in view.rows)
+    return (
+        rows,
+        tuple(view.errors),
+        view.last,
+        tuple((name, tuple(each)) for name, each in view.hooks.items()),
+    )
+
+
+def _state(row: Mapping[str, Any]) -> tuple[str, ...]:
+    revision = row.get("revision")
+    health = str(row.get("health") or "")
+    message = str(row.get("healthMessage") or "") if health != "Healthy" else ""
+    return str(row["state"]), health, "" if revision is None else f"revision {revision}", message
+
+
+def rendered(title: str, view: dev_view.DevView) -> rich.console.Group:
+    """Return the whole screen."""
+    parts: list[rich.console.RenderableType] = [
+        rich.text.Text(f"addon-operator dev: {title}", style="bold", no_wrap=True, overflow="ellipsis"),
+        rich.text.Text("Save a file to see what it changes; Ctrl-C ends it.", style="dim"),
+    ]
+    if view.errors:
+        text = rich.text.Text("\n".join(view.errors))
+        parts.append(rich.panel.Panel(text, title="Errors", title_align="left", border_style="red"))
+    parts.append(_modules(view))
+    if view.last is not None:
+        parts.append(_last(view.last))
+    if view.hooks:
+        written = [f"{name}: {line}" for name, each in reversed(view.hooks.items()) for line in each]
+        text = rich.text.Text("\n".join(written), no_wrap=True, overflow="ellipsis")
+        parts.append(rich.panel.Panel(text, title="Output of hooks", title_align="left"))
+    return rich.console.Group(*parts)
+
+
+def _modules(view: dev_view.DevView) -> rich.table.Table:
+    table = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("MODULE", "STATE", "HEALTH", "REVISION", ""):
+        table.add_column(name, no_wrap=True)
+    for row in view.rows:
+        state, *rest = _state(row)
+        cells = [row["name"], state, *(each.removeprefix("revision ") for each in rest)]
+        table.add_row(*map(rich.text.Text, cells), style=_STYLES.get(state, ""))
+    return table
+
+
+def _last(change: dev_view.Change) -> rich.panel.Panel:
+    text = rich.text.Text()
+    for file in change.files:
+        text.append(f"{file}\n", style="bold")
+    for value in change.values:
+        text.append(f"{value}\n", style="cyan")
+    for line in change.diff[:_MOST_DIFF]:
+        text.append(f"{line}\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
+    if len(change.diff) > _MOST_DIFF:
+        text.append(f"… {len(change.diff) - _MOST_DIFF} lines more\n", style="dim")
+    text.append(change.summary(is_new=True))
+    return rich.panel.Panel(text, title=f"Last change of {change.module}", title_align="left")

@@ -1,0 +1,64 @@
+"""``addon-operator module lint``: all that is wrong with modules on disk."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import click
+
+from addon_operator.cli import printing, values
+
+if TYPE_CHECKING:
+    from addon_operator.commands.checks import lint_formats
+
+_FORMATS = ("text", "json", "github", "sarif")
+
+
+@click.command()
+@click.argument("directories", nargs=-1, metavar="[DIR]...")
+@values.modules_dir_option
+@values.global_hooks_dir_option
+@click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
+@printing.output_option("text", _FORMATS)
+def lint(
+    directories: tuple[str, ...],
+    modules_dirs: str | None,
+    global_hooks_dir: str | None,
+    output: str,
+    *,
+    strict: bool,
+) -> int:
+    """Find all mistakes in modules on disk: module.yaml, hooks, charts and what they render to, values.
+
+    Charts are rendered with the values of the files alone, and once more with each file in examples/. What
+    comes out is checked by the schemas of Kubernetes that the last local control plane left in its cache.
+    Hooks are started with --config.
+
+    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; several are looked at one
+    by one, but for definitions (crds/) that modules of several have. Without it, the modules of the settings
+    are looked at. No cluster is needed.
+
+    A comment '# lint: ignore RULE REASON' ignores a rule in its file; in module.yaml, in all of the module.
+
+    The exit code is 1 if the operator or Helm would refuse something.
+    """
+    from addon_operator.commands.checks import lint_formats, module_lint, values_files
+
+    flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
+    chosen = [module_lint.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
+    places = [dataclasses.replace(values_files.places(flags | below), only=only) for below, only in chosen]
+    report = module_lint.of_all(places, strict=strict)
+    if output == "text":
+        values.print_table(report, with_rules=True)
+    else:
+        located = lint_formats.located(report.findings, module_lint.directories(places))
+        click.echo(_text(located, output), nl=False)
+    return values.print_rest(report)
+
+
+def _text(located: "lint_formats.Located", output: str) -> str:
+    from addon_operator.commands.checks import lint_formats
+
+    if output == "github":
+        return "".join(f"{line}\n" for line in lint_formats.github(located))
+    document = lint_formats.sarif(located) if output == "sarif" else lint_formats.rows(located)
+    return printing.document(document, "json")

@@ -1,0 +1,1 @@
+"""New modules and hooks, written from skeletons."""

@@ -1,0 +1,208 @@
+"""A new hook of a module, with a test."""
+
+import contextlib
+import dataclasses
+import enum
+import itertools
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from addon_operator.commands.authoring import skeletons
+from addon_operator.commands.checks import hook_places, hooks_check
+from addon_operator.kernel import errors, names
+from addon_operator.loading import hook_files, module_directories
+
+_HOOKS: Final = skeletons.ROOT / "hooks"
+_TESTS: Final = "tests"
+_NAME: Final = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
+_MODE: Final = 0o755
+
+
+class Language(enum.StrEnum):
+    """In what a hook is written."""
+
+    PYTHON = "python"
+    BASH = "bash"
+
+
+class Binding(enum.StrEnum):
+    """When a hook runs, as people name it."""
+
+    ON_STARTUP = "onStartup"
+    BEFORE_HELM = "beforeHelm"
+    AFTER_HELM = "afterHelm"
+    BEFORE_DELETE_HELM = "beforeDeleteHelm"
+    AFTER_DELETE_HELM = "afterDeleteHelm"
+    SCHEDULE = "schedule"
+    KUBERNETES = "kubernetes"
+    VALIDATING = "validating"
+    MUTATING = "mutating"
+    CONVERSION = "conversion"
+
+
+_SKELETONS: Final[Mapping[Binding, str]] = {
+    Binding.ON_STARTUP: "values",
+    Binding.BEFORE_HELM: "values",
+    Binding.AFTER_HELM: "says",
+    Binding.BEFORE_DELETE_HELM: "says",
+    Binding.AFTER_DELETE_HELM: "says",
+}
+_SUFFIXES: Final[Mapping[Language, str]] = {Language.PYTHON: ".py", Language.BASH: ".sh"}
+_SETS_VALUES: Final = frozenset({Binding.ON_STARTUP, Binding.BEFORE_HELM, Binding.KUBERNETES})
+
+
+class NewHookError(errors.AddonOperatorError):
+    """The hook cannot be made, or is there already."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What is wanted."""
+
+    module: names.ModuleName
+    name: str
+    """Without suffix."""
+    binding: Binding
+    language: Language
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Written:
+    """The files of a new hook."""
+
+    hook: pathlib.Path
+    test: pathlib.Path
+    hint: str = ""
+    """What the user has to know so that it works; empty if nothing."""
+
+
+def find(place: str, modules_dirs: Sequence[pathlib.Path]) -> tuple[pathlib.Path, str]:
+    """Return the directory of the module in ``MODULE/NAME``, and NAME; MODULE is a name or a directory.
+
+    Raises :class:`NewHookError`.
+    """
+    module, _, name = place.rpartition("/")
+    if not module or not name:
+        raise NewHookError(f"{place!r} names no hook; write MODULE/NAME, such as web/count-nodes.py")
+    path = pathlib.Path(module)
+    if path.is_dir():
+        return path, name
+    known = {
+        each.name: each
+        for directory in filter(pathlib.Path.is_dir, modules_dirs)
+        for each in module_directories.of(directory)
+    }
+    for directory, each in known.items():
+        with contextlib.suppress(names.ModuleNameError):
+            if module in (directory, names.parse_module_directory(directory)[1]):
+                return each, name
+    where = ", ".join(map(str, modules_dirs))
+    raise NewHookError(f"there is no module {module!r} in {where}; name its directory, or --modules-dir")
+
+
+def parse_name(name: str, language: Language | None) -> tuple[str, Language]:
+    """Return name and language; the suffix says the language, which is Python without either.
+
+    Raises :class:`NewHookError`.
+    """
+    by_suffix = next((each for each, suffix in _SUFFIXES.items() if name.endswith(suffix)), None)
+    stem = name if by_suffix is None else name.removesuffix(_SUFFIXES[by_suffix])
+    if not _NAME.fullmatch(stem):
+        raise NewHookError(f"{name!r} is not a name for a hook; use lower-case words joined by dashes")
+    if by_suffix is not None and language not in (None, by_suffix):
+        raise NewHookError(f"{name!r} is a hook in {by_suffix}; leave --hook out, or name it {stem}")
+    return stem, by_suffix or language or Language.PYTHON
+
+
+def create(path: pathlib.Path, name: str, binding: Binding, language: Language | None) -> Written:
+    """Write a hook and its test into the module in a directory; nothing is overwritten.
+
+    Raises :class:`NewHookError` for what is there, cannot be written, or what this operator would refuse.
+    """
+    stem, chosen = parse_name(name, language)
+    try:
+        module = names.parse_module_directory(path.absolute().name)[1]
+    except names.ModuleNameError as error:
+        raise NewHookError(str(error)) from None
+    request = Request(module, stem, binding, chosen)
+    with _telling(path):
+        written = write(path, request)
+        refused, warned = _asked(written.hook)
+        if refused:
+            written.hook.unlink()
+            written.test.unlink()
+            raise NewHookError(f"a hook with {binding} cannot run here: {refused}; nothing was written")
+        return dataclasses.replace(written, hint=warned or _hint(path, request))
+
+
+def write(root: pathlib.Path, request: Request) -> Written:
+    """Write the files of a hook below the directory of its module.
+
+    Raises :class:`NewHookError` if one of them is there, and :class:`OSError`.
+    """
+    kind, suffix = _SKELETONS.get(request.binding, str(request.binding)), _SUFFIXES[request.language]
+    skeleton = _HOOKS / f"{kind}{suffix}.txt"
+    if not skeleton.is_file():
+        raise NewHookError(f"there is no skeleton in {request.language} for {request.binding}; take python")
+    marks = _marks(request, suffix)
+    hook = root / hook_files.HOOKS_DIRECTORY / f"{request.name}{suffix}"
+    yaml_test = _HOOKS / f"{kind}.test.yaml"
+    if yaml_test.is_file():
+        test, tested = root / _TESTS / f"{request.name}.yaml", yaml_test
+    else:
+        test = root / _TESTS / f"test_{request.name.replace('-', '_')}.py"
+        tested = _HOOKS / f"{kind}.test.py.txt"
+    for file in (hook, test):
+        if os.path.lexists(file):
+            raise NewHookError(f"{file} is there already; nothing was written")
+    _write_new(test, skeletons.read(tested, marks))
+    _write_new(hook, skeletons.read(skeleton, marks))
+    hook.chmod(_MODE)
+    return Written(hook, test)
+
+
+def _marks(request: Request, suffix: str) -> Mapping[str, str]:
+    words = re.split("[-_]", request.name)
+    return {
+        "MODULE": str(request.module),
+        "KEY": str(names.values_key(request.module)),
+        "HOOK": f"{request.name}{suffix}",
+        "HOOKNAME": request.name.replace("_", "-"),
+        "HOOKKEY": words[0] + "".join(map(str.capitalize, words[1:])),
+        "METRIC": "_".join([*request.module.split("-"), *words]),
+        "BINDING": str(request.binding),
+    }
+
+
+def _write_new(path: pathlib.Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _asked(hook: pathlib.Path) -> tuple[str, str]:
+    """Ask the hook for its configuration, and return what is wrong with it, and what else there is to say."""
+    files = hooks_check.check(hook_places.configured({}).below(hook)).files
+    refused, warned = ([*each.errors] for each in files), ([*each.warnings] for each in files)
+    return "; ".join(itertools.chain(*refused)), "; ".join(itertools.chain(*warned))
+
+
+def _hint(path: pathlib.Path, request: Request) -> str:
+    schema = path / module_directories.SCHEMAS_DIRECTORY / module_directories.VALUES_FILE
+    if request.binding not in _SETS_VALUES or not schema.is_file():
+        return ""
+    if "internal:" in schema.read_text("utf-8", "replace"):
+        return ""
+    return f"the hook sets a value below 'internal': allow it in {schema}"
+
+
+@contextlib.contextmanager
+def _telling(path: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or path
+        raise NewHookError(f"{place} cannot be written: {error.strerror}") from None

@@ -1,0 +1,171 @@
+"""A new module: a directory that lints, renders, has a test and a README."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from typing import Final
+
+from addon_operator.commands.authoring import new_hook, skeletons, values_schema
+from addon_operator.kernel import errors, names
+from addon_operator.loading import module_directories
+from addon_operator.modules import editor_schema, module_config
+
+_STEP: Final = 10
+_MOST_ORDER: Final = 999_999
+_MODULE_SCHEMA: Final = ".module.schema.json"
+"""In the directory of modules: one for all of them."""
+_CHART: Final = re.compile(
+    r"(?P<repository>(?:oci|https?)://[^@\s]+)/(?P<name>[^/@\s]+)@(?P<version>[^@\s/]+)"
+)
+
+
+class NewModuleError(errors.AddonOperatorError):
+    """The module cannot be made, or is there already."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart in a repository."""
+
+    repository: str
+    name: str
+    version: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What is wanted."""
+
+    name: str
+    directory: pathlib.Path
+    """Of modules; it is made if it is not there."""
+    order: int | None = None
+    """``None``: behind all that are there."""
+    chart: Chart | None = None
+    language: new_hook.Language | None = None
+    """Of a first hook."""
+    with_schema: bool = False
+
+
+def parse_chart(text: str) -> Chart:
+    """Return the chart that somebody named as ``oci://HOST/PATH/NAME@VERSION``, or with an address in http.
+
+    Raises :class:`NewModuleError`.
+    """
+    match = _CHART.fullmatch(text)
+    if match is None:
+        raise NewModuleError(
+            f"{text!r} names no chart; write REPOSITORY/NAME@VERSION, such as "
+            "oci://ghcr.io/stefanprodan/charts/podinfo@6.14.1"
+        )
+    return Chart(match["repository"], match["name"], match["version"])
+
+
+def create(request: Request) -> pathlib.Path:
+    """Write the module, all of it or nothing, and return its directory; nothing is overwritten.
+
+    Raises :class:`NewModuleError` for what is there or cannot be written, and for names that modules cannot
+    have.
+    """
+    name, path = _place(request)
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with _telling(path):
+        request.directory.mkdir(parents=True, exist_ok=True)
+        with _removing(hidden):
+            _write(request, name, hidden, path)
+            # Only an empty directory would be replaced.
+            hidden.rename(path)
+        schema = request.directory / _MODULE_SCHEMA
+        if not schema.exists():
+            schema.write_text(json.dumps(editor_schema.schema(), indent=2) + "\n", "utf-8")
+    return path
+
+
+def _place(request: Request) -> tuple[names.ModuleName, pathlib.Path]:
+    directory = request.directory
+    if "/" in request.name or names.directory_order(request.name) is not None:
+        raise NewModuleError(
+            f"{request.name!r} is not the name of a module; write it without directory, which is an argument "
+            "of its own, and without number, which is --order"
+        )
+    others = list(module_directories.of(directory)) if directory.is_dir() else []
+    for other in others:
+        with contextlib.suppress(names.ModuleNameError):
+            if names.parse_module_directory(other.name)[1] == request.name:
+                raise NewModuleError(f"{other} is a module of this name; choose another name")
+    orders = [names.directory_order(other.name) or 0 for other in others]
+    order = min((max(orders, default=0) // _STEP + 1) * _STEP, _MOST_ORDER)
+    path = directory / f"{order if request.order is None else request.order:03}-{request.name}"
+    try:
+        name = names.parse_module_directory(path.name)[1]
+    except names.ModuleNameError as error:
+        raise NewModuleError(str(error)) from None
+    if os.path.lexists(path):
+        raise NewModuleError(f"{path} is there already; nothing was written")
+    return name, path
+
+
+def _write(request: Request, name: names.ModuleName, root: pathlib.Path, path: pathlib.Path) -> None:
+    chart = request.chart
+    marks = {
+        "MODULE": str(name),
+        "KEY": str(names.values_key(name)),
+        "PATH": str(path),
+        "MODULE_SCHEMA": f"../{_MODULE_SCHEMA}",
+    }
+    if chart is not None:
+        marks |= {"REPOSITORY": chart.repository, "CHART": chart.name, "VERSION": chart.version}
+    kind = "module" if chart is None else "upstream"
+    parts = [kind]
+    if request.with_schema:
+        parts.append("schema" if chart is None else "upstream-schema")
+    for part in parts:
+        for where, text in skeletons.filled(part, marks):
+            _write_file(root / where, text)
+    if chart is not None:
+        _check_config(root, path)
+    if request.language is not None:
+        new_hook.write(root, new_hook.Request(name, "first", new_hook.Binding.BEFORE_HELM, request.language))
+    if request.with_schema:
+        values_schema.write(root, name)
+
+
+def _check_config(root: pathlib.Path, path: pathlib.Path) -> None:
+    """Refuse what ``module.yaml`` refuses: the address, the name or the version of a chart."""
+    file = module_config.FILE
+    name = names.parse_module_directory(path.name)[1]
+    try:
+        module_config.parse(name, (root / file).read_text("utf-8"), str(path / file))
+    except errors.ConfigurationError as error:
+        raise NewModuleError(f"{error}; nothing was written") from None
+
+
+def _write_file(path: pathlib.Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+@contextlib.contextmanager
+def _removing(path: pathlib.Path) -> Iterator[None]:
+    """Leave nothing of a directory behind that did not get its name."""
+    try:
+        yield
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _telling(path: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or path
+        raise NewModuleError(
+            f"{place} cannot be written: {error.strerror}; nothing of {path} is left"
+        ) from None

@@ -1,0 +1,84 @@
+"""The JSON Schema of a module's ``values.yaml`` for editors, made from its OpenAPI schemas."""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.loading import module_directories, module_schemas
+from addon_operator.values.schema import cel_rules, schema_keywords
+
+FILE: Final = "values-file.schema.json"
+"""In ``openapi/``; the chart's own values.schema.json is another thing, which Helm reads."""
+_DEFINITIONS: Final = "definitions"
+_SINGLE: Final = ("items", "not", "additionalProperties", "additionalItems")
+_MAPS: Final = ("properties", "patternProperties", _DEFINITIONS)
+_LISTS: Final = ("allOf", "anyOf", "oneOf")
+
+
+class NoSchemaError(errors.AddonOperatorError):
+    """The module has no OpenAPI schema."""
+
+
+def of_directory(path: pathlib.Path) -> json_types.JsonObject:
+    """Return the schema for the module in a directory; raises like :func:`document`."""
+    return document(path, names.parse_module_directory(path.absolute().name)[1])
+
+
+def document(path: pathlib.Path, name: names.ModuleName) -> json_types.JsonObject:
+    """Return the schema of the values file of the module in a directory.
+
+    Raises :class:`NoSchemaError`, and a :class:`.ConfigurationError` for a schema that cannot be read.
+    """
+    read = module_schemas.read_schemas(path, cel_rules.CelEvaluator())
+    found = read.values or read.config
+    if found is None:
+        place = path / module_directories.SCHEMAS_DIRECTORY / module_schemas.CONFIG_SCHEMA_FILE
+        raise NoSchemaError(f"module {name} has no schema; write {place} first")
+    section = _for_editors(schema_keywords.prepare(found.definition))
+    definitions = section.pop(_DEFINITIONS, {})
+    switch, flag = names.enabled_key(name), names.maintenance_key(name)
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"values.yaml of the module {name}",
+        "type": ["object", "null"],
+        "properties": {
+            switch: {"type": "boolean", "description": "Whether the module is enabled by default."},
+            flag: {"type": "string"},
+            str(names.values_key(name)): section,
+        },
+        "additionalProperties": False,
+        **({_DEFINITIONS: definitions} if definitions else {}),
+    }
+
+
+def write(root: pathlib.Path, name: names.ModuleName) -> None:
+    """Write the schema of a module, and name it at the top of its values file, unless that is done."""
+    schema = root / module_directories.SCHEMAS_DIRECTORY / FILE
+    schema.write_text(json.dumps(document(root, name), indent=2) + "\n", "utf-8")
+    values = root / module_directories.VALUES_FILE
+    line = f"# yaml-language-server: $schema={module_directories.SCHEMAS_DIRECTORY}/{FILE}\n"
+    text = values.read_text("utf-8")
+    if not text.startswith(line):
+        values.write_text(line + text, "utf-8")
+
+
+def _for_editors(schema: Any) -> Any:  # noqa: ANN401  # a schema or a boolean
+    """Return a schema without what only the operator knows, and without required keys.
+
+    What is missing in the file may come from a default, the ConfigMap or a hook.
+    """
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {key: each for key, each in schema.items() if key != "required" and not key.startswith("x-")}
+    for key in _SINGLE:
+        if key in kept:
+            kept[key] = _for_editors(kept[key])
+    for key in _MAPS:
+        if key in kept:
+            kept[key] = {name: _for_editors(each) for name, each in kept[key].items()}
+    for key in _LISTS:
+        if key in kept:
+            kept[key] = [_for_editors(each) for each in kept[key]]
+    return kept

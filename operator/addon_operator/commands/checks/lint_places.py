@@ -1,0 +1,179 @@
+"""Where findings are, and which of them a comment in a file ignores."""
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from addon_operator.commands.checks import lint_rules, values_check
+from addon_operator.kernel import names
+from addon_operator.modules import module_config
+
+_MOST_WORDS: Final = 100
+_MOST_FILES: Final = 5000
+_MOST_BYTES: Final = 256 * 1024
+_MARK: Final = "lint: ignore"
+_STARTS: Final = ("#", "/*")
+_ENDS: Final = ("*/", "-->")
+_PARTS: Final = frozenset({"crds", "examples", "hooks", "openapi", "templates"})
+"""Directories of a module whose files may have such comments, beside those at its top."""
+_PASSED: Final = frozenset({"node_modules", "venv", "__pycache__"})
+_NOT_READ: Final = (".md", ".json", ".tgz", ".txt")
+_AROUND: Final = "()[]'\"`,;"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where a finding is."""
+
+    path: pathlib.Path
+    line: int = 0
+    """From 1; 0 if it is not known."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Ignore:
+    """A comment that ignores a rule."""
+
+    place: Place
+    words: str
+    """What stands after ``lint: ignore``."""
+    module: str
+    is_used: bool = False
+
+    @property
+    def rule(self) -> str:
+        return self.words.partition(" ")[0]
+
+    @property
+    def reason(self) -> str:
+        return self.words.partition(" ")[2].strip()
+
+    def problem(self) -> str:
+        """Say why it ignores nothing; empty if it may."""
+        known = [str(each) for each in lint_rules.Rule if each is not lint_rules.Rule.LINT_IGNORE]
+        if self.rule not in known:
+            return f"there is no rule {self.rule!r} to ignore; the rules are {', '.join(known)}"
+        if not self.reason:
+            return f"a reason is missing: write '{_MARK} {self.rule} REASON'"
+        return ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ignored:
+    """Findings without those that comments ignore."""
+
+    findings: tuple[values_check.Finding, ...]
+    count: int
+    """How many are ignored."""
+
+
+def place_of(finding: values_check.Finding, modules: Mapping[str, pathlib.Path]) -> Place | None:
+    """Return the first file that a finding names, or else the directory of its module."""
+    words = finding.problem.split(" ", _MOST_WORDS)[:_MOST_WORDS]
+    for number, word in enumerate(words):
+        found = _place(word.strip(_AROUND))
+        if found is not None:
+            return dataclasses.replace(found, line=found.line or _line(words[number + 1 : number + 3]))
+    if finding.subject in modules:
+        return Place(modules[finding.subject])
+    # The subject may be a directory of modules.
+    return Place(pathlib.Path(finding.subject)) if "/" in finding.subject else None
+
+
+def _place(word: str) -> Place | None:
+    """Return the file that a word names, as in ``modules/010-web/values.yaml:3:1:``."""
+    path, *numbers = word.rstrip(":").split(":")
+    if "/" not in path:
+        return None
+    try:
+        is_there = pathlib.Path(path).exists()
+    except (OSError, ValueError):
+        return None
+    line = int(numbers[0]) if numbers and numbers[0].isdecimal() else 0
+    return Place(pathlib.Path(path), line) if is_there else None
+
+
+def _line(words: Sequence[str]) -> int:
+    """Return the number in the words ``line 3,``; 0 if they say something else."""
+    if len(words) < 2 or words[0] != "line":
+        return 0
+    number = words[1].rstrip(":,;")
+    return int(number) if number.isdecimal() else 0
+
+
+def without_ignored(findings: Sequence[values_check.Finding], modules: Mapping[str, pathlib.Path]) -> Ignored:
+    """Return the findings that no comment ignores, and what is wrong with the comments.
+
+    A comment is about its own file; in ``module.yaml``, it is about all of the module.
+    """
+    ignores = list(_ignores(modules))
+    usable = [each for each in ignores if not each.problem()]
+    kept = []
+    for finding in findings:
+        found = [each for each in usable if _covers(each, finding, modules)]
+        for each in found:
+            each.is_used = True
+        if not found:
+            kept.append(finding)
+    wrong = (_wrong(each) for each in ignores if not each.is_used)
+    return Ignored((*kept, *wrong), len(findings) - len(kept))
+
+
+def _covers(ignore: _Ignore, finding: values_check.Finding, modules: Mapping[str, pathlib.Path]) -> bool:
+    if ignore.rule != finding.rule:
+        return False
+    if ignore.place.path.name == module_config.FILE:
+        return ignore.module == finding.subject
+    place = place_of(finding, modules)
+    return place is not None and os.path.realpath(place.path) == os.path.realpath(ignore.place.path)
+
+
+def _wrong(ignore: _Ignore) -> values_check.Finding:
+    problem = ignore.problem()
+    said = problem or f"nothing here breaks the rule {ignore.rule}; remove the comment that ignores it"
+    level = values_check.Level.ERROR if problem else values_check.Level.WARNING
+    where = f"{ignore.place.path}, line {ignore.place.line}"
+    return values_check.Finding(level, ignore.module, f"{where}: {said}", lint_rules.Rule.LINT_IGNORE)
+
+
+def _ignores(modules: Mapping[str, pathlib.Path]) -> Iterator[_Ignore]:
+    seen = set()
+    for module, root in modules.items():
+        for path in _files(root, is_global=module == names.GLOBAL_KEY):
+            if path not in seen:
+                seen.add(path)
+                yield from _of_text(_text(path), path, module)
+
+
+def _files(root: pathlib.Path, *, is_global: bool) -> Iterator[pathlib.Path]:
+    left = _MOST_FILES
+    for directory, below, files in os.walk(root):
+        is_top = pathlib.Path(directory) == root
+        parts = [each for each in below if not is_top or is_global or each in _PARTS]
+        below[:] = sorted(each for each in parts if each not in _PASSED and not each.startswith("."))
+        for name in sorted(files):
+            if not name.startswith(".") and not name.endswith(_NOT_READ):
+                yield pathlib.Path(directory, name)
+                left -= 1
+            if not left:
+                return
+
+
+def _text(path: pathlib.Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES)
+    except OSError:
+        return ""  # What cannot be read is told elsewhere.
+    return content.decode(errors="replace") if _MARK.encode() in content else ""
+
+
+def _of_text(text: str, path: pathlib.Path, module: str) -> Iterator[_Ignore]:
+    for number, line in enumerate(text.splitlines(), 1):
+        before, mark, words = line.partition(f"{_MARK} ")
+        if mark and before.rstrip().endswith(_STARTS):
+            for end in _ENDS:
+                words = words.partition(end)[0]
+            yield _Ignore(Place(path, number), words.strip(), module)

@@ -1,0 +1,1 @@
+"""The loop of edits: a cluster, an operator on these modules, and what the last save changed."""

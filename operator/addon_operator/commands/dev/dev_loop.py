@@ -1,0 +1,193 @@
+"""The loop of edits: the operator runs, and what it does is told until somebody ends it."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.commands.dev import dev_place, dev_view
+from addon_operator.debug import debug_client
+from addon_operator.kernel import errors
+from addon_operator.process import commands
+
+_LOOK_SECONDS: Final = 0.25
+_NOTE_SECONDS: Final = 0.05
+_ANSWER_SECONDS: Final = 5.0
+_GRACE_SECONDS: Final = 15.0
+_MOST_FILES: Final = 10
+_LAST_LINES: Final = 20
+_END: Final = None
+
+Tell = Callable[[dev_view.Line], None]
+Draw = Callable[[dev_view.DevView], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Screen:
+    """Where it is shown."""
+
+    tell: Tell
+    """Takes each line."""
+    draw: Draw
+    """Takes the picture of the moment, whenever it may have changed."""
+
+
+def run(
+    target: dev_place.Target,
+    of: dev_place.Modules,
+    work: pathlib.Path,
+    screen: Screen,
+    environ: Mapping[str, str] = os.environ,
+) -> None:
+    """Run the operator until Ctrl-C; ``work`` is a directory for its files.
+
+    Raises :class:`.DevError` when the operator ends by itself.
+    """
+    (work / dev_place.NO_GLOBAL_HOOKS).mkdir(exist_ok=True)
+    options = dev_place.operator_options(target, of, work, environ)
+    env = {**dev_place.operator_environment(environ), **options}
+    argv = [sys.executable, "-m", "addon_operator", "start"]
+    with commands.background(argv, env=env, grace=_GRACE_SECONDS) as operator:
+        view = dev_view.DevView({f"{of.modules_dir}/": f"{of.shown}/"} if of.modules_dir != of.shown else {})
+        client = debug_client.DebugClient(pathlib.Path(options["DEBUG_UNIX_SOCKET"]), _ANSWER_SECONDS)
+        _Loop(view, client, Saves(of.modules_dir, of.shown), screen).follow(operator)
+
+
+class _Loop:
+    def __init__(
+        self, view: dev_view.DevView, client: debug_client.DebugClient, saves: "Saves", screen: Screen
+    ) -> None:
+        self._view = view
+        self._client = client
+        self._saves = saves
+        self._screen = screen
+        self._records: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._last: list[str] = []
+
+    def follow(self, operator: commands.Background) -> None:
+        threading.Thread(target=self._read, args=(operator,), daemon=True).start()
+        looked = 0.0
+        while True:
+            with contextlib.suppress(queue.Empty):
+                line = self._records.get(timeout=_LOOK_SECONDS)
+                if line is _END:
+                    raise dev_place.DevError("\n".join(["the operator has ended:", *self._last]))
+                self._take(line)
+            if time.monotonic() - looked >= _LOOK_SECONDS:
+                self._look()
+                looked = time.monotonic()
+
+    def _read(self, operator: commands.Background) -> None:
+        for line in operator.lines():
+            self._records.put(line)
+        self._records.put(_END)
+
+    def _take(self, line: str) -> None:
+        record = _parsed(line)
+        self._last = [*self._last[1 - _LAST_LINES :], str(record.get("msg", line))]
+        for found in self._view.record(record):
+            match found:
+                case dev_view.Line():
+                    self._screen.tell(found)
+                case dev_view.Reloaded(modules=modules):
+                    self._saves.look(modules)
+                case dev_view.Ran(module=module, seconds=seconds):
+                    self._ended(module, seconds)
+
+    def _ended(self, module: str, seconds: float) -> None:
+        at = time.time()
+        # The operator says that a run has ended before it notes how.
+        time.sleep(_NOTE_SECONDS)
+        try:
+            details: Mapping[str, Any] = self._client.get(f"/module/{module}/details.json")
+            row = self._client.get(f"/module/{module}/describe.json")
+        except errors.AddonOperatorError as error:
+            self._screen.tell(dev_view.Line("warning", f"{module}: {error}"))
+            return
+        saved = self._saves.of(module)
+        change = dev_view.Change(
+            module,
+            files=[] if saved is None else saved.files,
+            revision=row["revision"],
+            seconds=None if saved is None else max(at - saved.at, 0.0),
+            run_seconds=seconds,
+            has_failed=bool(row["lastError"]),
+        )
+        for line in self._view.ended(change, details):
+            self._screen.tell(line)
+
+    def _look(self) -> None:
+        with contextlib.suppress(errors.AddonOperatorError):
+            self._view.rows = self._client.get("/module/list.json")["modules"]
+        self._screen.draw(self._view)
+
+
+def _parsed(line: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return {"msg": line}
+    return record if isinstance(record, dict) else {"msg": line}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Saved:
+    """What was saved of a module."""
+
+    at: float
+    """When, in seconds since the epoch: the last of the files."""
+    files: Sequence[str]
+    """The first ones, as they lie on disk."""
+
+
+class Saves:
+    """Finds which files of a module were saved, by their times."""
+
+    def __init__(self, root: pathlib.Path, shown: pathlib.Path) -> None:
+        """``shown`` is what people call ``root``."""
+        self._root = root
+        self._shown = shown
+        self._times = {path: _time(path) for path in _files(root)}
+        self._saved: dict[str, Saved] = {}
+
+    def look(self, modules: Sequence[str]) -> None:
+        """Look for what was saved, now that these modules were read again."""
+        now = {path: _time(path) for path in _files(self._root)}
+        changed = [path for path, at in now.items() if self._times.get(path) != at]
+        gone = [path for path in self._times if path not in now]
+        self._times = now
+        for module in modules:
+            files = [path for path in (*changed, *gone) if self._is_of(path, module)]
+            times = [now[path] for path in files if path in now]
+            if files:
+                shown = [os.path.relpath(self._shown / path.relative_to(self._root)) for path in files]
+                self._saved[module] = Saved(max(times, default=time.time()), shown[:_MOST_FILES])
+
+    def _is_of(self, path: pathlib.Path, module: str) -> bool:
+        """Say whether a file is one of a module, or of all."""
+        parts = path.relative_to(self._root).parts
+        return len(parts) == 1 or parts[0] == module or parts[0].partition("-")[2] == module
+
+    def of(self, module: str) -> Saved | None:
+        """Return what was saved of a module since it was asked for last."""
+        return self._saved.pop(module, None)
+
+
+def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
+    for directory, below, files in os.walk(root, followlinks=True):
+        below[:] = [each for each in below if not each.startswith((".", "__"))]
+        yield from (pathlib.Path(directory, name) for name in files if not name.startswith("."))
+
+
+def _time(path: pathlib.Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,164 @@
+"""What the loop of edits shows: taken from records of the operator's log, and from what it answers.
+
+Pure: records and documents in, lines and a picture of the moment out.
+"""
+
+import collections
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from addon_operator.documents import yaml_reading
+
+LINES_OF_HOOK: Final = 8
+MOST_HOOKS: Final = 20
+MOST_ERRORS: Final = 8
+MOST_CHANGES: Final = 12
+MOST_DIFF: Final = 200
+_RELOADED: Final = "changed on disk and reloaded: "
+_RAN: Final = "module run ended"
+_MISSING: Final = object()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Line:
+    """One line of what happened."""
+
+    topic: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What a save led to."""
+
+    module: str
+    files: Sequence[str] = ()
+    values: Sequence[str] = ()
+    diff: Sequence[str] = ()
+    revision: int | None = None
+    seconds: float | None = None
+    """From the save to the end of the run; ``None`` if nothing was saved."""
+    run_seconds: float = 0.0
+    """Of these, those of the module's run: its hooks, and Helm."""
+    has_failed: bool = False
+    """Whether the run failed; why is among the errors."""
+
+    def summary(self, *, is_new: bool) -> str:
+        """Say how it ended, in one sentence."""
+        what = "no release" if self.revision is None else f"revision {self.revision}"
+        if self.has_failed:
+            what = "failed" if self.revision is None else f"failed; {what} stays"
+        elif not is_new and self.revision is not None:
+            what += ", as before"
+        took = f"run {self.run_seconds:.1f} s"
+        if self.seconds is None:
+            return f"{self.module}: {what} ({took})"
+        return f"{self.module}: {what}, {self.seconds:.1f} s after the save ({took})"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ran:
+    """A module has run."""
+
+    module: str
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reloaded:
+    """Modules were read again."""
+
+    modules: Sequence[str]
+
+
+class DevView:
+    """Keeps what there is to show; all of it is bounded."""
+
+    def __init__(self, replaced: Mapping[str, str] | None = None) -> None:
+        """Show ``replaced`` otherwise: texts that only the operator knows, with what stands for them."""
+        self._replaced = dict(replaced or {})
+        self.rows: Sequence[Mapping[str, Any]] = ()
+        """Modules, as ``module list`` has them."""
+        self.hooks: collections.OrderedDict[str, collections.deque[str]] = collections.OrderedDict()
+        """The last lines of hooks; the one that wrote last is the last."""
+        self.last: Change | None = None
+        """The last change."""
+        self._refused: list[str] = []
+        self._values: dict[str, Mapping[str, Any]] = {}
+        self._revisions: dict[str, int | None] = {}
+
+    def record(self, record: Mapping[str, Any]) -> Iterator[Line | Ran | Reloaded]:
+        """Take a record of the operator's log; yield what is to be told, and what is to be looked at."""
+        text, module = self._text(record.get("msg", "")), str(record.get("module", ""))
+        if "output" in record:
+            yield self._of_hook(str(record.get("hook", "?")), module, text)
+        elif text.startswith(_RELOADED):
+            self._refused.clear()
+            yield Reloaded(text.removeprefix(_RELOADED).split(", "))
+        elif text == _RAN:
+            yield Ran(module, float(record.get("seconds", 0.0)))
+        elif record.get("level") in ("error", "warning", "warn", "critical"):
+            if not module:
+                self._refused = [*self._refused[1 - MOST_ERRORS :], text]
+            level = "error" if record["level"] in ("error", "critical") else "warning"
+            yield Line(level, text)
+
+    def _text(self, message: object) -> str:
+        text = str(message)
+        for unknown, known in self._replaced.items():
+            text = text.replace(unknown, known)
+        return text
+
+    def _of_hook(self, hook: str, module: str, text: str) -> Line:
+        name = f"{module}/{hook}" if module else hook
+        lines = self.hooks.setdefault(name, collections.deque(maxlen=LINES_OF_HOOK))
+        lines.append(text)
+        self.hooks.move_to_end(name)
+        if len(self.hooks) > MOST_HOOKS:
+            self.hooks.popitem(last=False)
+        return Line("hook", f"{name}: {text}")
+
+    @property
+    def errors(self) -> list[str]:
+        """What is wrong now, of modules and of files."""
+        found = [
+            f"{row['name']}: {text}"
+            for row in self.rows
+            for text in dict.fromkeys((row.get("lastError"), row.get("wrongValues")))
+            if text
+        ]
+        return [self._text(each) for each in dict.fromkeys((*found, *self._refused))][-MOST_ERRORS:]
+
+    def ended(self, change: Change, details: Mapping[str, Any]) -> Iterator[Line]:
+        """Take the end of a run with what the operator tells of the module, and yield what it changed."""
+        module = change.module
+        values = details.get("values", {})
+        before = self._values.get(module)
+        changed = [] if before is None else list(_changed(before, values))
+        shown = [*changed[:MOST_CHANGES], *(["…"] if len(changed) > MOST_CHANGES else [])]
+        is_first = module not in self._revisions
+        is_new = self._revisions.get(module) != change.revision
+        diff = details.get("revisions", "").splitlines() if is_new and not is_first else []
+        self._values[module], self._revisions[module] = values, change.revision
+        self.last = dataclasses.replace(change, values=shown, diff=diff[:MOST_DIFF])
+        yield from (Line("saved", f"{module}: {file}") for file in change.files)
+        yield from (Line("values", f"{module}: {text}") for text in shown)
+        yield from (Line("diff", text) for text in self.last.diff)
+        yield Line("failed" if change.has_failed else "done", change.summary(is_new=is_new))
+
+
+def _changed(before: Any, now: Any, path: tuple[str | int, ...] = ()) -> Iterator[str]:  # noqa: ANN401  # JSON
+    """Yield each value that differs; both were read from JSON, whose depth is bounded."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys((*before, *now)):
+            yield from _changed(before.get(key, _MISSING), now.get(key, _MISSING), (*path, key))
+    elif before != now:
+        yield f"{yaml_reading.format_path(path)}: {_shown(before)} -> {_shown(now)}"
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401  # JSON
+    if value is _MISSING:
+        return "(none)"
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,216 @@
+"""``new module`` and ``new hook``: what they write, and what they refuse."""
+
+import json
+import os
+import pathlib
+
+import jsonschema
+import pytest
+import yaml
+from click import testing
+
+from addon_operator.cli import main
+from addon_operator.commands.authoring import new_hook, new_module
+from addon_operator.commands.checks import hook_places, hooks_check, values_check, values_files
+from addon_operator.kernel import json_types, names
+
+OCI = "oci://ghcr.io/stefanprodan/charts/podinfo@6.14.1"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str) -> str:
+    ran = testing.CliRunner().invoke(main.cli, ["new", *arguments], standalone_mode=False)
+    if ran.exception is not None:
+        raise ran.exception
+    return ran.stdout
+
+
+def findings() -> list[str]:
+    return [str(each.problem) for each in values_check.check(values_files.places({})).findings]
+
+
+@pytest.mark.parametrize("options", [[], ["--schema"], ["--chart", OCI], ["--chart", OCI, "--schema"]])
+def test_nothing_is_wrong_with_the_values_of_a_new_module_which_is_on(options: list[str]) -> None:
+    run("module", "web-shop", *options)
+    assert findings() == []
+    values = yaml.safe_load(pathlib.Path("modules/010-web-shop/values.yaml").read_text())
+    assert values["webShopEnabled"] is True
+    files = [path for path in pathlib.Path("modules").rglob("*") if path.is_file()]
+    assert pathlib.Path("modules/010-web-shop/README.md") in files
+    assert pathlib.Path("modules/010-web-shop/tests/web-shop.yaml") in files
+    assert not [path for path in files if "__" in path.read_text()]
+
+
+def test_a_new_module_comes_behind_all_others_unless_its_order_is_named() -> None:
+    run("module", "first")
+    run("module", "odd", "--order", "42")
+    run("module", "last")
+    run("module", "elsewhere", "other")
+    assert sorted(path.name for path in pathlib.Path("modules").iterdir()) == [
+        ".module.schema.json",
+        "010-first",
+        "042-odd",
+        "050-last",
+    ]
+    assert pathlib.Path("other/010-elsewhere/module.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("web", "is a module of this name"),
+        ("010-shop", "without number, which is --order"),
+        ("Shop", "rename it to"),
+        ("global", "choose another name"),
+        ("../shop", "without directory"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(name: str, said: str) -> None:
+    run("module", "web")
+    before = sorted(pathlib.Path().rglob("*"))
+    with pytest.raises(new_module.NewModuleError, match=said):
+        run("module", name)
+    assert sorted(pathlib.Path().rglob("*")) == before
+
+
+def test_a_file_in_the_place_of_a_module_is_not_overwritten() -> None:
+    pathlib.Path("modules").mkdir()
+    pathlib.Path("modules/010-web").write_text("mine")
+    with pytest.raises(new_module.NewModuleError, match="nothing was written"):
+        run("module", "web", "--order", "10")
+    assert pathlib.Path("modules/010-web").read_text() == "mine"
+    assert [path.name for path in pathlib.Path("modules").iterdir()] == ["010-web"]
+
+
+@pytest.mark.parametrize(
+    ("chart", "said"),
+    [
+        ("podinfo", "names no chart"),
+        ("oci://ghcr.io/podinfo", "names no chart"),
+        ("oci://ghcr.io/charts/podinfo@^1", "is not an exact version"),
+        ("https://user:word@charts.example/podinfo@1.0.0", "nam|user"),
+    ],
+)
+def test_a_chart_that_cannot_be_pulled_is_refused_and_nothing_is_left(chart: str, said: str) -> None:
+    with pytest.raises(new_module.NewModuleError, match=said):
+        run("module", "web", "--chart", chart)
+    assert not [path for path in pathlib.Path().rglob("*") if path.is_file()]
+
+
+def test_editors_know_the_values_of_a_module_with_a_schema() -> None:
+    run("module", "web", "--schema")
+    values = pathlib.Path("modules/010-web/values.yaml")
+    first = values.read_text().splitlines()[0]
+    assert first == "# yaml-language-server: $schema=openapi/values-file.schema.json"
+    schema = json.loads((values.parent / "openapi/values-file.schema.json").read_text())
+    checks = jsonschema.Draft7Validator(schema)
+    checks.check_schema(schema)
+    assert checks.is_valid(yaml.safe_load(values.read_text()))
+    assert checks.is_valid({"webEnabled": False})
+    mistakes: list[json_types.JsonObject] = [
+        {"web": {"greeting": 1}},
+        {"web": {"greetings": "Hi"}},
+        {"shop": {}},
+    ]
+    for wrong in mistakes:
+        assert not checks.is_valid(wrong), wrong
+
+
+def test_the_schema_of_values_is_printed_anew_after_an_edit_of_the_openapi_schema() -> None:
+    run("module", "web", "--schema")
+    path = pathlib.Path("modules/010-web/openapi/config-values.yaml")
+    path.write_text("type: object\nrequired: [size]\nproperties: {size: {type: integer, nullable: true}}\n")
+    ran = testing.CliRunner().invoke(main.cli, ["module", "schema", "--values", "modules/010-web"])
+    checks = jsonschema.Draft7Validator(json.loads(ran.stdout))
+    assert checks.is_valid({"web": {"size": None}})
+    assert checks.is_valid({"web": {}}), "what is missing may come from the ConfigMap"
+    assert not checks.is_valid({"web": {"size": "big"}})
+
+
+@pytest.mark.parametrize("options", [[], ["--global"]])
+def test_the_schema_of_hooks_takes_what_a_hook_prints_and_no_other_key(options: list[str]) -> None:
+    ran = testing.CliRunner().invoke(main.cli, ["hooks", "schema", *options])
+    checks = jsonschema.Draft202012Validator(json.loads(ran.stdout))
+    checks.check_schema(checks.schema)
+    lifecycle = "beforeAll" if options else "beforeHelm"
+    nodes = {"name": "nodes", "kind": "Node", "jqFilter": ".metadata.name"}
+    assert checks.is_valid({"configVersion": "v1", lifecycle: 10, "kubernetes": [nodes]})
+    assert not checks.is_valid({"configVersion": "v1", "beforeHelmm": 10})
+    assert not checks.is_valid({"configVersion": "v1", "afterHelm" if options else "afterAll": 10})
+
+
+@pytest.mark.parametrize("binding", list(new_hook.Binding))
+@pytest.mark.parametrize("language", list(new_hook.Language))
+def test_there_is_a_skeleton_for_each_binding(binding: new_hook.Binding, language: new_hook.Language) -> None:
+    run("module", "web")
+    is_answered = binding in (
+        new_hook.Binding.VALIDATING,
+        new_hook.Binding.MUTATING,
+        new_hook.Binding.CONVERSION,
+    )
+    request = new_hook.Request(names.ModuleName("web"), "look-twice", binding, language)
+    if is_answered and language is new_hook.Language.BASH:
+        with pytest.raises(new_hook.NewHookError, match="take python"):
+            new_hook.write(pathlib.Path("modules/010-web"), request)
+        return
+    written = new_hook.write(pathlib.Path("modules/010-web"), request)
+    assert os.access(written.hook, os.X_OK)
+    for path in (written.hook, written.test):
+        marks = [
+            mark for mark in ("__MODULE__", "__KEY__", "__HOOK", "__BINDING__") if mark in path.read_text()
+        ]
+        assert not marks
+    if is_answered:
+        compile(written.hook.read_text(), str(written.hook), "exec")
+        compile(written.test.read_text(), str(written.test), "exec")
+    else:
+        (case,) = yaml.safe_load(written.test.read_text())
+        assert case["hook"] == written.hook.name
+
+
+@pytest.mark.parametrize(
+    ("name", "binding", "row"),
+    [
+        ("a.py", "schedule", "schedule"),
+        ("a.sh", "kubernetes", "kubernetes"),
+        ("a", "beforeHelm", "beforeHelm"),
+    ],
+)
+def test_a_new_hook_is_one_with_this_binding(name: str, binding: str, row: str) -> None:
+    run("module", "web")
+    path = pathlib.Path(run("hook", f"web/{name}", "--on", binding).splitlines()[0])
+    assert path.suffix == (".sh" if name.endswith(".sh") else ".py")
+    report = hooks_check.check(hook_places.configured({}).below(path))
+    assert [(bound.binding, file.errors) for file in report.files for bound in file.bindings] == [(row, ())]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["first.py"], "write MODULE/NAME"),
+        (["shop/first.py"], "there is no module 'shop' in modules"),
+        (["web/first.py"], "first.py is there already"),
+        (["web/Second.py"], "is not a name for a hook"),
+        (["web/second.sh", "--hook", "python"], "is a hook in bash"),
+    ],
+)
+def test_a_hook_that_cannot_be_is_refused(arguments: list[str], said: str) -> None:
+    run("module", "web", "--hook", "python")
+    before = {path: path.read_bytes() for path in pathlib.Path().rglob("*") if path.is_file()}
+    with pytest.raises(new_hook.NewHookError, match=said):
+        run("hook", *arguments)
+    assert {path: path.read_bytes() for path in pathlib.Path().rglob("*") if path.is_file()} == before
+
+
+def test_a_schema_that_does_not_allow_what_the_hook_sets_is_told() -> None:
+    run("module", "web")
+    assert "Note" not in run("hook", "web/one")
+    schemas = pathlib.Path("modules/010-web/openapi")
+    schemas.mkdir()
+    (schemas / "values.yaml").write_text("type: object\n")
+    assert f"allow it in {schemas}/values.yaml" in run("hook", "web/two")

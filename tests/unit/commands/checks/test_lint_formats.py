@@ -1,0 +1,201 @@
+"""Formats of ``module lint`` for programs, places of findings, and comments that ignore rules."""
+
+import json
+import pathlib
+
+import jsonschema
+import pytest
+from click import testing
+
+from addon_operator.cli import main
+from addon_operator.commands.checks import lint_formats, lint_places, lint_rules, values_check
+
+ROOT = pathlib.Path(__file__).parents[4]
+ERROR, RULE = values_check.Level.ERROR, lint_rules.Rule
+SARIF = {
+    "type": "object",
+    "required": ["version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["tool", "results"],
+                "properties": {
+                    "tool": {
+                        "required": ["driver"],
+                        "properties": {"driver": {"required": ["name", "rules"]}},
+                    },
+                    "results": {
+                        "type": "array",
+                        "items": {
+                            "required": ["message", "ruleId"],
+                            "properties": {
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "message": {"required": ["text"]},
+                                "ruleIndex": {"type": "integer", "minimum": 0},
+                                "locations": {
+                                    "items": {
+                                        "properties": {
+                                            "physicalLocation": {
+                                                "required": ["artifactLocation"],
+                                                "properties": {
+                                                    "region": {
+                                                        "required": ["startLine"],
+                                                        "properties": {"startLine": {"minimum": 1}},
+                                                    }
+                                                },
+                                            }
+                                        }
+                                    }
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+"""What the standard and its viewers require of a log."""
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.setenv("HELM_BIN_PATH", str(tmp_path / "no-helm"))
+    monkeypatch.chdir(tmp_path)
+    path = pathlib.Path("modules/010-web")
+    write(path / "openapi/config-values.yaml", "type: object\nproperties: {size: {type: integer}}\n")
+    return path
+
+
+def write(path: pathlib.Path, text: str, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def lint(output: str = "json") -> testing.Result:
+    return testing.CliRunner().invoke(main.cli, ["module", "lint", "-o", output], standalone_mode=False)
+
+
+def rules() -> list[tuple[str, str]]:
+    return [(row["level"], row["rule"]) for row in json.loads(lint().stdout)]
+
+
+def test_the_page_has_all_rules_and_no_others() -> None:
+    page = (ROOT / "docs/reference/lint-rules.md").read_text("utf-8")
+    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith('| <a id="')]
+    assert [(name.split("`")[1], about.strip()) for name, about in rows] == [
+        (str(rule), lint_rules.ABOUT[rule]) for rule in lint_rules.Rule
+    ]
+    assert all(f'<a id="{rule}">' in page for rule in lint_rules.Rule)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mode", "rule"),
+    [
+        ("module.yaml", "releaseNam: x\n", 0o644, "module"),
+        ("modules.yaml", "", 0o644, "unused-file"),
+        ("values.yaml", "other: {}\n", 0o644, "values-file"),
+        ("values.yaml", "web: {size: yes}\n", 0o644, "boolean-word"),
+        ("values.yaml", "web: {size: big}\n", 0o644, "values"),
+        ("../values.yaml", "shop: {}\n", 0o644, "unknown-section"),
+        ("openapi/values.yaml", "type: [\n", 0o644, "schema"),
+        ("openapi/values.yaml", "type: object\nminimun: 3\n", 0o644, "schema-keyword"),
+        ("hooks/run.go", "package main\n", 0o644, "hook-file"),
+        ("hooks/run.sh", "#!/bin/sh\n", 0o644, "module"),
+        ("hooks/run.sh", "#!/bin/sh\necho 'configVersion: v2'\n", 0o755, "hook-config"),
+        ("crds/one.yaml", "kind: Service\n", 0o644, "crd"),
+    ],
+)
+def test_each_finding_names_its_rule_and_where_it_is(
+    module: pathlib.Path, name: str, text: str, mode: int, rule: str
+) -> None:
+    write(module / name, text, mode)
+    found = {row["rule"]: row for row in json.loads(lint().stdout)}
+    assert rule in found
+    assert found[rule]["file"], found[rule]
+
+
+def test_a_log_of_sarif_has_what_viewers_require(module: pathlib.Path) -> None:
+    write(module / "values.yaml", "web:\n  size: yes\n")
+    write(module / "crds/one%two.yaml", "kind: Service\n")
+    ran = lint("sarif")
+    assert ran.return_value == 1
+    log = json.loads(ran.stdout)
+    jsonschema.validate(log, SARIF)
+    (run,) = log["runs"]
+    known = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    results = {each["ruleId"]: each for each in run["results"]}
+    assert all(known[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
+    places = {rule: each["locations"][0]["physicalLocation"] for rule, each in results.items()}
+    assert places["boolean-word"]["region"] == {"startLine": 2}
+    assert places["boolean-word"]["artifactLocation"] == {"uri": "modules/010-web/values.yaml"}
+    assert places["crd"]["artifactLocation"] == {"uri": "modules/010-web/crds/one%25two.yaml"}
+
+
+def test_annotations_of_github_cannot_be_broken_by_what_they_say(module: pathlib.Path) -> None:
+    path = module / "a,b:c%.yaml"
+    write(path, "")
+    finding = values_check.Finding(ERROR, "web", "100% wrong:\r\nsecond::line", RULE.VALUES)
+    (line,) = lint_formats.github([(finding, lint_places.Place(path, 7))])
+    assert line == (
+        "::error file=modules/010-web/a%2Cb%3Ac%25.yaml,line=7,title=values (web)::"
+        "100%25 wrong:%0D%0Asecond::line"
+    )
+    write(module / "values.yaml", "web:\n  size: yes\n")
+    lines = lint("github").stdout.splitlines()
+    assert any(each.startswith("::warning file=modules/010-web/values.yaml,line=2,title=") for each in lines)
+
+
+def test_a_comment_with_a_reason_ignores_a_rule_in_its_file(module: pathlib.Path) -> None:
+    write(module / "values.yaml", "web:\n  size: yes\n")
+    assert rules() == [("warning", "boolean-word"), ("error", "values")]
+    comment = "# lint: ignore boolean-word the chart reads it as a text\n"
+    write(module / "values.yaml", f"{comment}web:\n  size: yes\n")
+    assert rules() == [("error", "values")]
+    write(module / "module.yaml", "# lint: ignore values the hook corrects it\ndescription: x\n")
+    assert rules() == []
+    assert "nothing is wrong (2 ignored by comments)" in lint("text").stdout
+
+
+def test_a_comment_ignores_nothing_of_other_files_and_other_rules(module: pathlib.Path) -> None:
+    write(module / "values.yaml", "web:\n  size: yes  # lint: ignore unused-file because\n")
+    write(module / "openapi/config-values.yaml", "# lint: ignore boolean-word because\ntype: object\n")
+    assert rules() == [("warning", "boolean-word"), *[("warning", "lint-ignore")] * 2]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [("boolean-word", "a reason is missing"), ("boolean-words because", "there is no rule 'boolean-words'")],
+)
+def test_a_comment_without_reason_or_rule_is_an_error_and_ignores_nothing(
+    module: pathlib.Path, words: str, said: str
+) -> None:
+    write(module / "values.yaml", f"# lint: ignore {words}\nweb:\n  size: yes\n")
+    found = json.loads(lint().stdout)
+    assert ("warning", "boolean-word") in rules()
+    (wrong,) = (row for row in found if row["rule"] == "lint-ignore")
+    assert (wrong["level"], wrong["line"]) == ("error", 1)
+    assert said in wrong["problem"]
+
+
+def test_a_comment_of_a_template_is_one_too_and_its_end_is_no_reason(module: pathlib.Path) -> None:
+    write(module / "templates/a.yaml", "{{- /* lint: ignore object */}}\n")
+    (row,) = json.loads(lint().stdout)
+    assert "a reason is missing" in row["problem"]
+
+
+def test_prose_about_comments_is_not_one(module: pathlib.Path) -> None:
+    write(module / "README.md", "# lint: ignore values because\n")
+    write(module / "src/values.yaml", "# lint: ignore values because\n")
+    write(module / "values.yaml", "# A comment that says lint: ignore values because\n")
+    assert rules() == []
+
+
+def test_looking_for_a_place_is_bounded(module: pathlib.Path) -> None:
+    finding = values_check.Finding(ERROR, "web", "a/b " * 1_000_000 + f"{module}", RULE.VALUES)
+    assert lint_places.place_of(finding, {}) is None
+    assert lint_places.place_of(finding, {"web": module}) == lint_places.Place(module)

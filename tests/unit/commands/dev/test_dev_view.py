@@ -1,0 +1,107 @@
+"""What ``dev`` shows: from records of the operator's log, and from what it answers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from addon_operator.commands.dev import dev_view
+
+
+def told(view: dev_view.DevView, **record: object) -> list[object]:
+    return list(view.record(record))
+
+
+def ended(
+    view: dev_view.DevView,
+    revision: int,
+    values: Mapping[str, Any],
+    **more: Any,  # noqa: ANN401  # fields of Change
+) -> list[tuple[str, str]]:
+    change = dev_view.Change("web", revision=revision, **more)
+    details = {"values": values, "revisions": f"revision {revision - 1} → {revision}\n-a\n+b\n"}
+    return [(line.topic, line.text) for line in view.ended(change, details)]
+
+
+def test_a_save_is_told_with_its_file_values_differences_revision_and_time() -> None:
+    view = dev_view.DevView()
+    assert ended(view, 1, {"size": 1, "old": True}, run_seconds=0.5) == [
+        ("done", "web: revision 1 (run 0.5 s)")
+    ]
+    lines = ended(view, 2, {"size": 2, "new": [1]}, files=["values.yaml"], seconds=0.94, run_seconds=0.44)
+    assert lines == [
+        ("saved", "web: values.yaml"),
+        ("values", "web: size: 1 -> 2"),
+        ("values", "web: old: True -> (none)"),
+        ("values", "web: new: (none) -> [1]"),
+        ("diff", "revision 1 → 2"),
+        ("diff", "-a"),
+        ("diff", "+b"),
+        ("done", "web: revision 2, 0.9 s after the save (run 0.4 s)"),
+    ]
+
+
+def test_a_save_that_changes_nothing_shows_no_old_differences() -> None:
+    view = dev_view.DevView()
+    ended(view, 2, {})
+    assert ended(view, 2, {}, seconds=0.5) == [
+        ("done", "web: revision 2, as before, 0.5 s after the save (run 0.0 s)")
+    ]
+
+
+def test_a_run_that_failed_is_not_called_done() -> None:
+    view = dev_view.DevView()
+    ended(view, 2, {})
+    assert ended(view, 2, {}, has_failed=True) == [("failed", "web: failed; revision 2 stays (run 0.0 s)")]
+
+
+def test_the_end_of_a_run_and_a_reload_are_to_be_looked_at() -> None:
+    view = dev_view.DevView()
+    assert told(view, level="info", msg="module run ended", module="web", seconds=0.2) == [
+        dev_view.Ran("web", 0.2)
+    ]
+    assert told(view, level="info", msg="changed on disk and reloaded: shop, web") == [
+        dev_view.Reloaded(["shop", "web"])
+    ]
+    assert told(view, level="info", msg="converge done") == []
+
+
+def test_errors_are_those_of_this_moment() -> None:
+    view = dev_view.DevView({"/tmp/links/": "/home/me/modules/"})
+    wrong = "files stay as they were: /tmp/links/010-web/values.yaml: no YAML"
+    assert told(view, level="error", msg=wrong) == [
+        dev_view.Line("error", "files stay as they were: /home/me/modules/010-web/values.yaml: no YAML")
+    ]
+    view.rows = [
+        {"name": "web", "lastError": "it broke", "wrongValues": ""},
+        {"name": "shop", "lastError": "", "wrongValues": "size"},
+        {"name": "fine", "lastError": "", "wrongValues": ""},
+    ]
+    assert view.errors == [
+        "web: it broke",
+        "shop: size",
+        "files stay as they were: /home/me/modules/010-web/values.yaml: no YAML",
+    ]
+    told(view, level="info", msg="changed on disk and reloaded: web")
+    view.rows = []
+    assert view.errors == []
+
+
+def test_the_last_lines_of_each_hook_are_kept_and_of_the_last_hooks_only() -> None:
+    view = dev_view.DevView()
+    for number in range(50):
+        told(view, level="info", msg=f"line {number}", module="web", hook="a.py", output="stdout")
+    assert list(view.hooks["web/a.py"]) == [f"line {n}" for n in range(50 - dev_view.LINES_OF_HOOK, 50)]
+    for number in range(dev_view.MOST_HOOKS):
+        told(view, level="info", msg="x", module="web", hook=f"{number}.py", output="stderr")
+    assert "web/a.py" not in view.hooks
+    assert len(view.hooks) == dev_view.MOST_HOOKS
+    assert told(view, level="error", msg="oh", hook="g.sh", output="stderr") == [
+        dev_view.Line("hook", "g.sh: oh")
+    ]
+
+
+def test_many_changes_are_cut() -> None:
+    view = dev_view.DevView()
+    ended(view, 1, {})
+    lines = ended(view, 1, {f"k{number}": "x" * 1000 for number in range(1000)})
+    assert [topic for topic, _ in lines] == ["values"] * (dev_view.MOST_CHANGES + 1) + ["done"]
+    assert all(len(text) < 200 for _, text in lines)

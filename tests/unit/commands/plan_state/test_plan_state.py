@@ -1,6 +1,7 @@
 """A state file is written whole and for its owner; a wrong or old one is one sentence."""
 
 import pathlib
+from collections.abc import Iterator
 
 import orjson
 import pytest
@@ -55,6 +56,54 @@ def test_a_wrong_or_old_file_is_one_sentence(
     with pytest.raises(plan_state.PlanStateError, match=sentence) as caught:
         plan_state.read(path)
     assert "\n" not in str(caught.value)
+
+
+ODD: tuple[object, ...] = (
+    None,
+    5,
+    -1.5,
+    10**18,
+    True,
+    "",
+    "x",
+    "/",
+    "\x00",
+    [],
+    [[]],
+    [5],
+    {},
+    {"a": 5},
+    {"": None},
+)
+
+
+def _with(value: object) -> Iterator[object]:
+    """Yield the document again and again, each time with something else at one of its places."""
+    yield from ODD
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield {other: member for other, member in value.items() if other != key}
+            yield from ({**value, key: odd} for odd in _with(inner))
+    if isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from ([*value[:number], odd, *value[number + 1 :]] for odd in _with(inner))
+
+
+def test_whatever_a_file_holds_it_is_read_or_one_sentence(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "state.json"
+    plan_state.write(state(), path)
+    documents = [each for each in _with(orjson.loads(path.read_bytes())) if isinstance(each, dict)]
+    assert len(documents) > 200
+    read = 0
+    for document in documents:
+        path.write_bytes(orjson.dumps(document))
+        try:
+            found = plan_state.read(path)
+        except plan_state.PlanStateError:
+            continue
+        recorded_cluster.client_of(found, recorded_cluster.access(path))
+        read += 1
+    assert read
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"[]", b"{"], ids=["bytes", "a list", "cut off"])

@@ -48,7 +48,11 @@ class LiveContents:
 
     async def _listed(self, scope: kind_watch.KindScope, wanted: set[watched_resources.Watched]) -> Contents:
         path = scope.resource.path(namespace=scope.namespace)
-        listed = await self._kube.list_all(path, label_selector=_LABEL)
+        try:
+            listed = await self._kube.list_all(path, label_selector=_LABEL)
+        except api_errors.BrokenAnswer:
+            # One of the objects cannot be read: each is asked for.
+            return {}
         found: Contents = {}
         for body in listed.items:
             metadata = body.get("metadata") or {}
@@ -64,7 +68,8 @@ class LiveContents:
         async with turns:
             try:
                 return watched, await self._kube.get(self._path(watched))
-            except (api_errors.NotFound, api_errors.Forbidden):
+            except (api_errors.NotFound, api_errors.Forbidden, api_errors.BrokenAnswer):
+                # What somebody made unreadable is not compared; all others are.
                 return None
 
     async def patch(

@@ -43,12 +43,13 @@ ON_RECEIVERS = [
     for signature in cel_functions.FUNCTIONS
     if signature.partition(".")[0] in ("string", "list", "map") and "()" in signature
 ]
+CONVERSIONS = ("int", "uint", "double", "bool", "duration", "timestamp", "bytes")
 EXPRESSIONS = [
     "self.spec.key", "self.spec.key > 1", "self.spec.list", "self.spec.map[self.spec.key + 'x'] == 1",
     "self.spec.key.matches(self.spec.key + '[')", "self.spec.key.find(self.spec.key + '[') == ''",
-    "self.spec.list[self.spec.key] == 1", "{self.spec.key: 1, self.spec.key: 2} == {}", "self.spec.key.foo == 1",
-    *(f"{name}(self.spec.key) == 1" for name in ("int", "uint", "double", "bool", "duration", "timestamp", "bytes")),
-    *(f"{name}(self.spec.key) == 1" for name in ON_TEXTS),
+    "self.spec.list[self.spec.key] == 1", "{self.spec.key: 1, self.spec.key: 2} == {}",
+    "self.spec.key.foo == 1",
+    *(f"{name}(self.spec.key) == 1" for name in (*CONVERSIONS, *ON_TEXTS)),
     *(f"self.spec.{kind}.{name}() == 1" for name in ON_RECEIVERS for kind in ("key", "list", "map")),
 ]  # fmt: skip
 

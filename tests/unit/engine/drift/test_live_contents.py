@@ -1,6 +1,6 @@
 """What is read of live objects to be compared."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 from typing_extensions import override
@@ -18,15 +18,11 @@ class Kube(client.KubeClient):
         self.asked: list[str] = []
 
     @override
-    async def list_all(
-        self,
-        path: str,
-        *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        metadata_only: bool = False,
-        page_size: int = client.PAGE_SIZE,
-    ) -> client.ObjectList:
+    async def pages(self, path: str, *, label_selector: str) -> AsyncIterator[list[client.Object]]:
+        yield [
+            {"metadata": {"name": "c1", "namespace": "a"}},
+            {"metadata": {"name": "other", "namespace": "a"}},
+        ]
         raise api_errors.BrokenAnswer("depth limit exceeded")
 
     @override
@@ -55,5 +51,8 @@ async def test_an_object_that_cannot_be_read_keeps_no_other_from_being_compared(
         watched_resources.Watched(watching.CONFIG_MAP, kind_watch.ObjectKey("a", f"c{number}"))
         for number in range(count)
     }
-    found = await live_contents.LiveContents(Kube(), Resources()).read(wanted)
+    kube = Kube()
+    found = await live_contents.LiveContents(kube, Resources()).read(wanted)
     assert {each.key.name for each in wanted - found.keys()} == {"c0"}
+    assert found.keys() < wanted
+    assert ("c1" in kube.asked) == (count == 3), "what was listed is not asked for again"

@@ -19,7 +19,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import logs
-from tests.unit.commands.plan_state import test_plan_state
+from tests.unit.commands.plan_state import states
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "plan-a-change.md"
 CHANGE = manifest_diff.ManifestChange(
@@ -166,7 +166,7 @@ def test_a_state_file_says_nothing_but_the_settings_that_are_recorded(
         for variable in row.variables
     }
     written = {**others, "LD_PRELOAD": "/theirs", "HELM_DRIVER": "configmap"}
-    plan_state.write(dataclasses.replace(test_plan_state.state(), settings=written), tmp_path / "state.json")
+    plan_state.write(dataclasses.replace(states.state(), settings=written), tmp_path / "state.json")
     run("--state", str(tmp_path / "state.json"))
     ((settings, environ),) = asked
     assert settings.helm_driver == "configmap"

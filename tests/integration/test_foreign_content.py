@@ -37,6 +37,14 @@ _SHOWN: Final = (
     "/queue/list.text?showEmpty=true",
     "/hook-values.json?showSensitive=true",
 )
+_RULE: Final = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "healthy": "self.data.all(a, self.data.exists(b, self.data[b].size() > 0 && a != b + 'x'))",
+}
+"""Takes long for many keys."""
+_NOTIFY: Final = "addon-operator-notify"
+_NO_TIME: Final = "9999-12-31T23:59:59-23:59"
 _HOOK: Final = """\
 #!/bin/bash
 if [ "${1:-}" = --config ]; then echo 'CONFIG'; exit; fi
@@ -66,7 +74,9 @@ class Walk:
         site.secret(own=json.dumps({"secrets": {f"k{number}": f"s{number:06}" for number in range(20_000)}}))
         for number in range(3):
             self.put(f"bound{number}", bound="yes")
-        self.operator = site.start(WATCH_MODULES="true", CONTENT=str(self.content))
+        self.operator = site.start(
+            WATCH_MODULES="true", CONTENT=str(self.content), HEALTH_RULES=json.dumps([_RULE])
+        )
 
     def _write_modules(self) -> None:
         own = self.site.modules / "010-own"
@@ -95,6 +105,16 @@ class Walk:
         path = self.content / "object.json"
         path.write_text(json.dumps(foreign_content.config_map(name, self.site.namespace, size, **labels)))
         self.site.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={path}")
+
+    def patch(self, kind: str, name: str, patch: foreign_content.Object) -> None:
+        """Change an object as its users do."""
+        path = self.content / "patch.json"
+        path.write_text(json.dumps(patch))
+        self.site.kubectl("patch", kind, name, "--type=merge", f"--patch-file={path}")
+
+    def shown(self, path: str) -> str:
+        """What the debug endpoint answers."""
+        return debug_client.DebugClient(self.site.root / "debug.socket", _DEADLINE).get_text(path)
 
     def runs(self) -> int:
         """How often the hook has run."""
@@ -152,6 +172,7 @@ def test_whatever_is_handed_in_nothing_holds_the_loop(site: operator_site.Site) 
         look(walk)
         repair(walk)
         reload(walk)
+        meddle(walk)
         heal(walk)
         remove(walk)
     walk.operator.terminate()
@@ -236,6 +257,35 @@ def reload(walk: Walk) -> None:
     )
     walk.operator.wait_logged("activation=ModulesChanged")
     walk.settle("reload")
+
+
+def meddle(walk: Walk) -> None:
+    """Others write as much as they may to what the operator and its modules have in the cluster."""
+    annotated = {"suspended": 200_000, "suspended-by": 20_000, "run": 10_000, "now": 10_000}
+    said = {f"addon-operator.io/{key}": foreign_content.text(size) for key, size in annotated.items()}
+    times = {f"addon-operator.io/suspended-{key}": _NO_TIME for key in ("since", "until")}
+    walk.patch("module", "own", {"metadata": {"annotations": {**said, **times}}})
+    walk.operator.wait_until(
+        lambda: '"suspended":""' not in walk.shown("/module/own/describe.json"),
+        "it is suspended",
+        deadline=_DEADLINE,
+    )
+    walk.went("annotations")
+    walk.patch("module", "own", {"metadata": {"annotations": dict.fromkeys((*said, *times))}})
+    data = {f"k{number}": "x" for number in range(5000)} | {"large": foreign_content.text(300 * _KIB)}
+    for number in range(3):
+        walk.patch("configmap", f"stock-{number}", {"data": data})
+    walk.operator.wait_until(
+        lambda: walk.operator.metrics().total("module_drifted_resources", module="stock") == 3,
+        "the differences are found",
+        deadline=_DEADLINE,
+    )
+    walk.went("live objects")
+    mistakes = json.dumps({"targets": [1] * 10_000, "x": foreign_content.text(9000)})
+    (walk.content / "notify.yaml").write_text(mistakes)
+    walk.site.kubectl("create", "secret", "generic", _NOTIFY, f"--from-file={walk.content / 'notify.yaml'}")
+    walk.operator.wait_metric(1, "notifications_config_invalid")
+    walk.settle("notify.yaml")
 
 
 def heal(walk: Walk) -> None:

@@ -9,6 +9,7 @@ import pytest
 from addon_operator.aio import waiting
 from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kube import paths
+from addon_operator.kube.client import connection
 from addon_operator.kube.informers import object_selections, projections, reflector
 from tests.fakes import histories, listeners
 from tests.integration import informing
@@ -98,6 +99,35 @@ def definition(plural: str, kind: str) -> dict[str, object]:
             "versions": [version],
         },
     }
+
+
+async def test_objects_that_nest_as_deep_as_the_api_server_takes_stop_no_other_of_their_kind(
+    world: informing.World, namespace: str
+) -> None:
+    plural = f"d{namespace.replace('-', '')}s"
+    kind, api = plural.upper(), "informers.example.com/v1"
+    definitions = paths.of("apiextensions.k8s.io/v1", "customresourcedefinitions")
+    collection = paths.of(api, plural, namespace=namespace)
+    selection = Selection(kind, api, namespaces=(namespace,))
+    await world.kube.create(definitions, definition(plural, kind))
+    recorder, late = listeners.Recorder(), listeners.Recorder()
+    world.informers.subscribe(selection, projections.FullObject(), recorder)
+    await recorder.until(lambda: recorder.is_synced, informing.PATIENCE)
+    try:
+        for depth in (300, 600, 1100, 9000):
+            head = b'{"apiVersion":"%b","kind":"%b","metadata":{"name":"d%d"},"a":'
+            deep = b'{"a":' * depth + b"1" + b"}" * depth
+            body = head % (api.encode(), kind.encode(), depth) + deep + b"}"
+            headers = {"Content-Type": "application/json"}
+            await world.kube.request(connection.Request("POST", collection, {}, headers, body))
+        await world.kube.create(collection, {"apiVersion": api, "kind": kind, "metadata": {"name": "flat"}})
+        await recorder.until(lambda: f"Added {namespace}/flat" in recorder.reported, informing.PATIENCE)
+        listed = world.informers.subscribe(selection, projections.Presence(), late)
+        await late.until(lambda: late.is_synced, informing.PATIENCE)
+        assert "flat" in {key.name for key in listed.keys()}  # noqa: SIM118 - it is not a mapping
+        assert world.failures.counted.count(f"{kind} broken_answer") == 0
+    finally:
+        await world.kube.delete(f"{definitions}/{plural}.informers.example.com")
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ def plan(
         from addon_operator.commands.plan_state import plan_state
 
     recorded = None if state is None else plan_state.read(pathlib.Path(state))
-    environ = dict(os.environ) if recorded is None else {**recorded.settings, **os.environ}
+    environ = dict(os.environ) if recorded is None else {**_settings_of(recorded), **os.environ}
     loaded = app_settings.load(flags, environ)
     _configure_logs(loaded)
     if record is not None:
@@ -128,6 +128,11 @@ def plan(
     return EXIT_CHANGES if report.is_change else 0
 
 
+def _settings_of(recorded: "plan_state.PlanState") -> Mapping[str, str]:
+    """Return what a state file may set: whoever wrote it names no program and no directory."""
+    return app_settings.texts(RECORDED, {}, recorded.settings)
+
+
 def _check_options(
     from_pod: str | None, record: str | None, state: str | None, base: str | None, modules: Sequence[str]
 ) -> None:
@@ -136,6 +141,9 @@ def _check_options(
         raise click.UsageError("--state stands in for a cluster: leave --record and --from-pod out")
     if base is not None and state is None:
         raise click.UsageError("--base needs --state: write a file with --record first")
+    if "" in (record, state, base):
+        # As a variable of a workflow is that nobody has set.
+        raise click.UsageError("--record, --state and --base need a name that is not empty")
     if record is not None and modules:
         raise click.UsageError("--record reads all modules: leave --module out")
 

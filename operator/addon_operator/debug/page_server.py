@@ -109,4 +109,4 @@ def _for_whom(address: str, token: str) -> Any:  # noqa: ANN401  # aiohttp's typ
 
 
 def _is(given: str | None, token: str) -> bool:
-    return given is not None and hmac.compare_digest(given.encode(), token.encode())
+    return given is not None and hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())

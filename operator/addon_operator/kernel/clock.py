@@ -46,12 +46,15 @@ def rfc3339(seconds: float) -> str:
 def parse_rfc3339(text: str) -> float:
     """Return the seconds since the epoch of a time as :func:`rfc3339` writes it.
 
-    Raises ``ValueError`` for what is not a time, or has no time zone.
+    Raises ``ValueError`` for what is not a time, has no time zone, or cannot be written again, as it is in
+    no year from 1 to 9999 of UTC.
     """
     moment = dt.datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
-    return moment.timestamp()
+    seconds = moment.timestamp()
+    rfc3339(seconds)
+    return seconds
 
 
 def boottime() -> float:

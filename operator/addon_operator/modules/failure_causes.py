@@ -13,7 +13,10 @@ MOST_CAUSES: Final = 5
 """How many causes of one error are watched."""
 _LONGEST: Final = 20_000
 """Characters of an error that are searched."""
+_OF_THE_CHART: Final = "execution error at ("
+"""Behind it stands what a template says with ``fail``: it sends nobody anywhere."""
 _NAME: Final = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+_LABEL: Final = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 
 
 class CauseKind(enum.Enum):
@@ -64,9 +67,9 @@ _WORDS: Final = {
     CauseKind.OBJECT: "{resource} {place}",
     CauseKind.REPOSITORY: "the repository at {name}",
 }
-_WEBHOOK: Final = re.compile(
-    rf"failed calling webhook.{{0,300}}?https://({_NAME})\.({_NAME})\.svc[:/.]", re.DOTALL
-)
+_WEBHOOK: Final = re.compile(r"failed calling webhook.{0,300}?https://([a-z0-9.-]{1,600})[:/]", re.DOTALL)
+_SERVICE: Final = re.compile(rf"({_LABEL})\.({_LABEL})\.svc(?:\..*)?")
+"""The host of a Service, as the API server calls webhooks."""
 _TERMINATING: Final = re.compile(rf"in namespace ({_NAME}) because it is being terminated")
 _NO_NAMESPACE: Final = re.compile(rf'namespaces "({_NAME})" not found')
 _QUOTA: Final = re.compile(
@@ -88,14 +91,15 @@ _OBJECTS: Final = {"secret": "Secret", "configmap": "ConfigMap"}
 
 def causes(text: str, namespace: str) -> tuple[Cause, ...]:
     """Return what an error names, each once; ``namespace`` is that of the release."""
-    found = dict.fromkeys(_found(text[:_LONGEST], namespace))
+    of_helm = text[:_LONGEST].partition(_OF_THE_CHART)[0]
+    found = dict.fromkeys(_found(of_helm, namespace))
     return tuple(found)[:MOST_CAUSES]
 
 
 def _found(text: str, namespace: str) -> Iterator[Cause]:
     for match in _WEBHOOK.finditer(text):
-        service, _, of_service = match[1].partition(".")
-        yield Cause(CauseKind.ENDPOINTS, service, of_service or match[2])
+        if service := _SERVICE.fullmatch(match[1]):
+            yield Cause(CauseKind.ENDPOINTS, service[1], service[2])
     for match in _TERMINATING.finditer(text):
         yield Cause(CauseKind.NAMESPACE_ENDS, match[1])
     for match in _NO_NAMESPACE.finditer(text):

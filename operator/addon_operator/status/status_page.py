@@ -32,6 +32,9 @@ CONTENT_SECURITY_POLICY: Final = (
 )
 """What browsers let the page do: apply its own style, run its own script, ask its own server."""
 
+TEXT_MAX: Final = 2000
+"""Characters that are shown of one text: an error of Helm may have millions, and all modules may have one."""
+
 Link = Callable[[str], str]
 """Returns the address of the page of a module; empty if there is none."""
 
@@ -49,6 +52,11 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
     return document(_title(content, counts), body)
 
 
+def _text(text: str) -> str:
+    """Return a text as HTML, up to its longest length."""
+    return html.escape(text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…")
+
+
 def document(title: str, body: str) -> str:
     """Return a document in the style of the page."""
     return (
@@ -56,7 +64,7 @@ def document(title: str, body: str) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
         f'<noscript><meta http-equiv="refresh" content="{_REFRESH_SECONDS}"></noscript>\n'
-        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"{body}<script>{_SCRIPT}</script>\n</body>\n</html>\n"
     )
 
@@ -70,11 +78,11 @@ def _title(content: page_content.Content, counts: collections.Counter[page_modul
 
 
 def _head(content: page_content.Content) -> str:
-    where = f" <small>in {html.escape(content.namespace)}</small>" if content.namespace else ""
+    where = f" <small>in {_text(content.namespace)}</small>" if content.namespace else ""
     links = " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
     return (
         f'<a class="skip" href="#modules">Skip to the modules</a>\n<header>\n<h1>addon-operator{where}</h1>\n'
-        f'<nav aria-label="Endpoints">{html.escape(addon_operator.__version__)} {links}</nav>\n</header>\n'
+        f'<nav aria-label="Endpoints">{_text(addon_operator.__version__)} {links}</nav>\n</header>\n'
         '<p id="lost" role="alert" hidden></p>\n'
     )
 
@@ -112,10 +120,10 @@ def _live(
 
 def _status(content: page_content.Content) -> str:
     word, look = ("ready", "ready") if content.unready is None else ("not ready", "failed")
-    why = f"<p>{html.escape(content.unready)}</p>\n" if content.unready else ""
+    why = f"<p>{_text(content.unready)}</p>\n" if content.unready else ""
     return (
         f'<section aria-label="Operator" class="operator {look}">\n'
-        f"<p><b>{word}</b>, {html.escape(_doing(content.state))}</p>\n{why}</section>\n"
+        f"<p><b>{word}</b>, {_text(_doing(content.state))}</p>\n{why}</section>\n"
     )
 
 
@@ -138,7 +146,7 @@ def _doing(state: str) -> str:
 def _refused(content: page_content.Content) -> str:
     if not content.refusals:
         return ""
-    lines = "".join(f"<li>{html.escape(text)}</li>\n" for text in content.refusals)
+    lines = "".join(f"<li>{_text(text)}</li>\n" for text in content.refusals)
     return f'<section class="failed">\n<h2>Not in force</h2>\n<ul>\n{lines}</ul>\n</section>\n'
 
 
@@ -162,18 +170,14 @@ def _many(group: page_modules.Group, number: int) -> str:
 
 
 def _card(card: page_modules.Card, link: Link) -> str:
-    name, key = html.escape(card.name), card.group.name.lower()
+    name, key = _text(card.name), card.group.name.lower()
     since = _time(card.since) if card.since else ""
     address = link(card.name)
-    more = (
-        f'<p><a href="{html.escape(address)}">Values, differences and output of hooks</a></p>'
-        if address
-        else ""
-    )
+    more = f'<p><a href="{_text(address)}">Values, differences and output of hooks</a></p>' if address else ""
     return (
         f'<li class="{key}" id="m-{name}"><details><summary>'
-        f'<span class="word">{html.escape(card.word)}</span> <span class="name">{name}</span> '
-        f'<span class="what">{html.escape(card.sentence)}</span> {since}'
+        f'<span class="word">{_text(card.word)}</span> <span class="name">{name}</span> '
+        f'<span class="what">{_text(card.sentence)}</span> {since}'
         f"</summary><dl>{''.join(_facts(card))}</dl>{_events(card)}{more}</details></li>\n"
     )
 
@@ -181,17 +185,14 @@ def _card(card: page_modules.Card, link: Link) -> str:
 def _facts(card: page_modules.Card) -> Iterator[str]:
     for label, texts in card.facts:
         said = ", ".join(
-            _time(text.at) if isinstance(text, page_modules.Moment) else html.escape(text)
-            for text in texts
-            if text
+            _time(text.at) if isinstance(text, page_modules.Moment) else _text(text) for text in texts if text
         )
         yield f"<dt>{label}</dt><dd>{said}</dd>"
 
 
 def _events(card: page_modules.Card) -> str:
     lines = "".join(
-        f"<li>{_time(event['time'])} <b>{html.escape(event['reason'])}</b> "
-        f"{html.escape(event['message'])}</li>"
+        f"<li>{_time(event['time'])} <b>{_text(event['reason'])}</b> {_text(event['message'])}</li>"
         for event in card.events
     )
     return f"<h3>Events</h3><ul>{lines}</ul>" if lines else ""
@@ -199,15 +200,15 @@ def _events(card: page_modules.Card) -> str:
 
 def _time(at: str) -> str:
     """Return a time; the script puts the age in its place."""
-    readable = html.escape(at.replace("T", " ").replace("Z", " UTC"))
-    return f'<time datetime="{html.escape(at)}">{readable}</time>'
+    readable = _text(at.replace("T", " ").replace("Z", " UTC"))
+    return f'<time datetime="{_text(at)}">{readable}</time>'
 
 
 def _global_hooks(content: page_content.Content) -> str:
     hooks = content.failing_hooks.get(page_content.GLOBAL, ())
     if not hooks:
         return ""
-    lines = "".join(f"<li>{html.escape(page_modules.failing(hook))}</li>\n" for hook in hooks)
+    lines = "".join(f"<li>{_text(page_modules.failing(hook))}</li>\n" for hook in hooks)
     return f'<section class="failed">\n<h2>Global hooks that fail</h2>\n<ul>\n{lines}</ul>\n</section>\n'
 
 
@@ -247,14 +248,14 @@ def _age(seconds: float) -> str:
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], said: str = "") -> str:
-    head = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in columns)
+    head = "".join(f'<th scope="col">{_text(column)}</th>' for column in columns)
     lines = "".join(f"<tr>{_cells(columns, row)}</tr>\n" for row in rows)
     table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody>\n</table>\n" if lines else ""
-    return f"<section>\n<h2>{html.escape(title)}</h2>\n{table}{said}</section>\n"
+    return f"<section>\n<h2>{_text(title)}</h2>\n{table}{said}</section>\n"
 
 
 def _cells(columns: Sequence[str], row: Sequence[object]) -> str:
     return "".join(
-        f'<td data-label="{html.escape(column)}">{html.escape(str(cell))}</td>'
+        f'<td data-label="{_text(column)}">{_text(str(cell))}</td>'
         for column, cell in zip(columns, row, strict=True)
     )

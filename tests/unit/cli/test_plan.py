@@ -1,19 +1,25 @@
 """How a plan is shown."""
 
+import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import click
 import orjson
 import pytest
 import yaml
 from click import testing
 
 from addon_operator.cli import main
+from addon_operator.cli import plan as plan_command
 from addon_operator.commands.plan import given_values, plan_report, planning
+from addon_operator.commands.plan_state import plan_state
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
+from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import logs
+from tests.unit.commands.plan_state import states
 
 PAGE = pathlib.Path(__file__).parents[3] / "docs" / "how-to" / "plan-a-change.md"
 CHANGE = manifest_diff.ManifestChange(
@@ -139,6 +145,42 @@ def test_wrong_settings_are_reported_before_anything_is_asked() -> None:
     )
     assert isinstance(result.exception, errors.AddonOperatorError)
     assert "NAMESPACE" in str(result.exception)
+
+
+def test_a_state_file_says_nothing_but_the_settings_that_are_recorded(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[settings_module.Settings, Mapping[str, str]]] = []
+
+    async def make(
+        settings: settings_module.Settings, environ: Mapping[str, str], *_: object
+    ) -> plan_report.PlanReport:
+        asked.append((settings, environ))
+        raise errors.ConfigurationError("enough")
+
+    monkeypatch.setattr(planning, "make", make)
+    others = {
+        variable: "/theirs"
+        for field, row in settings_module.TABLE.items()
+        if field not in plan_command.RECORDED
+        for variable in row.variables
+    }
+    written = {**others, "LD_PRELOAD": "/theirs", "HELM_DRIVER": "configmap"}
+    plan_state.write(dataclasses.replace(states.state(), settings=written), tmp_path / "state.json")
+    run("--state", str(tmp_path / "state.json"))
+    ((settings, environ),) = asked
+    assert settings.helm_driver == "configmap"
+    assert "/theirs" not in environ.values()
+    assert settings.modules_dirs == settings_module.load({"namespace": "addons"}, {}).modules_dirs
+
+
+@pytest.mark.parametrize("options", [("--state", "a", "--base", ""), ("--state", ""), ("--record", "")])
+def test_an_option_with_an_empty_name_is_not_taken_for_the_working_directory(
+    options: tuple[str, ...],
+) -> None:
+    error = run(*options).exception
+    assert isinstance(error, click.UsageError)
+    assert "need a name that is not empty" in error.message
 
 
 def test_the_page_names_every_action_and_every_key(planned: list[plan_report.ModuleReport]) -> None:

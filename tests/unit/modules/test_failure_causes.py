@@ -50,6 +50,12 @@ def test_what_a_run_waits_for_is_what_its_error_names(case: str) -> None:
     assert ", ".join(map(str, failure_causes.causes(text, "addons"))) == waits_for
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_template_says_with_fail_makes_nobody_wait_or_connect(case: str) -> None:
+    text = f"execution error at (web/templates/x.yaml:1:2): {CASES[case][0]}"
+    assert failure_causes.causes(text, "addons") == ()
+
+
 def test_a_quota_tells_what_it_allowed() -> None:
     text = "exceeded quota: few, requested: cpu=1,pods=1, used: cpu=3,pods=2, limited: cpu=3500m,pods=2"
     (cause,) = failure_causes.causes(f"{text}\nand more", "x")
@@ -74,3 +80,16 @@ def test_a_long_error_costs_no_more_than_its_size() -> None:
 
     for text in (webhooks, quotas, namespaces):
         assert costs.is_linear(text, lambda given: failure_causes.causes(given, "x"), 4000)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "failed calling webhook https://" + "a." * 130, "failed calling webhook " + "https://a.a.a" * 20,
+        'in namespace "a": ' + '"' * 90, "exceeded quota: " + "a." * 100, 'secret "' + "a." * 120,
+        "cannot pull chart a a of https://a/", "cannot pull chart " + "a" * 300 + " ",
+        "in namespace " + "a" * 250, 'namespaces "' + "a." * 120,
+    ],
+)  # fmt: skip
+def test_the_worst_error_is_read_within_a_turn_of_the_loop(piece: str) -> None:
+    assert costs.seconds(lambda text: failure_causes.causes(text, "x"), piece * (30_000 // len(piece))) < 0.02

@@ -1,10 +1,11 @@
 """The page shows what is going on, and nothing that is nobody's business."""
 
 import asyncio
+import dataclasses
 import gzip
 import pathlib
 from html import parser
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from typing_extensions import override
@@ -181,6 +182,42 @@ def test_what_looks_like_html_is_text() -> None:
     assert seen.tags.count("script") == 1, "its own"
     assert "<script>alert('&')</script>" in "".join(seen.texts["span"])
     assert "<b>bold</b>" in "".join(seen.texts["span"])
+
+
+def with_each_text(found: Any, text: str) -> Any:  # noqa: ANN401 - whatever a page is made of
+    """Return the same with another text in place of each one that is not a time or a state."""
+    if isinstance(found, dict):
+        return {
+            key: with_each_text(value, text) if key not in SAID else value for key, value in found.items()
+        }
+    if isinstance(found, list | tuple):
+        return type(found)(with_each_text(value, text) for value in found)
+    if dataclasses.is_dataclass(found) and not isinstance(found, type):
+        fields = [field.name for field in dataclasses.fields(found) if field.name != "state"]
+        return dataclasses.replace(
+            found, **{name: with_each_text(getattr(found, name), text) for name in fields}
+        )
+    return text if isinstance(found, str) and found else found
+
+
+SAID = ("name", "state", "health", "time", "since", "lastRun", "nextTry", "until")
+
+
+def test_no_text_makes_the_page_larger_than_all_may_be_together() -> None:
+    usual = page_samples.every_state()
+    few, many = (status_page.render(with_each_text(usual, "<&" * size)) for size in (1500, 1_000_000))
+    assert len(many) == len(few)
+    assert len(many) < 100 * 5 * status_page.TEXT_MAX
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'>&<!--", "\ud800<b>"]
+)
+def test_every_text_of_the_page_is_text(text: str) -> None:
+    usual = Seen(status_page.render(page_samples.every_state()))
+    made = Seen(status_page.render(with_each_text(page_samples.every_state(), text)))
+    assert sorted(set(made.tags)) == sorted(set(usual.tags))
+    assert made.tags.count("script") == 1
 
 
 def test_nothing_comes_from_elsewhere() -> None:

@@ -35,18 +35,32 @@ async def settings_of(
     Raises :class:`BaseError`.
     """
     here = pathlib.Path.cwd()
-    if (directory := here / base).is_dir():
-        yield _moved(settings, here, directory)
-        return
+    directory = here / base
     with tempfile.TemporaryDirectory(prefix="addon-operator-base-", ignore_cleanup_errors=True) as private:
         with launcher.Launcher() as started:
             git = _Git(children.Children(started), environ)
+            if directory.is_dir():
+                await _check_is_meant(git, base)
+                yield _moved(settings, here, directory)
+                return
             top, commit = await git.commit(base)
             await git.extract(top, commit, pathlib.Path(private))
         place = pathlib.Path(private) / "tree" / here.resolve().relative_to(top)
         if not place.is_dir():
             raise BaseError(f"{base} has no directory {here.resolve().relative_to(top)}; name another base")
         yield _moved(settings, here, place)
+
+
+async def _check_is_meant(git: "_Git", base: str) -> None:
+    """Refuse a directory that a commit is called like: a change could bring it to be compared with itself."""
+    try:
+        await git.commit(base)
+    except BaseError:
+        return
+    raise BaseError(
+        f"{base} is a directory and what git calls a commit; write ./{base} for the directory, or the "
+        "commit's own hash"
+    )
 
 
 def _moved(

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypedDict
@@ -10,7 +11,7 @@ from typing import Any, Final, TypedDict
 import orjson
 
 import addon_operator
-from addon_operator.kernel import errors, json_types
+from addon_operator.kernel import clock, errors, json_types
 
 FORMAT: Final = 1
 """Raised when what is in the file changes so that an older version cannot read it."""
@@ -18,6 +19,8 @@ KIND: Final = "addon-operator plan state"
 MAX_BYTES: Final = 64 << 20
 """How large a state file may be."""
 _MODE: Final = 0o600
+_RECORD: Final = re.compile(r"/api/v1/namespaces/[^/]+/(?:secrets|configmaps)/[^/]+")
+"""Where Helm keeps a revision."""
 
 
 class PlanStateError(errors.ConfigurationError):
@@ -123,7 +126,7 @@ def read(path: pathlib.Path) -> PlanState:
     try:
         state = PlanState(**{key: value for key, value in document.items() if key in fields})
         _check(state)
-    except (TypeError, KeyError, ValueError, AttributeError):
+    except (TypeError, LookupError, ValueError, AttributeError, OverflowError, OSError):
         raise PlanStateError(
             f"{path} is damaged; record it again with 'addon-operator plan --record'"
         ) from None
@@ -155,13 +158,18 @@ def _check(state: PlanState) -> None:
         state.objects,
         [state.namespace],
     )
-    float(state.recorded_at)
+    clock.rfc3339(state.recorded_at)
     for each in state.releases:
+        if _RECORD.fullmatch(each["path"]) is None or not isinstance(each["server_side"], bool):
+            raise TypeError
         _strings(each["labels"].values(), each["hooks"], [each["path"], each["manifest"] or ""])
     for body in [*state.answers.values(), *state.objects.values()]:
         body.items()
-    state.hook_values["switches"].items()
-    state.hook_values["releases"].items()
+    _strings([state.hook_values["source"], state.hook_values["operator"] or ""])
+    if not all(isinstance(on, bool) for on in state.hook_values["switches"].values()):
+        raise TypeError
+    if not all(isinstance(number, int) for number in state.hook_values["releases"].values()):
+        raise TypeError
     for groups in [state.hook_values["shared"], *state.hook_values["modules"].values()]:
         if not isinstance(groups, list):
             raise TypeError

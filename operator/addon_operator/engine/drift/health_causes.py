@@ -16,7 +16,10 @@ _MOST_RUNNING_PODS: Final = 200
 """Pods that crash run again and again: these have to be looked through."""
 _NOT_RUNNING: Final = "status.phase!=Running,status.phase!=Succeeded"
 _MOST_EVENTS: Final = 100
-_WITH_PODS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"})
+_MOST_BYTES: Final = 4 << 20
+"""Whoever may write Events and pods decides how large they are, and the answer is read at once."""
+_APPS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
+_WITH_PODS: Final = frozenset({("batch/v1", "Job"), *(("apps/v1", kind) for kind in _APPS)})
 
 
 class HealthCauses:
@@ -30,7 +33,7 @@ class HealthCauses:
         """Return why the resource is not healthy; empty if the cluster says nothing, or does not answer."""
         async with self._turns:
             try:
-                if watched.resource.kind == "Pod":
+                if (watched.resource.api_version, watched.resource.kind) == ("v1", "Pod"):
                     return await self._of_pod(watched)
                 return await self._of_pods(watched) or await self._of_events(watched)
             except api_errors.KubernetesError:
@@ -42,7 +45,8 @@ class HealthCauses:
         return "" if found.startswith(pod_causes.PENDING) else found or await self._of_events(watched)
 
     async def _of_pods(self, watched: watched_resources.Watched) -> str:
-        if watched.resource.kind not in _WITH_PODS:
+        # A kind of somebody else's may have the name, and anything as its selector.
+        if (watched.resource.api_version, watched.resource.kind) not in _WITH_PODS:
             return ""
         selector = _selector(await self._get(watched))
         if not selector:
@@ -69,7 +73,9 @@ class HealthCauses:
 
     async def _list(self, plural: str, namespace: str, query: Mapping[str, str]) -> list[client.Object]:
         path = paths.of("v1", plural, namespace=namespace)
-        found = await self._kube.document(connection.Request("GET", path, dict(query)))
+        found = await self._kube.document(
+            connection.Request("GET", path, dict(query), most_bytes=_MOST_BYTES)
+        )
         items: Any = found.get("items")
         return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -48,14 +49,12 @@ class LiveContents:
 
     async def _listed(self, scope: kind_watch.KindScope, wanted: set[watched_resources.Watched]) -> Contents:
         path = scope.resource.path(namespace=scope.namespace)
-        listed = await self._kube.list_all(path, label_selector=_LABEL)
         found: Contents = {}
-        for body in listed.items:
-            metadata = body.get("metadata") or {}
-            key = kind_watch.ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
-            watched = watched_resources.Watched(scope.resource, key)
-            if watched in wanted:
-                found[watched] = body
+        # One of the objects may be unreadable, and all may take too long: what is left is asked for singly.
+        with contextlib.suppress(api_errors.BrokenAnswer, api_errors.Gone):
+            async for page in self._kube.pages(path, label_selector=_LABEL):
+                # Others may have objects with the label, too: these are let go of at once.
+                found |= {key: body for body in page if (key := _watched(scope, body)) in wanted}
         return found
 
     async def _one(
@@ -64,7 +63,8 @@ class LiveContents:
         async with turns:
             try:
                 return watched, await self._kube.get(self._path(watched))
-            except (api_errors.NotFound, api_errors.Forbidden):
+            except (api_errors.NotFound, api_errors.Forbidden, api_errors.BrokenAnswer):
+                # What somebody made unreadable is not compared; all others are.
                 return None
 
     async def patch(
@@ -82,3 +82,9 @@ class LiveContents:
 
     def _path(self, watched: watched_resources.Watched) -> str:
         return watched.resource.path(namespace=watched.key.namespace or None, name=watched.key.name)
+
+
+def _watched(scope: kind_watch.KindScope, body: client.Object) -> watched_resources.Watched:
+    metadata = body.get("metadata") or {}
+    key = kind_watch.ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
+    return watched_resources.Watched(scope.resource, key)

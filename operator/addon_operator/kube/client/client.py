@@ -30,6 +30,10 @@ Object = dict[str, Any]
 """An object of the API as decoded JSON."""
 
 PAGE_SIZE: Final = 500
+_FIRST_PAGE: Final = 5
+"""Objects of a page of which nobody knows yet how large they are."""
+_PAGE_BYTES: Final = 2 << 20
+"""How large a page is meant to be that is read at once."""
 FIELD_MANAGER: Final = "addon-operator"
 _JSON: Final = "application/json"
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -123,6 +127,24 @@ class KubeClient:
             return await self._pages(request, page_size)
         except api_errors.Gone:
             return await self._pages(request, page_size=0)
+
+    async def pages(self, path: str, *, label_selector: str) -> AsyncIterator[list[Object]]:
+        """Yield the objects of a collection some at a time, and fewer the larger they are.
+
+        Raises :class:`.Gone` if the server loses its place.
+        """
+        limit, token = _FIRST_PAGE, ""
+        while True:
+            query = {"labelSelector": label_selector, "limit": str(limit)}
+            request = connection.Request("GET", path, query | ({"continue": token} if token else {}))
+            response = await self.request(request)
+            page = decoded(request, response)
+            items: list[Object] = page.get("items") or []
+            yield items
+            token = (page.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
+            limit = max(1, min(PAGE_SIZE, _PAGE_BYTES * len(items) // max(1, len(response.body))))
 
     async def create(
         self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None

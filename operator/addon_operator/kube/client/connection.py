@@ -42,6 +42,8 @@ class Request:
     body: bytes | None = dataclasses.field(default=None, repr=False)
     timeout: float | None = 60.0
     """Seconds for the whole exchange; ``None`` for streams."""
+    most_bytes: int | None = None
+    """How large the answer may be, where nobody depends on it; ``None`` for any size."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,10 +120,10 @@ class Connection:
     async def send(self, request: Request, using: credentials.Credentials) -> Response:
         """Send a request and return the whole answer, whatever its status.
 
-        Raises :class:`.Unreachable` if none came.
+        Raises :class:`.Unreachable` if none came, and :class:`.BrokenAnswer` if it is too large.
         """
         async with self.open(request, using) as answer:
-            return Response(answer.status, answer.headers, await answer.read())
+            return Response(answer.status, answer.headers, await _body(request, answer))
 
     @contextlib.asynccontextmanager
     async def open(
@@ -149,6 +151,20 @@ class Connection:
         except (aiohttp.ClientError, OSError) as error:
             self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
             raise api_errors.Unreachable(sentence_of(error, using.server)) from error
+
+
+async def _body(request: Request, answer: aiohttp.ClientResponse) -> bytes:
+    if request.most_bytes is None:
+        return await answer.read()
+    body = bytearray()
+    async for part in answer.content.iter_any():
+        body += part
+        if len(body) > request.most_bytes:
+            raise api_errors.BrokenAnswer(
+                f"the answer of the API server to {request.method} {request.path} is larger than "
+                f"{request.most_bytes >> 20} MiB"
+            )
+    return bytes(body)
 
 
 def _drop(answer: aiohttp.ClientResponse) -> None:

@@ -109,8 +109,22 @@ class InformerCache:
         """Apply the projection to what is new."""
         is_new = [event.deleted or not self._knows(event) for event in events]
         data = [event.data for event, new in zip(events, is_new, strict=True) if new]
-        answers = iter(await self.projection.reduce(data) if data else ())
+        answers = iter(await self._reduced(data) if data else ())
         return Batch(events, [next(answers) if new else None for new in is_new])
+
+    async def _reduced(
+        self, data: Sequence[bytes]
+    ) -> Sequence[projections.Reduced | projections.ProjectionError]:
+        """Apply the projection; what it cannot do to one object is that object's trouble alone."""
+        if b"" in data:
+            rest = iter(await self._reduced(readable) if (readable := list(filter(None, data))) else ())
+            return [next(rest) if each else _too_deep() for each in data]
+        try:
+            return await self.projection.reduce(data)
+        except _ODD:
+            if len(data) == 1:
+                return [_too_deep()]
+        return [answer for each in data for answer in await self._reduced([each])]
 
     def _knows(self, event: wire.ObjectEvent) -> bool:
         entry = self._kept.get(event.key)
@@ -221,6 +235,16 @@ class InformerCache:
         if text != last_reason:
             _log.warning("an event is skipped: %s", text)
         return removed
+
+
+_ODD: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What it leads to that an object nests too deep, or has something else at a place than its kind says."""
+
+
+def _too_deep() -> projections.ProjectionError:
+    return projections.ProjectionError(
+        "it cannot be read: mappings and lists nest too deep, or it is not as its kind says"
+    )
 
 
 def _change(type_: ChangeType, key: Key, entry: Kept, before: bytes | None = None) -> Change:

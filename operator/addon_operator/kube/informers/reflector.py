@@ -5,6 +5,7 @@ moves the place from which the watch goes on after a break.
 """
 
 import asyncio
+import collections
 import dataclasses
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
@@ -12,7 +13,7 @@ from typing import Final, TypeAlias
 from addon_operator.aio import read_ahead, waiting
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
-from addon_operator.kube.informers import informer_cache, object_selections, wire
+from addon_operator.kube.informers import deep_objects, informer_cache, object_selections, wire
 
 _BATCH_OBJECTS: Final = 100
 _BATCH_BYTES: Final = 1 << 19
@@ -208,15 +209,24 @@ class Reflector:
         async with self._kube.stream(self.path.watch_request(version)) as content:
             yield ()
             async for lines in wire.batches(content.iter_any(), self._tuning.silence):
-                for part in _parts(map(wire.read_line, lines)):
-                    yield part
-                    await asyncio.sleep(0)
+                unread = collections.deque(lines)
+                while unread:
+                    try:
+                        for part in _parts(_read(unread)):
+                            yield part
+                            await asyncio.sleep(0)
+                    except wire.NestsTooDeep:
+                        unread[0] = await asyncio.to_thread(deep_objects.cut, unread[0])
 
     async def _pages(self) -> AsyncGenerator[Part, None]:
         limit, token = self._page_size, ""
         while True:
             response = await self._kube.request(self.path.list_request(limit, token))
-            page = wire.read_page(self.path.target, response.body)
+            try:
+                page = wire.read_page(self.path.target, response.body)
+            except wire.NestsTooDeep:
+                body = await asyncio.to_thread(deep_objects.cut, response.body)
+                page = wire.read_page(self.path.target, body)
             yield ()
             for part in _parts(page.events()):
                 yield part
@@ -260,6 +270,14 @@ class Reflector:
             self._missing_since = None
             for cache in tuple(self.caches):
                 cache.note_gone()
+
+
+def _read(lines: collections.deque[bytes]) -> Iterator[wire.ObjectEvent | wire.Bookmark]:
+    """Take lines off and yield what they are; one that cannot be read stays the first."""
+    while lines:
+        event = wire.read_line(lines[0])
+        lines.popleft()
+        yield event
 
 
 def _parts(events: Iterable[wire.ObjectEvent | wire.Bookmark]) -> Iterator[Part]:

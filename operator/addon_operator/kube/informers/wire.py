@@ -13,6 +13,7 @@ import orjson
 
 from addon_operator.documents import json_documents
 from addon_operator.kube import api_errors, paths
+from addon_operator.kube.informers import deep_objects
 
 DELETED: Final = "DELETED"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
@@ -79,7 +80,7 @@ class ObjectEvent(NamedTuple):
     version: str
     """The resourceVersion."""
     data: bytes
-    """The object as JSON."""
+    """The object as JSON; empty for one that nests too deep to be read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,6 +118,10 @@ class WatchFailed(api_errors.KubernetesError):
         super().__init__(f"the API server ended the watch ({code}): {message}")
         self.code = code
         """Of the Status; 410 when the watch's resourceVersion is too old."""
+
+
+class NestsTooDeep(api_errors.BrokenAnswer):
+    """Something in an answer nests deeper than can be read; :func:`.deep_objects.cut` makes it readable."""
 
 
 class SilentStream(api_errors.KubernetesError):
@@ -161,6 +166,8 @@ def read_line(line: bytes) -> ObjectEvent | Bookmark:
             place = _MARK.decode(event.object).metadata
             return Bookmark(place.resource_version, (place.annotations or {}).get(_INITIAL_END) == "true")
         status = _STATUS.decode(event.object) if event.type == "ERROR" else None
+    except RecursionError as error:
+        raise NestsTooDeep("an object in a watch nests too deep") from error
     except json_documents.BROKEN as error:
         raise api_errors.BrokenAnswer(f"a line of a watch is not an event: {error}") from error
     if status is not None:
@@ -175,10 +182,14 @@ def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") ->
     """
     try:
         parsed = _OBJECT.decode(data)
+    except RecursionError as error:
+        raise NestsTooDeep("an object nests too deep") from error
     except json_documents.BROKEN as error:
         # Nothing of it is quoted: it may be a Secret.
         raise api_errors.BrokenAnswer(f"the API server sent an object without metadata: {error}") from error
-    if missing and parsed.kind is None:
+    if deep_objects.MARK in data:
+        data = b""
+    elif missing and parsed.kind is None:
         data = missing + data[1:]
     metadata = parsed.metadata
     key = (metadata.namespace or "", metadata.name)
@@ -189,6 +200,10 @@ def read_page(target: paths.Target, body: bytes) -> ListPage:
     """Read the answer to a list; 8 MiB take 4 ms. Raises ``BrokenAnswer`` when it is not a list."""
     try:
         page = _LIST.decode(body)
+    except RecursionError as error:
+        raise NestsTooDeep(
+            f"an object in the answer of the API server to list {target} nests too deep"
+        ) from error
     except json_documents.BROKEN as error:
         text = f"the answer of the API server to list {target} is not a list: {error}"
         raise api_errors.BrokenAnswer(text) from error

@@ -49,6 +49,10 @@ def read(text: str) -> tuple[health_config.HealthRule, ...]:
     return rules
 
 
+class _NoVerdictError(Exception):
+    """A rule gives neither true nor false."""
+
+
 def judged(
     healthy: str, failed: str, resource: KubernetesObject, evaluator: cel_rules.CelEvaluator
 ) -> tuple[resource_health.HealthState, str]:
@@ -63,8 +67,8 @@ def judged(
             return state.FAILED, f"meets {_shown(failed)}"
         if _is_true(healthy, variables, evaluator):
             return state.HEALTHY, ""
-    except schema_rules.RuleError as error:
-        return state.PROGRESSING, f"its rule says nothing of it: {error}"
+    except _NoVerdictError as error:
+        return state.PROGRESSING, f"its rule says nothing of it: {error} cannot be evaluated over it"
     return state.PROGRESSING, f"does not meet {_shown(healthy)}"
 
 
@@ -75,6 +79,9 @@ def _is_true(
         return evaluator.evaluate(expression, variables)  # type: ignore[arg-type]  # objects are JSON
     except schema_rules.MissingKeyError:
         return False
+    except schema_rules.RuleError:
+        # The reason may show values, and what is said here is shown to everybody.
+        raise _NoVerdictError(_shown(expression)) from None
 
 
 def _shown(expression: str) -> str:

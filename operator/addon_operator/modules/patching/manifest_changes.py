@@ -3,6 +3,7 @@
 The words are kustomize's. Helm's hooks are left as they are: Helm 3 keeps them from post-renderers.
 """
 
+import copy
 import dataclasses
 import fnmatch
 import json
@@ -13,6 +14,8 @@ from typing import Any, Final
 from addon_operator.modules.patching import strategic_merge
 
 MOST_PATCHES: Final = 50
+MOST_ADDED: Final = 8 << 20
+"""Characters of JSON that all changes may add to what a chart renders; a release has room for far less."""
 _HOOK: Final = "helm.sh/hook"
 _SHOWN: Final = 5
 _GROUPS: Final = re.compile(r"|apps|batch|policy|autoscaling|extensions|[a-z.]+\.k8s\.io")
@@ -116,6 +119,7 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
     ``namespace`` is that of the release. Raises :class:`.PatchError` for a patch that matches nothing, or
     does not fit.
     """
+    room = _Room()
     made = [each for document in documents for each in _objects(document)]
     for number, patch in enumerate(changes.patches):
         targets = [index for index, each in enumerate(made) if _matches(patch.target, each, namespace)]
@@ -124,9 +128,42 @@ def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) 
                 f"patches[{number}] matches nothing: there is no {patch.target}; {_candidates(made, patch)}"
             )
         for index in targets:
-            made[index] = _patched(made[index], patch, f"patches[{number}], {_title(made[index])}")
+            where = f"patches[{number}], {_title(made[index])}"
+            made[index] = _patched(made[index], patch, where, room)
     made = [each for each in made if each is not None]
-    return [_labelled(each, changes) for each in made]
+    return [_labelled(each, changes, room) for each in made]
+
+
+class _Room:
+    """How much may still be added: what is small in a patch may be in many resources, or be copied again."""
+
+    def __init__(self) -> None:
+        self._left = MOST_ADDED
+        self._sizes: dict[int, int] = {}
+
+    def take_patch(self, patch: Any) -> None:  # noqa: ANN401 - YAML
+        """Take room for a part of the changes, which is measured once."""
+        if id(patch) not in self._sizes:
+            self._sizes[id(patch)] = _size(patch)
+        self._take(self._sizes[id(patch)])
+
+    def take_copy(self, document: Any, operation: Any) -> None:  # noqa: ANN401 - YAML
+        """Take room for what an operation copies within a document."""
+        import jsonpointer
+
+        self._take(_size(jsonpointer.resolve_pointer(document, operation["from"])))
+
+    def _take(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0:
+            raise strategic_merge.PatchError(
+                f"the changes add more than {MOST_ADDED >> 20} MiB to what the chart renders; patch fewer "
+                "resources, and copy less"
+            )
+
+
+def _size(value: Any) -> int:  # noqa: ANN401 - YAML
+    return len(json.dumps(value, default=str))
 
 
 def _objects(document: Any) -> Iterator[Any]:  # noqa: ANN401 - YAML
@@ -141,20 +178,22 @@ def _is_hook(document: Any) -> bool:  # noqa: ANN401 - YAML
     return _HOOK in _mapping(_mapping(_mapping(document).get("metadata")).get("annotations"))
 
 
-def _labelled(document: Any, changes: ManifestChanges) -> Any:  # noqa: ANN401 - YAML
+def _labelled(document: Any, changes: ManifestChanges, room: _Room) -> Any:  # noqa: ANN401 - YAML
     if not isinstance(document, dict) or _is_hook(document) or not (changes.labels or changes.annotations):
         return document
     metadata = dict(_mapping(document.get("metadata")))
     for key, more in (("labels", changes.labels), ("annotations", changes.annotations)):
         if more:
+            room.take_patch(more)
             metadata[key] = {**_mapping(metadata.get(key)), **more}
     return {**document, "metadata": metadata}
 
 
-def _patched(document: dict[str, Any], patch: Patch, where: str) -> Any:  # noqa: ANN401 - YAML
+def _patched(document: dict[str, Any], patch: Patch, where: str, room: _Room) -> Any:  # noqa: ANN401 - YAML
     try:
+        room.take_patch(patch.patch)
         if isinstance(patch.patch, list):
-            return _operated(document, patch.patch)
+            return _operated(copy.deepcopy(document), patch.patch, room)
         group = str(document.get("apiVersion") or "").rpartition("/")[0]
         is_built_in = _GROUPS.fullmatch(group) is not None
         return strategic_merge.merged(document, patch.patch, is_built_in=is_built_in)
@@ -162,13 +201,17 @@ def _patched(document: dict[str, Any], patch: Patch, where: str) -> Any:  # noqa
         raise strategic_merge.PatchError(f"{where}: {error}") from None
 
 
-def _operated(document: dict[str, Any], operations: Sequence[Any]) -> Any:  # noqa: ANN401 - YAML
+def _operated(document: dict[str, Any], operations: Sequence[Any], room: _Room) -> Any:  # noqa: ANN401 - YAML
     # Only these patches need it, and this runs in a process of its own.
     import jsonpatch
 
     for number, operation in enumerate(operations):
         try:
-            document = jsonpatch.JsonPatch([operation]).apply(document)
+            if operation["op"] == "copy":
+                room.take_copy(document, operation)
+            document = jsonpatch.JsonPatch([operation]).apply(document, in_place=True)
+        except strategic_merge.PatchError:
+            raise
         except Exception:  # noqa: BLE001 - the library has errors of several roots
             # What it says itself quotes the object, which may be a Secret.
             raise strategic_merge.PatchError(

@@ -3,9 +3,12 @@
 The text is a Secret's: what is wrong with it is said by place, and never with an address or a key.
 """
 
+import bisect
 import dataclasses
 import enum
 import fnmatch
+import json
+import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
@@ -24,7 +27,15 @@ _MOST_MISTAKES: Final = 10
 _NAME_MAX: Final = 63
 _CLUSTER_MAX: Final = 100
 _PATTERN_MAX: Final = 100
-_HIDDEN: Final = "what stands there does not belong there"
+_MISPLACED: Final = "what stands there does not belong there"
+_HIDDEN: Final = "…"
+_WORD: Final = re.compile(r"\w[\w./+=~@%!$&*-]*")
+"""What may be a key, a part of an address, or another secret; it may be cut in a sentence."""
+_SHORT_MAX: Final = 3
+_PLAIN_MAX: Final = 11
+"""Letters of a word that is rather a slip than a secret."""
+_NUMBER_MAX: Final = 5
+"""Digits of numbers that are places."""
 _YAML_ON: Final = "true"
 """How YAML 1.1 reads the key ``on``."""
 
@@ -126,6 +137,10 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "properties": {"targets": {**_LIST, "items": _TARGET}, "cluster": _text()},
 }
 _CHECKER: Final = violations.Checker(SCHEMA)
+_KNOWN: Final = frozenset(
+    {FILE, *SCHEMA["properties"], *_TARGET["properties"], *map(str, (*Format, *Kind)), "https"}
+)
+"""Words that are no secret."""
 
 _Problem = tuple[yaml_reading.Path, str]
 
@@ -140,14 +155,14 @@ def parse(text: str) -> NotifyConfig:
     try:
         document = yaml_reading.load_document(text, FILE)
     except yaml_reading.YamlError as error:
-        raise NotifyConfigError(_discreet(str(error))) from None
+        raise NotifyConfigError(_Discretion(text).hidden(_without_address(str(error)))) from None
     found = document.value
     written = _with_on(found)
     problems = _CHECKER.problems(written)
     if not problems:
         problems = list(_contradictions(cast("Mapping[str, Any]", written)))
     if problems:
-        raise NotifyConfigError(_refusal(document, problems))
+        raise NotifyConfigError(_refusal(document, problems, _Discretion(text, written)))
     return _config(cast("Mapping[str, Any]", written))
 
 
@@ -165,8 +180,8 @@ def _renamed(target: json_types.JsonValue) -> json_types.JsonValue:
     return {"on" if key == _YAML_ON else key: value for key, value in target.items()}
 
 
-def _refusal(document: yaml_reading.Document, problems: Sequence[_Problem]) -> str:
-    shown = [_sentence(document, *problem) for problem in problems[:_MOST_MISTAKES]]
+def _refusal(document: yaml_reading.Document, problems: Sequence[_Problem], discretion: "_Discretion") -> str:
+    shown = [discretion.hidden(_sentence(document, *problem)) for problem in problems[:_MOST_MISTAKES]]
     if more := len(problems) - len(shown):
         shown.append(f"{more} more mistakes")
     return "; ".join(shown)
@@ -175,12 +190,46 @@ def _refusal(document: yaml_reading.Document, problems: Sequence[_Problem]) -> s
 def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
     where = document.where(tuple(_YAML_ON if part == "on" else part for part in path))
     key = f", {yaml_reading.format_path(path)}" if path else ""
-    return f"{where}{_discreet(key)}: {_discreet(mistake)}"
+    return f"{where}{_without_address(key)}: {_without_address(mistake)}"
 
 
-def _discreet(text: str) -> str:
+def _without_address(text: str) -> str:
     """Return the text, unless it quotes what may be an address at the wrong place."""
-    return text if "://" not in text else f"{text.partition(':')[0][:60]}: {_HIDDEN}"
+    return text if "://" not in text else f"{text.partition(':')[0][:60]}: {_MISPLACED}"
+
+
+class _Discretion:
+    """Takes the words of a file out of sentences about it, but for those that each such file has."""
+
+    def __init__(self, text: str, *values: object) -> None:
+        written = [text, *(json.dumps(value, ensure_ascii=False, default=str) for value in values)]
+        self._words = sorted({_bare(match) for each in written for match in _WORD.finditer(each)})
+
+    def hidden(self, sentence: str) -> str:
+        """Return the sentence with ``…`` in place of words of the file that may be secrets."""
+        return _WORD.sub(self._shown, sentence)
+
+    def _shown(self, match: re.Match[str]) -> str:
+        parts = _bare(match).split(".")
+        for index in range(len(parts)):
+            word = ".".join(parts[index:])
+            if not _is_harmless(word) and self._has(word):
+                return ".".join([*parts[:index], _HIDDEN])
+        return match[0]
+
+    def _has(self, beginning: str) -> bool:
+        index = bisect.bisect_left(self._words, beginning)
+        return index < len(self._words) and self._words[index].startswith(beginning)
+
+
+def _bare(match: re.Match[str]) -> str:
+    return match[0].rstrip(".")
+
+
+def _is_harmless(word: str) -> bool:
+    is_place = word.isdecimal() and len(word) <= _NUMBER_MAX
+    is_short = len(word) <= _SHORT_MAX or (word.isalpha() and len(word) <= _PLAIN_MAX)
+    return is_place or is_short or word in _KNOWN
 
 
 def _contradictions(found: Mapping[str, Any]) -> Iterator[_Problem]:

@@ -55,3 +55,12 @@ async def test_a_base_without_modules_is_one_sentence(checkout: pathlib.Path) ->
     with pytest.raises(plan_base.BaseError, match="the base has no modules"):
         async with plan_base.settings_of("other", loaded(), ENVIRON):
             pass
+
+
+async def test_a_directory_called_like_a_commit_is_not_taken_for_it(checkout: pathlib.Path) -> None:
+    shutil.copytree(checkout / "deploy" / "modules", checkout / "deploy" / "HEAD" / "modules")
+    with pytest.raises(plan_base.BaseError, match=r"what git calls a commit; write \./HEAD"):
+        async with plan_base.settings_of("HEAD", loaded(), ENVIRON):
+            pass
+    async with plan_base.settings_of("./HEAD", loaded(), ENVIRON) as before:
+        assert before.modules_dirs == (checkout / "deploy" / "./HEAD" / "modules",)

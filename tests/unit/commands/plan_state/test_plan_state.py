@@ -1,6 +1,7 @@
 """A state file is written whole and for its owner; a wrong or old one is one sentence."""
 
 import pathlib
+from collections.abc import Iterator
 
 import orjson
 import pytest
@@ -9,29 +10,13 @@ from addon_operator.commands.plan_state import hidden_values, plan_state, record
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.values.schema import schemas
-
-RECORD = "/api/v1/namespaces/addons/secrets/sh.helm.release.v1.web.v3"
-
-
-def state() -> plan_state.PlanState:
-    return plan_state.PlanState(
-        recorded_at=1.0, namespace="addons", hash_key="00", settings={}, answers={"/version": {"a": "b"}},
-        objects={"/api/v1/namespaces/addons": {"metadata": {"name": "addons"}}},
-        absent=["/api/v1/namespaces/addons/configmaps/gone"],
-        collections=["/apis/apiregistration.k8s.io/v1/apiservices"],
-        releases=[plan_state.KeptRelease(
-            path=RECORD, labels={"owner": "helm", "name": "web"}, manifest="a: b", hooks=[], server_side=False
-        )],
-        hook_values=plan_state.HookValues(
-            source="nothing", operator=None, releases={}, shared=[], switches={}, modules={}
-        ),
-    )  # fmt: skip
+from tests.unit.commands.plan_state import states
 
 
 def test_a_file_reads_back_and_only_its_owner_may_read_it(tmp_path: pathlib.Path) -> None:
-    plan_state.write(state(), tmp_path / "state.json")
+    plan_state.write(states.state(), tmp_path / "state.json")
     read = plan_state.read(tmp_path / "state.json")
-    assert orjson.dumps(read) == orjson.dumps(state())
+    assert orjson.dumps(read) == orjson.dumps(states.state())
     assert (tmp_path / "state.json").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
 
@@ -50,11 +35,59 @@ def test_a_wrong_or_old_file_is_one_sentence(
     tmp_path: pathlib.Path, change: dict[str, object], sentence: str
 ) -> None:
     path = tmp_path / "state.json"
-    plan_state.write(state(), path)
+    plan_state.write(states.state(), path)
     path.write_bytes(orjson.dumps(orjson.loads(path.read_bytes()) | change))
     with pytest.raises(plan_state.PlanStateError, match=sentence) as caught:
         plan_state.read(path)
     assert "\n" not in str(caught.value)
+
+
+ODD: tuple[object, ...] = (
+    None,
+    5,
+    -1.5,
+    10**18,
+    True,
+    "",
+    "x",
+    "/",
+    "\x00",
+    [],
+    [[]],
+    [5],
+    {},
+    {"a": 5},
+    {"": None},
+)
+
+
+def _with(value: object) -> Iterator[object]:
+    """Yield the document again and again, each time with something else at one of its places."""
+    yield from ODD
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield {other: member for other, member in value.items() if other != key}
+            yield from ({**value, key: odd} for odd in _with(inner))
+    if isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from ([*value[:number], odd, *value[number + 1 :]] for odd in _with(inner))
+
+
+def test_whatever_a_file_holds_it_is_read_or_one_sentence(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "state.json"
+    plan_state.write(states.state(), path)
+    documents = [each for each in _with(orjson.loads(path.read_bytes())) if isinstance(each, dict)]
+    assert len(documents) > 200
+    read = 0
+    for document in documents:
+        path.write_bytes(orjson.dumps(document))
+        try:
+            found = plan_state.read(path)
+        except plan_state.PlanStateError:
+            continue
+        recorded_cluster.client_of(found, recorded_cluster.access(path))
+        read += 1
+    assert read
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"[]", b"{"], ids=["bytes", "a list", "cut off"])
@@ -65,7 +98,7 @@ def test_what_is_not_json_is_not_a_state_file(tmp_path: pathlib.Path, content: b
 
 
 def test_a_file_beyond_the_bound_is_not_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_state.write(state(), tmp_path / "state.json")
+    plan_state.write(states.state(), tmp_path / "state.json")
     monkeypatch.setattr(plan_state, "MAX_BYTES", 100)
     with pytest.raises(plan_state.PlanStateError, match="is larger than"):
         plan_state.read(tmp_path / "state.json")
@@ -74,7 +107,7 @@ def test_a_file_beyond_the_bound_is_not_read(tmp_path: pathlib.Path, monkeypatch
 async def test_the_recorded_cluster_tells_what_is_in_the_file_and_takes_no_write(
     tmp_path: pathlib.Path,
 ) -> None:
-    kube = recorded_cluster.client_of(state(), recorded_cluster.access(tmp_path / "kubeconfig"))
+    kube = recorded_cluster.client_of(states.state(), recorded_cluster.access(tmp_path / "kubeconfig"))
     assert (await kube.get("/api/v1/namespaces/addons"))["metadata"]["name"] == "addons"
     listed = await kube.list_all("/api/v1/secrets", label_selector="owner in (helm,addon-operator)")
     assert [each["metadata"]["name"] for each in listed.items] == ["sh.helm.release.v1.web.v3"]

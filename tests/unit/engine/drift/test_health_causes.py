@@ -44,6 +44,7 @@ class Kube(client.KubeClient):
     @override
     async def document(self, request: connection.Request, *, limited: bool = True) -> client.Object:
         self.queries.append(request.query)
+        assert request.most_bytes == 4 << 20
         plural = request.path.rpartition("/")[2]
         if plural == "pods" and "fieldSelector" in request.query:
             running = [each for each in self.lists["pods"] if each["status"].get("phase") != "Running"]
@@ -104,3 +105,9 @@ async def test_without_an_answer_nothing_is_told() -> None:
     kube = Kube()
     kube.error = api_errors.Unreachable("away")
     assert await cause(kube) == ""
+
+
+@pytest.mark.parametrize("selector", ["text", ["a"], {"matchLabels": "x"}, {"matchExpressions": [5]}])
+async def test_a_selector_of_a_kind_that_is_only_called_the_same_is_not_read(selector: object) -> None:
+    strange = api_resources.Resource("shop.io/v1", "Deployment", "deployments", True, watching.ALL)
+    assert await cause(Kube({"spec": {"selector": selector}}), strange) == ""

@@ -375,3 +375,20 @@ async def test_a_leader_writes(server: ApiServer) -> None:
     server.on("POST", COLLECTION, {"kind": "ConfigMap"})
     async with fenced(server, Fence(10.0)) as kube:
         assert await kube.create(COLLECTION, {}) == {"kind": "ConfigMap"}
+
+
+async def test_pages_are_the_smaller_the_larger_their_objects(
+    server: ApiServer, kube: client.KubeClient
+) -> None:
+    large, small = {"data": {"k": "x" * 700_000}}, {"data": {"k": "x" * 1000}}
+    server.on(
+        "GET",
+        COLLECTION,
+        {"items": [large] * 5, "metadata": {"continue": "a"}},
+        {"items": [small] * 2, "metadata": {"continue": "b"}},
+        {"items": [large]},
+    )
+    found = [page async for page in kube.pages(COLLECTION, label_selector="a=b")]
+    assert [len(page) for page in found] == [5, 2, 1]
+    assert [asked.query["limit"] for asked in server.asked] == ["5", "2", "500"]
+    assert [asked.query.get("continue") for asked in server.asked] == [None, "a", "b"]

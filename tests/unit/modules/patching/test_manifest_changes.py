@@ -1,11 +1,13 @@
 """What a module changes of what its chart renders."""
 
+import copy
 from typing import Any
 
 import pytest
 
 from addon_operator.modules.patching import manifest_changes, strategic_merge
 from addon_operator.modules.patching.manifest_changes import ManifestChanges, Patch, Target
+from tests.unit import costs
 
 Object = dict[str, Any]
 DEPLOYMENT: Object = {
@@ -78,6 +80,48 @@ def test_operations_are_applied_one_after_another() -> None:
     operations = [{"op": "replace", "path": "/metadata/labels/app", "value": "x"}]
     (made, *_) = changed(ManifestChanges(patches=(Patch(Target(kind="Deployment"), operations),)))
     assert made["metadata"]["labels"] == {"app": "x"}
+
+
+def test_what_operations_are_applied_to_stays_as_it_was() -> None:
+    before = copy.deepcopy(ALL)
+    changed(ManifestChanges(patches=(Patch(Target(), [{"op": "remove", "path": "/metadata/name"}]),)))
+    assert before == ALL
+
+
+BIG = "x" * 100_000
+EXPLOSIVE = {
+    "a copy of copies": (
+        Patch(Target(kind="Service"), [
+            {"op": "copy", "from": "/metadata", "path": f"/metadata/a{number}"} for number in range(60)
+        ]),
+    ),
+    "a copy of what was added": (
+        Patch(Target(kind="Service"), [{"op": "add", "path": "/a", "value": BIG}] + [
+            {"op": "copy", "from": "/a", "path": f"/b{number}"} for number in range(200)
+        ]),
+    ),
+    "operations on all": (Patch(Target(), [{"op": "add", "path": "/a", "value": BIG}]),),
+    "a merge into all": (Patch(Target(), {"data": {"a": BIG}}),),
+    "many merges": tuple(Patch(Target(), {"data": {f"a{number}": BIG}}) for number in range(50)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [*EXPLOSIVE, "labels", "annotations"])
+def test_changes_add_no_more_than_a_bound_however_they_multiply(case: str) -> None:
+    documents = [{**SERVICE, "metadata": {"name": f"s{number}"}} for number in range(100)]
+    texts = {key: {"a": BIG} if case == key else {} for key in ("labels", "annotations")}
+    changes = ManifestChanges(texts["labels"], texts["annotations"], EXPLOSIVE.get(case, ()))
+    with pytest.raises(strategic_merge.PatchError, match="add more than 8 MiB to what the chart renders"):
+        changed(changes, documents)
+
+
+def test_many_operations_cost_no_more_than_their_number_and_the_size_of_the_resource() -> None:
+    def made(size: int) -> tuple[list[Any], ManifestChanges]:
+        operations = [{"op": "add", "path": f"/data/a{number}", "value": "1"} for number in range(size)]
+        document = {**SERVICE, "data": {f"k{number}": "v" for number in range(10 * size)}}
+        return [document], ManifestChanges(patches=(Patch(Target(), operations),))
+
+    assert costs.is_linear(made, lambda given: manifest_changes.changed(*given, "addons"), 300)
 
 
 def test_a_resource_can_be_removed() -> None:

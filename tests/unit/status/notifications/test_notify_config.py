@@ -127,3 +127,25 @@ def test_a_file_full_of_mistakes_takes_no_longer_than_its_size_allows() -> None:
 
     assert costs.is_linear(text, wrong, 100)
     assert costs.seconds(wrong, text(1500)) < 2
+
+
+KEY = "T0PS3CRETKEY/b64+x=="
+MISPLACED = [
+    "name: KEY", "name: {KEY: 1}", "format: KEY", "KEY: 1", "'hooks.example/KEY': x", "on: [KEY]", "on: KEY",
+    "after: KEY",
+    "hmacKey: [KEY]", "url: [KEY]", "hmacKey: KEY: x", "hmacKey: *KEY", "hmacKey: !KEY x", "hmacKey: 'KEY",
+    "hmacKey: &KEY x\n  x: *KEYx", "KEY: 1\n  KEY: 2", "modules: KEY", "modules: {KEY: 1}",
+    "modules: [{KEY: 1}]",
+    "modules.KEY: 1", "after: KEYKEYKEYKEYKEYKEYKEYKEY", "hmacKey: |KEY", "hmacKey: >KEY", "%KEY", "? [KEY]",
+    "name: a\n\tKEY",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [*MISPLACED, *(f"# at the top\n{line}" for line in MISPLACED)])
+def test_a_key_at_any_wrong_place_is_in_no_sentence(line: str) -> None:
+    secret = line.replace("KEY", KEY) if "hmacKEY" not in line else line
+    text = secret if line.startswith("# at") else f"targets:\n- name: a\n  {secret}"
+    with pytest.raises(notify_config.NotifyConfigError) as caught:
+        notify_config.parse(text)
+    assert "T0PS3" not in str(caught.value)
+    assert "notify.yaml" in str(caught.value)

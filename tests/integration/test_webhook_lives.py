@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from tests.integration import admitting, operator_site
-from tests.integration.test_webhook_hooks import LABELS, binding, create
+from tests.integration.guarded import LABELS, binding, create
 
 pytestmark = pytest.mark.integration
 

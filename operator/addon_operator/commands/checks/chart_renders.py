@@ -10,7 +10,13 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from addon_operator.commands.checks import lint_rules, object_checks, values_check, values_files
+from addon_operator.commands.checks import (
+    lint_rules,
+    object_checks,
+    unmatched_entries,
+    values_check,
+    values_files,
+)
 from addon_operator.devcluster import api_schemas, locations
 from addon_operator.devcluster import errors as devcluster_errors
 from addon_operator.devcluster.binaries import binaries, components
@@ -300,4 +306,12 @@ class _Renders:
                 findings.append(
                     values_check.Finding(levels[mistake], module.name, f"{file} {text}", _RULES[mistake])
                 )
+        unmatched = list(unmatched_entries.find(module.config, manifest))
+        if missing:
+            why = "; ".join(missing)
+            notes = tuple(f"module {module.name}, {text} ({why})" for text in unmatched)
+            return values_check.ValuesReport(tuple(findings), 0, notes)
+        findings += [
+            values_check.Finding(_WARNING, module.name, text, _Rule.MODULE_YAML) for text in unmatched
+        ]
         return values_check.ValuesReport(tuple(findings), 0)

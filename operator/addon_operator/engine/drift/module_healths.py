@@ -164,6 +164,12 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             before.causes.clear()
         self._look_in(module, GATHER)
 
+    def configured(self, module: names.ModuleName) -> None:
+        """Look anew by what ``module.yaml`` says now, of the resources that are followed already."""
+        if module in self._observed:
+            self._want(module, self._resources.watched_of(module) or ())
+            self._look_in(module, GATHER)
+
     def ask_readiness(self, module: names.ModuleName, program: str | None) -> None:
         """Note that a program is asked whether the module is ready; ``None``: none is any more."""
         self._readiness.pop(module, None)

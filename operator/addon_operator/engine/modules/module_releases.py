@@ -211,7 +211,9 @@ class ModuleReleases:
         self._tell(events.ReleaseEnsured(name, activation, outcome))
         if absent and not outcome.held_back:
             self._drift.restored_by_helm(name, absent)
-        if not self._followed.is_followed(name, outcome.revision):
+        if self._followed.is_followed(name, outcome.revision):
+            self.healths.configured(name)
+        else:
             self.healths.expect(name)
         self._followed.follow(name, outcome.revision)
 

@@ -232,6 +232,22 @@ async def test_modules_with_the_same_rule_share_a_watch_and_others_have_their_ow
     assert len(bench.statuses.open) == 2
 
 
+@pytest.mark.parametrize("change", [{"rules": []}, {"ignore": [{"kind": "Deployment"}]}])
+async def test_what_module_yaml_says_of_health_counts_without_another_revision(
+    bench: Bench, change: dict[str, object]
+) -> None:
+    await bench.follow()
+    await bench.report(FAILED)
+    rule = {"apiVersion": "apps/v1", "kind": "Deployment", "healthy": "true"}
+    bench.config = health_config.read({"rules": [rule]} if "rules" in change else change)
+    bench.healths.configured(WEB)
+    await bench.after(module_healths.GATHER)
+    if "rules" in change:
+        assert len(bench.statuses.open) == 1, "the watch without the rule is closed, and one with it is open"
+        await bench.report(resource_health.ResourceHealth(HealthState.HEALTHY))
+    assert bench.shown[-1] == "Healthy"
+
+
 UNREADY = resource_health.ResourceHealth(HealthState.PROGRESSING, "failed with exit code 1")
 UNASKED = "has not been asked yet since the last change"
 

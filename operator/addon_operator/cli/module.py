@@ -315,7 +315,9 @@ def retry(name: str, socket: str | None) -> None:
 
 
 def _will_run(row: debug.Document) -> str:
-    return f"module {row['name']} runs as soon as its queue lets it; 'module describe' shows how it goes"
+    left_alone = f"; Helm leaves it alone, as it is {text}" if (text := row.get("suspended")) else ""
+    soon = f"module {row['name']} runs as soon as its queue lets it; 'module describe' shows how it goes"
+    return soon + left_alone
 
 
 def _has_run(row: debug.Document) -> str:
@@ -326,7 +328,12 @@ def _has_run(row: debug.Document) -> str:
 
 
 def _differences(rows: debug.Document) -> str:
-    return "".join(line for row in rows["differences"] for line in _difference(row)) or "no differences\n"
+    lines = "".join(line for row in rows["differences"] for line in _difference(row))
+    if lines or rows.get("compared", True):
+        return lines or "no differences\n"
+    return (
+        "nothing is compared: the module has no release yet, drift.mode is ignore, or it is in maintenance\n"
+    )
 
 
 def _difference(row: debug.Document) -> Iterator[str]:

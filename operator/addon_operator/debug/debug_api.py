@@ -263,15 +263,21 @@ class EngineApi:
             outputs=await asyncio.to_thread(outputs),
         )
 
-    async def diff(self, module: str) -> dict[str, list[dict[str, Any]]]:
-        """Return what others changed of the module's resources; what is sensitive is masked."""
+    async def diff(self, module: str) -> dict[str, Any]:
+        """Return what others changed of the module's resources, and if they are compared at all.
+
+        What is sensitive is masked.
+        """
         name = self._module(module).name
         rows = drift_report.rows(self._monitor.content.found(name))
         redact = await asyncio.to_thread(
             lambda: module_releases.redactor_of(self._values.snapshot(name), self._states[name].module)
         )
         shown = ("expected", "live")
-        return {"differences": [row | {key: row[key] and redact(row[key]) for key in shown} for row in rows]}
+        return {
+            "compared": self._states[name].drift is not None,
+            "differences": [row | {key: row[key] and redact(row[key]) for key in shown} for row in rows],
+        }
 
     async def run(self, module: str, *, waits: bool, past_windows: bool = False) -> object:
         """Have a module run now, although nothing changed; return its row, with ``waits`` after that run.

@@ -55,6 +55,52 @@ def test_the_page_works_as_it_is_written(devcluster: handle.DevCluster, tmp_path
     assert [line for line in shown if not typing_pages.is_printed(line, printed)] == []
 
 
+KEEPS = """\
+{{- $old := lookup "v1" "ConfigMap" .Release.Namespace "kept" }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kept}
+data:
+  first: {{ if $old }}{{ $old.data.now | quote }}{{ else }}{{ .Values.seen.size | quote }}{{ end }}
+  now: {{ .Values.seen.size | quote }}
+  upgrade: {{ .Release.IsUpgrade | quote }}
+"""
+CASES = """\
+- name: what lookup keeps survives an upgrade
+  upgradeFrom: {seen: {size: 1}}
+  values: {seen: {size: 2}}
+  expect:
+    objects:
+    - {kind: ConfigMap, name: kept, data: {first: "1", now: "2", upgrade: "true"}}
+- name: a first install has nothing to keep
+  values: {seen: {size: 2}}
+  expect:
+    objects:
+    - {kind: ConfigMap, name: kept, data: {first: "2", now: "2", upgrade: "false"}}
+"""
+
+
+def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
+    devcluster: handle.DevCluster, tmp_path: pathlib.Path
+) -> None:
+    files = {
+        "values.yaml": "seenEnabled: true\nseen: {size: 1}\n",
+        "Chart.yaml": "apiVersion: v2\nname: seen\nversion: 0.1.0\n",
+        "templates/kept.yaml": KEEPS,
+        "tests/upgrades.yaml": CASES,
+        ".helmignore": "tests/\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "modules" / "010-seen" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    printed = run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path)
+    assert re.search(r"^010-seen +2 +0 +0$", printed, re.MULTILINE), printed
+    wrong = CASES.replace('first: "1", now: "2"', 'first: "9", now: "2"')
+    (tmp_path / "modules/010-seen/tests/upgrades.yaml").write_text(wrong)
+    assert "first" in run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path, exit_code=1)
+
+
 UPGRADE = """
 def test_upgrade(operator, module):
     running = operator(values={"seen": {"size": 1}}).wait_ready()

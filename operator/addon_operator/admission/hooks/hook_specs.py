@@ -21,7 +21,15 @@ KINDS: Final[Mapping[webhook_bindings.ReviewType, registration_specs.Configurati
 ANNOTATION: Final = "admission.addon-operator.io/hooks"
 """Says of each webhook which module and hook it is of: JSON, by its name."""
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_SYSTEM_NAMESPACE: Final = "kube-system"
+_SYSTEM_NAMESPACES: Final = frozenset({"kube-system", "kube-node-lease"})
+"""Without the first no cluster starts, and without the second no node stays ready."""
+_CLUSTER_RUNS: Final = {
+    "cluster-runs.admission.addon-operator.io": (
+        "!(request.resource.group in ['coordination.k8s.io', 'authentication.k8s.io', "
+        "'authorization.k8s.io'] || request.resource.group == '' && request.resource.resource == 'nodes')"
+    )
+}
+"""Leases, nodes, and who may do what: without these nothing starts that could answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,14 +46,16 @@ def spec(binding: webhook_bindings.WebhookBinding, namespace: str) -> registrati
     """Return how a binding is registered by an operator in ``namespace``.
 
     Requests that must pass for the cluster, or the operator, to start are exempt, unless the binding names
-    their namespaces or lets them pass while nobody answers.
+    their namespaces or resources, or lets them pass while nobody answers.
     """
-    namespaces = _selector(binding.namespaces)
+    namespaces, conditions = _selector(binding.namespaces), dict(binding.match_conditions)
     if binding.failure_policy == "Fail":
-        exempt = sorted({_SYSTEM_NAMESPACE, namespace} - set(_named(binding.namespaces)))
+        exempt = sorted((_SYSTEM_NAMESPACES | {namespace}) - set(_named(binding.namespaces)))
         if exempt:
             requirement = {"key": _NAME_LABEL, "operator": "NotIn", "values": exempt}
             namespaces["matchExpressions"] = [*namespaces.get("matchExpressions", ()), requirement]
+        if any(resource.startswith("*") for rule in binding.rules for resource in rule.resources):
+            conditions |= _CLUSTER_RUNS
     return registration_specs.WebhookSpec(
         name=binding.name,
         path=f"{PATHS[binding.type]}{binding.name}",
@@ -56,7 +66,7 @@ def spec(binding: webhook_bindings.WebhookBinding, namespace: str) -> registrati
         reinvocation_policy="IfNeeded",
         namespace_selector=namespaces,
         object_selector=_selector(binding.objects),
-        match_conditions=dict(binding.match_conditions),
+        match_conditions=conditions,
     )
 
 

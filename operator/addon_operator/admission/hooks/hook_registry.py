@@ -46,8 +46,13 @@ class HookRegistry:
         registrar: Registrar,
         template: registration_specs.WebhookConfiguration,
         served: hook_reviews.HookReviews,
+        own: Collection[str] = (),
     ) -> None:
-        """``kube`` reads what is registered; ``template`` is what all objects have in common."""
+        """``kube`` reads what is registered; ``template`` is what all objects have in common.
+
+        ``own`` are the names of the operator's objects about which no hook is asked.
+        """
+        self._own = own
         self._kube = kube
         self._registrar = registrar
         self._template = template
@@ -115,7 +120,7 @@ class HookRegistry:
                 f"{entry} cannot be registered: hook {other.hook} of {place} has the name {name}, too; "
                 "give one of them another name"
             )
-        spec = hook_specs.spec(entry.binding, self._template.namespace)
+        spec = hook_specs.spec(entry.binding, self._template.namespace, self._own)
         registered[name] = hook_specs.Registered(entry.owner, entry.hook, spec)
 
     async def _read(self) -> Table:

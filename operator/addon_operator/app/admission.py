@@ -126,7 +126,8 @@ class Admission(health.Part):
             self._log,
             self._clock,
         )
-        registry = hook_registry.HookRegistry(kube, registrar, template, self.hooks)
+        own = (self._settings.config_map, SECRET)
+        registry = hook_registry.HookRegistry(kube, registrar, template, self.hooks, own)
         self._run("hook-webhooks", registry.keep)
         return registry
 

@@ -12,11 +12,13 @@ from typing import Final, TypeAlias
 import orjson
 
 from addon_operator.documents import json_documents
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, shown_texts
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 MAX_MESSAGE: Final = 2000
 """How many characters of a hook's message reach the user."""
+MAX_OBJECT_BYTES: Final = 3 << 20
+"""Of a converted object, as JSON: no API server takes or stores a larger one."""
 _CHANGEABLE: Final = frozenset({"labels", "annotations"})
 _SHOWN: Final = 20
 
@@ -118,7 +120,7 @@ def parse_answer(text: str) -> ConversionAnswer:
     if message is not None and not isinstance(message, str):
         raise ConversionError("failedMessage in its answer is not a text")
     if message:
-        return ConversionAnswer(failed_message=message[:MAX_MESSAGE])
+        return ConversionAnswer(failed_message=shown_texts.shown(message[:MAX_MESSAGE]))
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise ConversionError("its answer has no list convertedObjects of objects, and no failedMessage")
     return ConversionAnswer(listed)
@@ -139,6 +141,8 @@ def _problem(old: JsonObject, new: JsonObject, version: str) -> str:
         return f"is of apiVersion {_shown(new.get('apiVersion'))} and not {version}"
     if new.get("kind") != old.get("kind"):
         return f"is of kind {_shown(new.get('kind'))} and not {_shown(old.get('kind'))}"
+    if (size := len(orjson.dumps(new))) > MAX_OBJECT_BYTES:
+        return f"has {size} bytes, and may have {MAX_OBJECT_BYTES}, as an API server stores no larger one"
     before, after = _held(old), _held(new)
     for key in sorted(before.keys() | after.keys()):
         if not json_documents.equal(before.get(key), after.get(key)):

@@ -24,6 +24,8 @@ _TYPES: Final = {
 _KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
 _API_VERSION: Final = re.compile(rf"({names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
+_ANY: Final = "*"
+_ANY_OR_NONE: Final = ("", _ANY)
 _SERVED_API: Final = re.compile(rf"v1|{names.SUBDOMAIN}/[a-z]([-a-z0-9]*[a-z0-9])?")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -231,6 +233,18 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "webhook-name": _matches(
         names.is_webhook_name,
         "a name that a webhook can have; write a domain of at least three parts, such as hosts.shop.example",
+    ),
+    "rule-group": _matches(
+        lambda text: text in _ANY_OR_NONE or names.is_subdomain(text),
+        "an API group; write one such as apps, without a version, '' for the core group, or '*'",
+    ),
+    "rule-version": _matches(
+        lambda text: text == _ANY or names.is_dns_label(text),
+        "a version; write one such as v1, without a group, or '*'",
+    ),
+    "rule-resource": _matches(
+        lambda text: names.is_resource(text.replace(_ANY, "any")),
+        "a resource; write its plural in lower case, such as configmaps or pods/status, or '*'",
     ),
     "release-name": _matches(
         names.is_release_name,

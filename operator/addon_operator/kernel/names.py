@@ -160,6 +160,7 @@ RELEASE_MAX: Final = 53
 _LABEL_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DNS_LABEL: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(SUBDOMAIN)
+_RESOURCE_PARTS: Final = 2
 _LABEL_KEY: Final = re.compile(rf"({SUBDOMAIN}/)?{_LABEL_NAME}")
 _LABEL_VALUE: Final = re.compile(f"({_LABEL_NAME})?")
 
@@ -183,6 +184,12 @@ def is_crd_name(text: str) -> bool:
 def is_webhook_name(text: str) -> bool:
     """Say whether a webhook may have this name: a subdomain of at least three parts."""
     return is_subdomain(text) and text.count(".") > 1
+
+
+def is_resource(text: str) -> bool:
+    """Say whether a text can be a resource of the API, such as ``pods`` or ``pods/status``."""
+    parts = text.split("/")
+    return len(parts) <= _RESOURCE_PARTS and all(map(is_subdomain, parts))
 
 
 def is_label_key(text: str) -> bool:

@@ -152,3 +152,10 @@ def test_a_step_is_what_one_run_does() -> None:
         Step("example.com/v1", "example.com/v2"),
         Step("example.com/v2", "example.com/v3"),
     ]
+
+
+def test_a_small_object_does_not_become_one_that_no_api_server_stores() -> None:
+    before: dict[str, Any] = {"apiVersion": "g/v1", "kind": "A", "metadata": {"name": "x"}}
+    after = {**before, "apiVersion": "g/v2", "spec": "x" * conversions.MAX_OBJECT_BYTES}
+    with pytest.raises(conversions.ConversionError, match=r"\(x\) has \d+ bytes, and may have 3145728, as"):
+        conversions.check_converted([before], [after], "g/v2")

@@ -1,6 +1,7 @@
 """Converts the objects of reviews, step by step, with the hooks that say they can."""
 
 import math
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -14,6 +15,8 @@ from addon_operator.kernel.json_types import JsonObject
 
 SECONDS: Final = 28.0
 """For all steps of a review: clients of the API server seldom wait much longer."""
+_LAST_STEP_SECONDS: Final = 2.0
+"""With less than this left, no further step begins: its hook would be blamed for the others."""
 
 
 class DeclaredTwiceError(errors.AddonOperatorError):
@@ -101,7 +104,9 @@ class Converter:
         """
         objects = list(review.objects)
         declared, steps = await self._way(review)
-        for step in steps:
+        limit = min(seconds, SECONDS)
+        for done, step in enumerate(steps):
+            _check_time(review, len(steps), done, arrived + limit)
             numbers = [number for number, each in enumerate(objects) if each["apiVersion"] == step.before]
             found = declared[step.before, step.after]
             request = conversion_entries.StepRequest(
@@ -110,7 +115,7 @@ class Converter:
                 review.uid,
                 [objects[number] for number in numbers],
                 arrived,
-                min(seconds, SECONDS),
+                limit,
             )
             answer = await found.entry.convert(request)
             if answer.failed_message:
@@ -140,3 +145,11 @@ class Converter:
 
 def _declared(entry: conversion_entries.ConversionEntry) -> list[Declared]:
     return [Declared(entry, rule) for rule in entry.binding.rules]
+
+
+def _check_time(review: conversion_reviews.ConversionReview, steps: int, done: int, deadline: float) -> None:
+    if done and time.monotonic() > deadline - _LAST_STEP_SECONDS:
+        raise conversions.ConversionError(
+            f"the way to {review.version} has {steps} steps, and the time was over after {done}: "
+            f"declare conversions of {review.crd_name} that lead there in fewer"
+        )

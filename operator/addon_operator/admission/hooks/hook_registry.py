@@ -9,10 +9,11 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from addon_operator.admission.hooks import hook_reviews, hook_specs
+from addon_operator.admission.hooks import hook_reviews, hook_specs, refusals
 from addon_operator.admission.registration import registration_specs
 from addon_operator.hook_contract import webhook_entries
 from addon_operator.hook_contract.configuration import webhook_bindings
+from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 
@@ -45,8 +46,13 @@ class HookRegistry:
         registrar: Registrar,
         template: registration_specs.WebhookConfiguration,
         served: hook_reviews.HookReviews,
+        own: Collection[str] = (),
     ) -> None:
-        """``kube`` reads what is registered; ``template`` is what all objects have in common."""
+        """``kube`` reads what is registered; ``template`` is what all objects have in common.
+
+        ``own`` are the names of the operator's objects about which no hook is asked.
+        """
+        self._own = own
         self._kube = kube
         self._registrar = registrar
         self._template = template
@@ -70,16 +76,21 @@ class HookRegistry:
         """Register these, and none else of the owner; returns when that is written.
 
         Raises :class:`.WebhookNameError` for a name that another owner has, and a
-        :class:`.KubernetesError` when it cannot be written now.
+        :class:`.KubernetesError` when it cannot be written now, or the API server does not take it: then
+        what was registered before stays, as what others register must not depend on it.
         """
         async with self._writing:
-            table = await self._read()
+            table, was_written = await self._read(), self._is_written
             wanted = _copy(table, without={owner})
             self._begun.add(owner)
             for entry in entries:
                 self._add(wanted, entry)
             self._served.replace(owner, entries)
-            await self._write(wanted)
+            try:
+                await self._write(wanted)
+            except errors.AddonOperatorError as error:
+                await self._write_back(table, error, was_written=was_written)
+                raise refusals.named(error, wanted, [*entries]) from error
 
     async def keep_only(self, owners: Collection[str]) -> None:
         """Remove what is registered of all others; returns when that is written and nobody is asked any more.
@@ -109,7 +120,7 @@ class HookRegistry:
                 f"{entry} cannot be registered: hook {other.hook} of {place} has the name {name}, too; "
                 "give one of them another name"
             )
-        spec = hook_specs.spec(entry.binding, self._template.namespace)
+        spec = hook_specs.spec(entry.binding, self._template.namespace, self._own)
         registered[name] = hook_specs.Registered(entry.owner, entry.hook, spec)
 
     async def _read(self) -> Table:
@@ -137,6 +148,17 @@ class HookRegistry:
         self._is_wanted.set()
         await self._registrar.want([self._configuration(wanted, asked) for asked in hook_specs.KINDS])
         self._is_written = True
+
+    async def _write_back(self, table: Table, error: errors.AddonOperatorError, *, was_written: bool) -> None:
+        """Make it what is registered again, after the error of something else.
+
+        Of the two objects, one may have been written.
+        """
+        try:
+            await self._write(table)
+        except errors.AddonOperatorError:
+            # Without the right to write, nothing was.
+            self._is_written = was_written and isinstance(error, api_errors.Forbidden)
 
     def _configuration(
         self, table: Table, asked: webhook_bindings.ReviewType

@@ -1,7 +1,7 @@
 """How the webhooks of hooks are registered: what their bindings say, in the words of the API."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import orjson
@@ -20,8 +20,18 @@ KINDS: Final[Mapping[webhook_bindings.ReviewType, registration_specs.Configurati
 """Kind of the object that holds the webhooks."""
 ANNOTATION: Final = "admission.addon-operator.io/hooks"
 """Says of each webhook which module and hook it is of: JSON, by its name."""
+_OWN_GROUPS: Final = frozenset({"", "*", "coordination.k8s.io"})
+_OWN: Final = "own-objects.admission.addon-operator.io"
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
-_SYSTEM_NAMESPACE: Final = "kube-system"
+_SYSTEM_NAMESPACES: Final = frozenset({"kube-system", "kube-node-lease"})
+"""Without the first no cluster starts, and without the second no node stays ready."""
+_CLUSTER_RUNS: Final = {
+    "cluster-runs.admission.addon-operator.io": (
+        "!(request.resource.group in ['coordination.k8s.io', 'authentication.k8s.io', "
+        "'authorization.k8s.io'] || request.resource.group == '' && request.resource.resource == 'nodes')"
+    )
+}
+"""Leases, nodes, and who may do what: without these nothing starts that could answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,18 +44,29 @@ class Registered:
     spec: registration_specs.WebhookSpec
 
 
-def spec(binding: webhook_bindings.WebhookBinding, namespace: str) -> registration_specs.WebhookSpec:
+def spec(
+    binding: webhook_bindings.WebhookBinding, namespace: str, own: Collection[str] = ()
+) -> registration_specs.WebhookSpec:
     """Return how a binding is registered by an operator in ``namespace``.
 
+    ``own`` are the names of the objects there without which the operator cannot start or be told anything:
+    no hook is asked about them, nor about Leases there, as nobody could switch it off any more.
+
     Requests that must pass for the cluster, or the operator, to start are exempt, unless the binding names
-    their namespaces or lets them pass while nobody answers.
+    their namespaces or resources, or lets them pass while nobody answers.
     """
-    namespaces = _selector(binding.namespaces)
+    namespaces, conditions = _selector(binding.namespaces), dict(binding.match_conditions)
+    exempt: list[str] = []
     if binding.failure_policy == "Fail":
-        exempt = sorted({_SYSTEM_NAMESPACE, namespace} - set(_named(binding.namespaces)))
+        exempt = sorted((_SYSTEM_NAMESPACES | {namespace}) - set(_named(binding.namespaces)))
         if exempt:
             requirement = {"key": _NAME_LABEL, "operator": "NotIn", "values": exempt}
             namespaces["matchExpressions"] = [*namespaces.get("matchExpressions", ()), requirement]
+        if any(resource.startswith("*") for rule in binding.rules for resource in rule.resources):
+            conditions |= _CLUSTER_RUNS
+    groups = {group for rule in binding.rules for group in rule.api_groups}
+    if namespace not in exempt and groups & _OWN_GROUPS:
+        conditions[_OWN] = _without_own(namespace, own)
     return registration_specs.WebhookSpec(
         name=binding.name,
         path=f"{PATHS[binding.type]}{binding.name}",
@@ -56,7 +77,16 @@ def spec(binding: webhook_bindings.WebhookBinding, namespace: str) -> registrati
         reinvocation_policy="IfNeeded",
         namespace_selector=namespaces,
         object_selector=_selector(binding.objects),
-        match_conditions=dict(binding.match_conditions),
+        match_conditions=conditions,
+    )
+
+
+def _without_own(namespace: str, own: Collection[str]) -> str:
+    names = ", ".join(f"'{name}'" for name in sorted(own))
+    return (
+        f"!(request.namespace == '{namespace}' && (request.resource.group == 'coordination.k8s.io' || "
+        "request.resource.group == '' && request.resource.resource in ['configmaps', 'secrets'] && "
+        f"request.name in [{names}]))"
     )
 
 

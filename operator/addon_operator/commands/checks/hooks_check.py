@@ -16,7 +16,12 @@ from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
 from addon_operator.engine.hooks import hook_configurations, hook_processes
 from addon_operator.hook_contract import jq_programs
-from addon_operator.hook_contract.configuration import batch_config, bindings, hook_config
+from addon_operator.hook_contract.configuration import (
+    batch_config,
+    bindings,
+    conversion_bindings,
+    hook_config,
+)
 from addon_operator.inspection import values_worker
 from addon_operator.loading import hook_files
 from addon_operator.process import start_errors
@@ -116,7 +121,8 @@ class _HooksCheck:
 
     async def run(self, places: Sequence[hook_places.HookRoot]) -> HooksReport:
         checked = await asyncio.gather(*map(self._place, places))
-        return HooksReport(tuple(_with_queues([file for files in checked for file in files])))
+        files = list(_with_queues([file for files in checked for file in files]))
+        return HooksReport(tuple(_with_rivals(files)))
 
     async def _place(self, place: hook_places.HookRoot) -> list[CheckedFile]:
         try:
@@ -265,3 +271,29 @@ def _with_queues(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
 
 def _folded(queue: str) -> str:
     return "".join(filter(str.isalnum, queue.casefold()))
+
+
+def _with_rivals(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
+    """Yield the files with what an earlier hook claims, too, and only one may have.
+
+    Of two modules that is a warning: perhaps they are never enabled together.
+    """
+    first: dict[tuple[str, ...], CheckedFile] = {}
+    for file in files:
+        errors, warnings = list(file.errors), list(file.warnings)
+        for claim, said in (claim for bound in file.bindings for claim in _claims(bound)):
+            other = first.setdefault(claim, file)
+            if other is not file:
+                told = errors if other.owner == file.owner else warnings
+                told.append(f"{said} is also what {other.shown} declares, and only one hook may; change one")
+        yield dataclasses.replace(file, errors=tuple(errors), warnings=tuple(warnings))
+
+
+def _claims(bound: hook_config.BindingRow) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield what only one hook may declare, and how it is called."""
+    if bound.resources:
+        yield (bound.binding, bound.name), f"{bound.binding} {bound.name}"
+    for step in bound.conversions:
+        before, _, after = step.partition(" to ")
+        edge = conversion_bindings.ConversionRule(before, after).full(bound.crd)
+        yield (bound.crd, *edge), f"the conversion of {bound.crd} from {edge[0]} to {edge[1]}"

@@ -15,7 +15,7 @@ from addon_operator.engine.bindings import review_runs, triggers
 from addon_operator.engine.hooks import questions
 from addon_operator.hook_contract import binding_contexts, webhook_entries
 from addon_operator.hook_contract.configuration import webhook_bindings
-from addon_operator.hook_contract.outputs import review_answers
+from addon_operator.hook_contract.outputs import patch_check, review_answers
 from addon_operator.kernel import errors
 
 VARIABLES: Final = ("VALIDATING_RESPONSE_PATH", "ADMISSION_RESPONSE_PATH")
@@ -131,7 +131,7 @@ class HookAnswers:
                 lambda: self._context(hook, binding, request),
                 questions.Question(
                     VARIABLES,
-                    functools.partial(review_answers.parse, asked=binding.type),
+                    functools.partial(_read, asked=binding.type, sent=request.sent),
                     drops_outputs=request.dry_run and binding.side_effects != "None",
                     may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
                 ),
@@ -228,6 +228,12 @@ class Webhooks(Generic[Entry]):
     def _forget_late(self, owner: str) -> None:
         if (late := self._late.pop(owner, None)) is not None:
             late.cancel()
+
+
+def _read(text: str, asked: webhook_bindings.ReviewType, sent: bytes) -> review_answers.AdmissionAnswer:
+    answer = review_answers.parse(text, asked)
+    patch_check.check(sent, answer.patch)
+    return answer
 
 
 def _word(answer: review_answers.AdmissionAnswer) -> events.ReviewResult:

@@ -9,7 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from addon_operator.hook_contract import crontab, violations
-from addon_operator.hook_contract.configuration import bindings, conversion_bindings, webhook_schemas
+from addon_operator.hook_contract.configuration import (
+    bindings,
+    conversion_bindings,
+    webhook_crosschecks,
+    webhook_schemas,
+)
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 MAX_BINDINGS: Final = 500
@@ -46,6 +51,9 @@ def violations_of(document: JsonObject) -> Iterator[str]:
         for where, item in webhooks:
             yield from _unknown_snapshots(where, item, names)
             yield from _conditions(where, item)
+            yield from webhook_crosschecks.rules(where, item)
+            yield from webhook_crosschecks.conditions(where, item)
+            yield from webhook_crosschecks.groups(where, item)
         if key in webhook_schemas.ADMISSION:
             yield from _same_names(webhooks)
     yield from _conversions(document)

@@ -88,7 +88,7 @@ def _binding(
         namespaces=labels(item.get("namespace", {}).get("labelSelector")),
         failure_policy=item.get("failurePolicy", "Fail"),
         side_effects=item.get("sideEffects", "None"),
-        timeout_seconds=item.get("timeoutSeconds", DEFAULT_TIMEOUT),
+        timeout_seconds=int(item.get("timeoutSeconds", DEFAULT_TIMEOUT)),
         match_conditions=tuple(
             (each["name"], each["expression"]) for each in item.get("matchConditions", ())
         ),

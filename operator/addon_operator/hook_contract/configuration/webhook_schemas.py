@@ -14,12 +14,14 @@ LONGEST_SECONDS: Final = 30
 MOST_CONDITIONS: Final = 64
 """What the API server takes of ``matchConditions``."""
 
-_PATTERN: Final[schema_parts.Schema] = {"type": "string", "minLength": 1}
+_GROUP: Final[schema_parts.Schema] = {"type": "string", "format": "rule-group"}
+_RULE_VERSION: Final[schema_parts.Schema] = {"type": "string", "format": "rule-version"}
+_RESOURCE: Final[schema_parts.Schema] = {"type": "string", "format": "rule-resource"}
 _RULE: Final = schema_parts.mapping(
     {
-        "apiGroups": schema_parts.listing(schema_parts.TEXT, at_least=1),
-        "apiVersions": schema_parts.listing(_PATTERN, at_least=1),
-        "resources": schema_parts.listing(_PATTERN, at_least=1),
+        "apiGroups": schema_parts.listing(_GROUP, at_least=1),
+        "apiVersions": schema_parts.listing(_RULE_VERSION, at_least=1),
+        "resources": schema_parts.listing(_RESOURCE, at_least=1),
         "operations": schema_parts.listing({"enum": ["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]}, 1),
         "scope": {"enum": ["Cluster", "Namespaced", "*"]},
     },

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import webhook_bindings
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, shown_texts
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 MAX_BYTES: Final = 3 << 20
@@ -98,7 +98,10 @@ def _response(document: JsonValue, where: str, asked: webhook_bindings.ReviewTyp
         raise AnswerError(_at(where, "'message' is not a text"))
     patch = tuple(_patch(document, where, asked))
     return AdmissionAnswer(
-        allowed, message[:MESSAGE_CHARS], tuple(_warnings(document, where)), patch if allowed else ()
+        allowed,
+        shown_texts.shown(message[:MESSAGE_CHARS]),
+        tuple(_warnings(document, where)),
+        patch if allowed else (),
     )
 
 
@@ -108,7 +111,7 @@ def _warnings(document: JsonObject, where: str) -> Iterator[str]:
         raise AnswerError(_at(where, "'warnings' is not a list of texts"))
     if len(listed) > MAX_WARNINGS:
         raise AnswerError(_at(where, f"it has {len(listed)} warnings, and may have {MAX_WARNINGS}"))
-    return (str(text)[:WARNING_CHARS] for text in listed)
+    return (shown_texts.shown_line(str(text)[:WARNING_CHARS]) for text in listed)
 
 
 def _patch(document: JsonObject, where: str, asked: webhook_bindings.ReviewType) -> Iterator[PatchOperation]:

@@ -1,5 +1,6 @@
 """Objects of mixed versions are converted by the hooks that say they can, one run for each step."""
 
+import time
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def declared(*entries: conversion_entries.ConversionEntry) -> converter.Declared
 async def convert(
     known: converter.DeclaredConversions, asked: conversion_reviews.ConversionReview
 ) -> list[tuple[Any, Any]]:
-    found = await converter.Converter(known).convert(asked, 0.0)
+    found = await converter.Converter(known).convert(asked, time.monotonic())
     return [(each["apiVersion"], each["name"]) for each in found]
 
 
@@ -131,3 +132,12 @@ async def test_whoever_stands_in_is_asked_for_steps_that_were_not_begun_here() -
     assert await convert(known, review("v3", ("v1", "x"))) == [("example.com/v3", "x")]
     assert len(own.asked) == 2
     assert [step[:2] for step in other.asked] == [("v2", "v3")]
+
+
+async def test_a_chain_for_which_the_time_is_over_says_so_and_blames_no_hook() -> None:
+    hook = Hook()
+    known = declared(hook.entry(("v1", "v2"), ("v2", "v3"), ("v3", "v4")))
+    asked = review("v4", ("v1", "x"))
+    with pytest.raises(conversions.ConversionError, match="has 3 steps, and the time was over after 1: decl"):
+        await converter.Converter(known).convert(asked, time.monotonic() - 8.5, 10.0)
+    assert len(hook.asked) == 1

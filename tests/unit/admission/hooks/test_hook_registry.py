@@ -11,6 +11,7 @@ from addon_operator.admission.registration import registration_specs
 from addon_operator.hook_contract import webhook_entries
 from addon_operator.hook_contract.configuration.webhook_bindings import ReviewType, WebhookBinding
 from addon_operator.hook_contract.outputs import review_answers
+from addon_operator.kernel import errors
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 
@@ -38,9 +39,15 @@ class Registrar:
 
     def __init__(self) -> None:
         self.written: list[list[str]] = []
+        self.refuse: errors.AddonOperatorError | None = None
+        """What writing ends with, as long as a name contains ``bad``, or at all if ``refuses_all``."""
+        self.refuses_all = False
 
     async def want(self, configurations: Sequence[registration_specs.WebhookConfiguration]) -> None:
-        self.written.append([spec.name for each in configurations for spec in each.webhooks])
+        wanted = [spec.name for each in configurations for spec in each.webhooks]
+        if self.refuse is not None and (self.refuses_all or any("bad" in name for name in wanted)):
+            raise self.refuse
+        self.written.append(wanted)
 
     async def keep(self) -> None:
         """Nobody changes anything."""
@@ -105,3 +112,61 @@ async def test_nothing_is_written_where_nothing_changes() -> None:
     await registry.open("shop", [entry("shop", "a.b.c")])
     await registry.keep_only({"shop"})
     assert registrar.written == [["a.b.c"]]
+
+
+PATH = paths.of("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", name="x-hooks")
+INVALID = api_errors.ApiError(
+    paths.target("PUT", PATH),
+    422,
+    "Invalid",
+    'ValidatingWebhookConfiguration "x-hooks" is invalid: webhooks[1].matchConditions[0].expression: '
+    "Invalid value: compilation failed",
+)
+FORBIDDEN = api_errors.Forbidden(paths.target("PUT", PATH), 403, "Forbidden", "a right is missing")
+REFUSALS = {
+    "invalid": INVALID,
+    "too large": api_errors.ApiError(paths.target("PUT", PATH), 413, "", "request is too large"),
+    "server error": api_errors.ApiError(paths.target("PUT", PATH), 500, "InternalError", "no"),
+    "unreachable": api_errors.Unreachable("nobody answers"),
+}
+
+
+@pytest.mark.parametrize("refused", REFUSALS.values(), ids=list(REFUSALS))
+async def test_what_the_api_server_does_not_take_of_one_module_is_the_trouble_of_no_other(
+    refused: errors.AddonOperatorError,
+) -> None:
+    registrar = Registrar()
+    registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, hook_reviews.HookReviews())
+    await registry.open("shop", [entry("shop", "a.b.c")])
+    registrar.refuse = refused
+    with pytest.raises(errors.AddonOperatorError):
+        await registry.open("web", [entry("web", "bad.b.c")])
+    await registry.open("late", [entry("late", "d.e.f")])
+    await registry.keep_only({"web", "late"})
+    assert registrar.written[-2:] == [["a.b.c", "d.e.f"], ["d.e.f"]]
+    registrar.refuse = None
+    await registry.open("web", [entry("web", "bad.b.c")])
+    assert registrar.written[-1] == ["bad.b.c", "d.e.f"]
+
+
+async def test_a_right_that_is_missing_stops_only_what_needs_it() -> None:
+    registrar = Registrar()
+    registrar.refuse, registrar.refuses_all = FORBIDDEN, True
+    registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, hook_reviews.HookReviews())
+    with pytest.raises(api_errors.Forbidden):
+        await registry.open("web", [entry("web", "a.b.c")])
+    await registry.open("late", [])
+    await registry.keep_only({"late"})
+
+
+async def test_what_the_api_server_does_not_take_is_said_by_module_hook_and_field() -> None:
+    registrar = Registrar()
+    registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, hook_reviews.HookReviews())
+    await registry.open("shop", [entry("shop", "a.b.c")])
+    registrar.refuse = INVALID
+    with pytest.raises(errors.AddonOperatorError) as said:
+        await registry.open("web", [entry("web", "bad.b.c")])
+    assert str(said.value) == (
+        "the API server does not take kubernetesValidating bad.b.c of hook guard.sh of module web: "
+        "matchConditions[0].expression: Invalid value: compilation failed; correct its configuration"
+    )

@@ -13,6 +13,7 @@ from addon_operator.hook_contract.configuration.webhook_bindings import (
 
 RULE = WebhookRule(("apps",), ("v1",), ("deployments",), ("CREATE",))
 NAME = "kubernetes.io/metadata.name"
+SYSTEM = ["kube-node-lease", "kube-system"]
 
 
 def labels(*namespaces: str) -> bindings.LabelSelector:
@@ -23,11 +24,11 @@ def labels(*namespaces: str) -> bindings.LabelSelector:
 @pytest.mark.parametrize(
     ("policy", "chosen", "exempt"),
     [
-        ("Fail", None, ["kube-system", "ops"]),
-        ("Fail", labels("shop"), ["kube-system", "ops"]),
-        ("Fail", labels("ops"), ["kube-system"]),
-        ("Fail", bindings.LabelSelector(((NAME, "kube-system"),)), ["ops"]),
-        ("Fail", labels("ops", "kube-system"), []),
+        ("Fail", None, [*SYSTEM, "ops"]),
+        ("Fail", labels("shop"), [*SYSTEM, "ops"]),
+        ("Fail", labels("ops"), SYSTEM),
+        ("Fail", bindings.LabelSelector(((NAME, "kube-system"),)), ["kube-node-lease", "ops"]),
+        ("Fail", labels("ops", *SYSTEM), []),
         ("Ignore", None, []),
     ],
     ids=["all", "another", "own", "kube-system", "both", "may be ignored"],
@@ -41,6 +42,41 @@ def test_what_must_start_is_exempt_unless_it_is_named_or_passes_anyway(
     selector = hook_specs.spec(binding, "ops").namespace_selector
     found = [each["values"] for each in selector.get("matchExpressions", ()) if each["operator"] == "NotIn"]
     assert found == ([exempt] if exempt else [])
+
+
+@pytest.mark.parametrize("resource", ["*", "*/*", "*/status"])
+def test_a_webhook_for_everything_that_may_not_be_ignored_leaves_out_what_nodes_and_operators_live_by(
+    resource: str,
+) -> None:
+    rule = WebhookRule(("*",), ("*",), (resource,), ("*",))
+    binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", (RULE, rule), match_conditions=(("x", "true"),))
+    own, exempting = hook_specs.spec(binding, "ops").match_conditions.items()
+    assert own == ("x", "true")
+    assert all(word in exempting[1] for word in ("coordination.k8s.io", "authentication.k8s.io", "'nodes'"))
+
+
+@pytest.mark.parametrize(("resource", "policy"), [("nodes", "Fail"), ("*/*", "Ignore")])
+def test_a_webhook_that_names_nodes_or_may_be_ignored_is_asked_about_them(
+    resource: str, policy: FailurePolicy
+) -> None:
+    rule = WebhookRule(("*",), ("*",), (resource,), ("*",))
+    binding = WebhookBinding(ReviewType.VALIDATING, "a.b.c", (rule,), failure_policy=policy)
+    assert not any("'nodes'" in text for text in hook_specs.spec(binding, "ops").match_conditions.values())
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize("group", ["", "*", "coordination.k8s.io"])
+def test_no_hook_is_asked_about_what_the_operator_starts_by_and_is_switched_by(
+    group: str, policy: FailurePolicy
+) -> None:
+    rule = WebhookRule((group,), ("v1",), ("secrets", "leases", "configmaps"), ("*",))
+    binding = WebhookBinding(
+        ReviewType.VALIDATING, "a.b.c", (rule,), namespaces=labels("ops"), failure_policy=policy
+    )
+    [condition] = hook_specs.spec(binding, "ops", ("values", "certificates")).match_conditions.values()
+    assert "request.namespace == 'ops'" in condition
+    assert "request.resource.group == 'coordination.k8s.io'" in condition
+    assert "request.name in ['certificates', 'values']" in condition
 
 
 def test_what_is_registered_is_read_again_as_it_was_written() -> None:

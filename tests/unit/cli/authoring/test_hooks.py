@@ -325,3 +325,31 @@ def test_mistakes_of_nested_hooks_are_those_of_their_program(modules: Directory)
     assert told.startswith(
         "hooks[0] (one): the key 'beforeHelmm' is not known here; did you mean 'beforeHelm'"
     )
+
+
+RULE = "{apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE]}"
+WEBHOOK = f"{{configVersion: v1, kubernetesValidating: [{{name: guard.shop.example, rules: [{RULE}]}}]}}"
+STEP = "{fromVersion: v1, toVersion: shop.example/v2}"
+CONVERSION = (
+    "{configVersion: v1, kubernetesCustomResourceConversion: "
+    f"[{{crdName: shops.shop.example, conversions: [{STEP}]}}]}}"
+)
+CLAIMS = {
+    WEBHOOK: "kubernetesValidating guard.shop.example",
+    CONVERSION: "the conversion of shops.shop.example from shop.example/v1 to shop.example/v2",
+}
+
+
+@pytest.mark.parametrize("config", CLAIMS, ids=["webhook", "conversion"])
+def test_what_only_one_hook_may_declare_is_an_error_in_a_module_and_a_warning_across_modules(
+    modules: Directory, config: str
+) -> None:
+    modules.hook("modules/010-shop/hooks/a.sh", config)
+    modules.hook("modules/010-shop/hooks/b.sh", config)
+    modules.hook("modules/020-web/hooks/c.sh", config)
+    found = modules.files("modules", exit_code=1)
+    first = "modules/010-shop/hooks/a.sh"
+    said = f"{CLAIMS[config]} is also what {first} declares, and only one hook may; change one"
+    assert found[first]["errors"] == found[first]["warnings"] == []
+    assert found["modules/010-shop/hooks/b.sh"]["errors"] == [said]
+    assert found["modules/020-web/hooks/c.sh"]["warnings"] == [said]

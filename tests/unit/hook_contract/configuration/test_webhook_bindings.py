@@ -77,12 +77,54 @@ def test_all_fields_are_read() -> None:
             {"matchConditions": [{"name": "a", "expression": "true"}] * 65},
             "kubernetesValidating[0].matchConditions: it has 65 items, and the API server takes 64",
         ),
+        (
+            {"matchConditions": [{"name": "a", "expression": "true"}] * 2},
+            "matchConditions[1].name: kubernetesValidating[0].matchConditions[0] has the name 'a', too",
+        ),
+        ({"rules": [{**RULE, "apiGroups": ["apps/v1"]}]}, "apiGroups[0]: 'apps/v1' is not an API group"),
+        ({"rules": [{**RULE, "apiVersions": ["apps/v1"]}]}, "apiVersions[0]: 'apps/v1' is not a version"),
+        ({"rules": [{**RULE, "resources": ["ConfigMap"]}]}, "resources[0]: 'ConfigMap' is not a resource"),
+        ({"rules": [{**RULE, "resources": ["pods/"]}]}, "resources[0]: 'pods/' is not a resource"),
+        ({"rules": [{**RULE, "resources": ["a/b/c"]}]}, "resources[0]: 'a/b/c' is not a resource"),
+        ({"rules": [{**RULE, "apiGroups": ["*", "apps"]}]}, "rules[0].apiGroups: '*' stands for all"),
+        ({"rules": [{**RULE, "apiVersions": ["v1", "*"]}]}, "rules[0].apiVersions: '*' stands for all"),
+        ({"rules": [{**RULE, "operations": ["*", "CREATE"]}]}, "rules[0].operations: '*' stands for all"),
+        ({"rules": [{**RULE, "resources": ["*", "pods"]}]}, "resources: '*' stands for 'pods', too"),
+        ({"rules": [{**RULE, "resources": ["*/*", "*"]}]}, "resources: '*/*' stands for '*', too"),
+        ({"rules": [{**RULE, "resources": ["pods/*", "pods/log"]}]}, "'pods/*' stands for 'pods/log', too"),
+        ({"rules": [{**RULE, "resources": ["*/scale", "a/scale"]}]}, "'*/scale' stands for 'a/scale', too"),
     ],
 )
 def test_a_mistake_is_named_with_its_field(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(hook_config.HookConfigError) as raised:
         read(**changes)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"apiGroups": ["", "apps"]},
+        {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]},
+        {"resources": ["*", "*/status"]},
+        {"resources": ["pods", "pods/*"]},
+        {"resources": ["pods", "pods"], "operations": ["CREATE", "CREATE"]},
+        {"resources": ["pods", "pods/status", "crontabs"], "operations": ["DELETE", "CONNECT"]},
+    ],
+)
+def test_rules_that_the_api_server_takes_are_taken(rule: dict[str, Any]) -> None:
+    [webhook] = read(rules=[{**RULE, **rule}]).webhooks
+    assert len(webhook.rules) == 1
+
+
+def test_a_conversion_to_a_version_of_another_group_is_a_mistake() -> None:
+    binding = {
+        "crdName": "crontabs.stable.example.com",
+        "conversions": [{"fromVersion": "v1", "toVersion": "example.com/v2"}],
+    }
+    config = {"configVersion": "v1", "kubernetesCustomResourceConversion": [binding]}
+    with pytest.raises(hook_config.HookConfigError, match=r"toVersion: 'example\.com/v2' is of group"):
+        hook_config.parse(json.dumps(config), hook_config.HookKind.GLOBAL, "hook x")
 
 
 def test_two_webhooks_of_one_name_are_a_mistake() -> None:

@@ -1,0 +1,66 @@
+"""Rules of webhooks and conversions in a hook's configuration that no single place can break.
+
+The API server has the same rules; here they are found without one. What does not have the expected shape is
+ignored.
+Source: the validation of ``admissionregistration.k8s.io/v1`` in the Kubernetes API.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from addon_operator.hook_contract.configuration import conversion_bindings
+from addon_operator.kernel.json_types import JsonObject, JsonValue
+
+_ANY: Final = "*"
+_ALL: Final = "*/*"
+_ALONE: Final = ("apiGroups", "apiVersions", "operations")
+
+
+def rules(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield which lists of a webhook's rules have something beside what stands for all of it."""
+    for index, rule in enumerate(_list(item, "rules")):
+        spot = f"{where}.rules[{index}]"
+        for key in _ALONE:
+            listed = _list(rule, key)
+            if _ANY in listed and len(listed) > 1:
+                yield f"{spot}.{key}: {_ANY!r} stands for all of them; remove the others"
+        yield from _resources(f"{spot}.resources", _list(rule, "resources"))
+
+
+def _resources(spot: str, listed: list[JsonValue]) -> Iterator[str]:
+    names = dict.fromkeys(name for name in listed if isinstance(name, str))
+    for name in names:
+        resource, _, part = name.partition("/")
+        covering = [_ALL, *([f"{resource}/*", f"*/{part}"] if part else [_ANY])]
+        found = next((wide for wide in covering if wide in names and wide != name), None)
+        if found is not None:
+            yield f"{spot}: {found!r} stands for {name!r}, too; remove one of the two"
+
+
+def conditions(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield which match conditions of a webhook have the name of an earlier one."""
+    first: dict[str, int] = {}
+    for index, condition in enumerate(_list(item, "matchConditions")):
+        name = condition.get("name") if isinstance(condition, dict) else None
+        if isinstance(name, str) and first.setdefault(name, index) != index:
+            other = f"{where}.matchConditions[{first[name]}]"
+            yield f"{where}.matchConditions[{index}].name: {other} has the name {name!r}, too; rename one"
+
+
+def groups(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield which versions of a conversion are of another group than the definition's."""
+    crd = item.get("crdName")
+    group = crd.partition(".")[2] if isinstance(crd, str) else ""
+    for index, rule in enumerate(_list(item, "conversions")):
+        for key in ("fromVersion", "toVersion"):
+            version = rule.get(key) if isinstance(rule, dict) else None
+            if isinstance(version, str) and group:
+                other = conversion_bindings.full_version(version, f"x.{group}").partition("/")[0]
+                if other != group:
+                    spot = f"{where}.conversions[{index}].{key}"
+                    yield f"{spot}: {version!r} is of group {other!r}, and {crd} of {group!r}; correct one"
+
+
+def _list(value: JsonValue, key: str) -> list[JsonValue]:
+    items = value.get(key) if isinstance(value, dict) else None
+    return items if isinstance(items, list) else []

@@ -1,0 +1,83 @@
+"""Patches that the API server could not apply, and whose they are it would not say."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from addon_operator.hook_contract.outputs import patch_check
+
+OBJECT = {"metadata": {"name": "x"}, "data": {"password": "hidden"}, "items": [1, 2]}
+
+
+def sent(document: object = OBJECT) -> bytes:
+    return json.dumps({"request": {"uid": "1", "object": document}}).encode()
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "add", "path": "/data/color", "value": "green"},
+        {"op": "add", "path": "/items/-", "value": 3},
+        {"op": "add", "path": "/items/2", "value": 3},
+        {"op": "remove", "path": "/items/-1"},
+        {"op": "replace", "path": "/data/password", "value": "y"},
+        {"op": "remove", "path": "/data"},
+        {"op": "test", "path": "/items/0", "value": 1},
+        {"op": "copy", "from": "/data", "path": "/spec"},
+        {"op": "move", "from": "/data", "path": "/spec"},
+    ],
+    ids=lambda operation: f"{operation['op']} {operation['path']}",
+)
+def test_what_the_api_server_applies_is_taken(operation: dict[str, Any]) -> None:
+    patch_check.check(sent(), [operation])
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        ({"op": "add", "path": "/spec/x", "value": 1}, "has no such place; add what leads there first"),
+        ({"op": "add", "path": "/items/7", "value": 1}, "has no such place"),
+        ({"op": "add", "path": "/items/x", "value": 1}, "has no such place"),
+        ({"op": "add", "path": "/data/password/x", "value": 1}, "has no such place"),
+        ({"op": "replace", "path": "/spec", "value": 1}, "has no such place"),
+        ({"op": "remove", "path": "/spec"}, "has no such place"),
+        ({"op": "copy", "from": "/spec", "path": "/data/x"}, "has no such place"),
+        ({"op": "move", "from": "/spec/a", "path": "/data/x"}, "has no such place"),
+        ({"op": "test", "path": "/data/password", "value": "z"}, "has another value there"),
+        ({"op": "test", "path": "/data/other", "value": "z"}, "does not apply"),
+    ],
+    ids=lambda given: f"{given['op']} {given['path']}" if isinstance(given, dict) else "",
+)
+def test_what_does_not_apply_is_said_by_operation_and_path_without_values(
+    operation: dict[str, Any], said: str
+) -> None:
+    fine = {"op": "add", "path": "/data/color", "value": "green"}
+    with pytest.raises(patch_check.PatchError) as error:
+        patch_check.check(sent(), [fine, operation])
+    text = str(error.value)
+    assert text.startswith(f"patch[1] ({operation['op']} {operation['path']}): ")
+    assert said in text
+    assert "hidden" not in text
+
+
+def test_a_patch_of_a_deletion_has_nothing_to_change() -> None:
+    with pytest.raises(patch_check.PatchError, match="there is no object"):
+        patch_check.check(sent(None), [{"op": "add", "path": "/a", "value": 1}])
+
+
+def test_copies_that_double_the_object_end_early() -> None:
+    doubling = [{"op": "copy", "from": "/data", "path": f"/data/a{number}"} for number in range(200)]
+    began = time.monotonic()
+    with pytest.raises(patch_check.PatchError, match="all copies of the patch are over 3 MiB"):
+        patch_check.check(sent(), doubling)
+    assert time.monotonic() - began < 2
+
+
+def test_large_patches_of_large_objects_are_left_to_the_api_server() -> None:
+    large = {"items": list(range(100_000))}
+    insert = {"op": "add", "path": "/items/0", "value": 1}
+    began = time.monotonic()
+    patch_check.check(sent(large), [insert] * 20_000)
+    assert time.monotonic() - began < 1

@@ -15,13 +15,14 @@ from typing import Any, Final
 from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import conversion_specs, registration_specs
 from addon_operator.aio import waiting
-from addon_operator.app import standby_loaded, tools
+from addon_operator.app import tools
 from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import (
     conversions,
     kubernetes_binding,
     process_slots,
     review_runs,
+    standby_loaded,
     webhooks,
 )
 from addon_operator.engine.hooks import hook_configurations, hook_outputs, hook_processes, hook_run

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 import pytest
 from typing_extensions import override
 
-from addon_operator.app import standby_loaded
 from addon_operator.engine import state
-from addon_operator.engine.bindings import kubernetes_binding
+from addon_operator.engine.bindings import kubernetes_binding, standby_loaded
 from addon_operator.hook_contract.configuration import bindings, hook_config, webhook_bindings
 from addon_operator.kernel import errors, names
 from addon_operator.kube.informers import informers, object_changes

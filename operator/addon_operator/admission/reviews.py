@@ -134,7 +134,7 @@ class ReviewVerdict(msgspec.Struct, frozen=True):
     causes: Sequence[Cause] = ()
     """All that is wrong with an object that is refused as invalid; ``kubectl edit`` shows it and goes on."""
     warnings: Sequence[str] = ()
-    """Sentences that ``kubectl`` shows; the API server cuts those over 256 characters."""
+    """Sentences that ``kubectl`` shows; if there are many, the API server cuts those over 256 characters."""
 
 
 class UnansweredError(errors.AddonOperatorError):

@@ -131,6 +131,10 @@ class Admission(health.Part):
         self._run("hook-webhooks", registry.keep)
         return registry
 
+    def answers_for(self, place: tuple[str, str]) -> bool:
+        """Say whether the engine of this process answers for a hook, by its module and name."""
+        return place in self.hooks.places or place in self.conversions.places
+
     def lead_conversions(self, kube: client.KubeClient) -> conversion_registry.ConversionRegistry:
         """Keep definitions pointing here from now on that hooks convert, by the client of who leads."""
         registrar = conversion_registration.ConversionRegistrar(

@@ -243,4 +243,6 @@ def _cost(family: families.HookRunMetrics, values: dict[str, str], result: child
 def _count_bindings(hook: state.Hook) -> int:
     lifecycle = sum(hook.config.order(binding) is not None for binding in bindings.LifecycleBinding)
     config = hook.config
-    return lifecycle + len(config.schedules) + len(config.kubernetes) + len(config.webhooks)
+    return sum(
+        map(len, (config.schedules, config.kubernetes, config.webhooks, config.conversions)), lifecycle
+    )

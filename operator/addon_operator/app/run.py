@@ -297,13 +297,14 @@ class _Process:
         from addon_operator.app import admission_webhooks, standby_hooks
 
         surroundings = standby_hooks.Surroundings(
-            self._slots, engine_listeners.shown(self._meters, self._log)
+            self._slots, engine_listeners.shown(self._meters, self._log), self._admission.answers_for
         )
         template = admission_webhooks.hooks_template(self._settings)
         standing_in = standby_hooks.StandbyHooks(
             made, modules, self._admission.kube, template, self._meters, surroundings
         )
         stack.push_async_callback(standing_in.close)
+        self._begin("standby hooks", standing_in.keep)
         self._admission.hooks.stand_in = standing_in.find
         self._admission.conversions.stand_in = standing_in.find_conversions
 

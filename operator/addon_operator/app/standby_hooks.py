@@ -2,13 +2,14 @@
 
 It goes by what is registered: of each webhook the object in the cluster says module and hook, which are on
 disk here, too. A hook is asked for its configuration when it is first needed, and its snapshots are followed
-from then on; requests wait for that. Its values are what files, ConfigMap and Secret say: what hooks patched
-in memory only the leader knows, and only the leader could keep what this one patches.
+from then on, see :mod:`.standby_loaded`; requests wait for that. Its values are what files, ConfigMap and
+Secret say: what hooks patched in memory only the leader knows, and only the leader could keep what this one
+patches.
 """
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.admission.hooks import hook_reviews, hook_specs
@@ -21,15 +22,15 @@ from addon_operator.engine.bindings import (
     kubernetes_binding,
     process_slots,
     review_runs,
-    triggers,
+    standby_loaded,
     webhooks,
 )
 from addon_operator.engine.hooks import hook_configurations, hook_outputs, hook_processes, hook_run
 from addon_operator.hook_contract import conversion_entries, webhook_entries
 from addon_operator.hook_contract import conversions as hook_conversions
-from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
+from addon_operator.hook_contract.configuration import bindings, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import clock, errors, names
 from addon_operator.kube import api_errors, cluster
 from addon_operator.kube.client import client
 from addon_operator.kube.informers import informers, object_changes
@@ -38,6 +39,8 @@ from addon_operator.loading import hook_files, module_files
 from addon_operator.telemetry import metrics
 from addon_operator.values import config_map_reader
 
+_TIDY_SECONDS: Final = 30.0
+"""Between two looks at what is not needed any more."""
 _FRESH_SECONDS: Final = 2.0
 """So long the registered webhooks, and the values, are taken as they were read."""
 
@@ -95,13 +98,10 @@ class StandbyHooks:
         config = made.config_sync(self._values, intents.Inbox(), asking.tell)
         outputs = made.hook_outputs(seen, config, self._values, meters, _Outputs)
         executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, asking.tell)
-        self._objects = triggers.FollowedObjects()
-        runs = review_runs.ReviewRuns(executor, asking.slots, lambda _hook: None)
-        self._answers = webhooks.HookAnswers(runs, self._objects, asking.tell)
-        self._conversions = conversions.HookConversions(runs, self._objects, asking.tell)
+        self._runs = review_runs.ReviewRuns(executor, asking.slots, lambda _hook: None)
+        self._is_answered = asking.is_answered
         self._converting: dict[str, tuple[float, Sequence[tuple[str, str]]]] = {}
-        self._loaded: dict[tuple[str, str], state.Hook] = {}
-        self._subscriptions: list[informers.Subscription] = []
+        self._loaded = standby_loaded.LoadedHooks(self._load, self._follow, clock.SystemClock())
         self._loading = asyncio.Lock()
         self._registered: dict[hook_reviews.Key, tuple[str, str]] = {}
         self._known: set[hook_reviews.Key] = set()
@@ -114,13 +114,14 @@ class StandbyHooks:
             if key not in self._registered:
                 return _allowing(key) if key in self._known else None
             try:
-                hook = await self._hook(*self._registered[key])
+                loaded = await self._loaded.get(self._registered[key])
                 await self._read_values()
             except errors.AddonOperatorError as error:
                 raise webhook_entries.NotAnsweredError(
                     f"webhook {key[1]} cannot be answered: {error}"
                 ) from error
-        for entry in self._answers.entries([hook]):
+        answers = webhooks.HookAnswers(self._runs, loaded.objects, self._tell)
+        for entry in answers.entries([loaded.hook]):
             if (entry.binding.type, entry.binding.name) == key:
                 return entry
         return None
@@ -132,12 +133,36 @@ class StandbyHooks:
         """
         async with self._loading:
             try:
-                hooks = [await self._hook(*place) for place in await self._noted(crd_name)]
-                if hooks:
+                loaded = [await self._loaded.get(place) for place in await self._noted(crd_name)]
+                if loaded:
                     await self._read_values()
             except errors.AddonOperatorError as error:
                 raise hook_conversions.ConversionError(f"{crd_name} cannot be converted: {error}") from error
-        return self._conversions.entries(hooks)
+        return [
+            entry
+            for each in loaded
+            for entry in conversions.HookConversions(self._runs, each.objects, self._tell).entries(
+                [each.hook]
+            )
+        ]
+
+    async def keep(self) -> None:
+        """Let go of hooks that nobody asks here any more, until cancelled."""
+        while True:
+            await asyncio.sleep(_TIDY_SECONDS)
+            if self._loaded:
+                await self._tidy()
+
+    async def _tidy(self) -> None:
+        async with self._loading:
+            await self._look()
+            places = {*self._registered.values()}
+            for crd_name in [*self._converting]:
+                try:
+                    places.update(await self._noted(crd_name))
+                except api_errors.KubernetesError:
+                    places.update(self._converting[crd_name][1])
+        self._loaded.keep_only([place for place in places if not self._is_answered(place)])
 
     async def _noted(self, crd_name: str) -> Sequence[tuple[str, str]]:
         """Return module and hook of each that converts, unless that was just looked up."""
@@ -148,6 +173,7 @@ class StandbyHooks:
         try:
             live = await self._kube.get(conversion_specs.path_of(crd_name), metadata_only=True)
         except api_errors.NotFound:
+            self._converting.pop(crd_name, None)
             return ()
         note = conversion_specs.note_of(live)
         is_ours = note is not None and note.operator == self._settings.namespace
@@ -180,22 +206,14 @@ class StandbyHooks:
         except api_errors.NotFound:
             return {}
 
-    async def _hook(self, owner: str, name: str) -> state.Hook:
-        place = (owner, name)
-        if place not in self._loaded:
-            self._loaded[place] = hook = await self._load(owner, name)
-            for binding in hook.config.kubernetes:
-                if binding.name in _included(hook.config):
-                    subscription = self._watches.subscribe(
-                        kubernetes_binding.selection_of(binding),
-                        kubernetes_binding.projection_of(binding, self._jq),
-                        _Follower(),
-                    )
-                    self._objects.add(hook, binding, subscription)
-                    self._subscriptions.append(subscription)
-        return self._loaded[place]
+    def _follow(self, binding: bindings.KubernetesBinding) -> informers.Subscription:
+        return self._watches.subscribe(
+            kubernetes_binding.selection_of(binding),
+            kubernetes_binding.projection_of(binding, self._jq),
+            _Follower(),
+        )
 
-    async def _load(self, owner: str, name: str) -> state.Hook:
+    async def _load(self, owner: str, name: str) -> tuple[state.Hook, standby_loaded.Stamp]:
         module = names.ModuleName(owner) if owner else None
         if module is None:
             root = hook_files.global_hooks_root(self._settings.global_hooks_dir)
@@ -207,10 +225,12 @@ class StandbyHooks:
         for file in files.executables:
             # A program that holds many hooks is a part of their names.
             if name == file.name or name.startswith(f"{file.name}:"):
+                # Before it is asked: a change after that is not to be missed.
+                stamp = await asyncio.to_thread(standby_loaded.stamp, file.path)
                 printed = await self._runner.configurations.ask(file.path)
                 read = await asyncio.to_thread(hook_configurations.read, printed, file.name, module)
                 if found := next((hook for hook in read.hooks if hook.name == name), None):
-                    return found
+                    return found, stamp
         raise errors.ConfigurationError(f"there is no hook {name} below {root}")
 
     async def _read_values(self) -> None:
@@ -246,13 +266,8 @@ class Surroundings:
 
     slots: process_slots.ProcessSlots
     tell: events.Listener
-
-
-def _included(config: hook_config.HookConfig) -> set[str]:
-    """Return the kubernetes bindings whose snapshots answers need."""
-    asked = [each.include_snapshots_from for each in config.webhooks]
-    asked += [each.include_snapshots_from for each in config.conversions]
-    return {name for names_of in asked for name in names_of}
+    is_answered: Callable[[standby_loaded.Place], bool]
+    """Says whether the engine of this process answers for a hook."""
 
 
 def _allowing(key: hook_reviews.Key) -> webhook_entries.WebhookEntry:

@@ -16,6 +16,8 @@ from addon_operator.cli import debug, main, module, printing
 from addon_operator.commands.outside import module_requests
 from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
+from addon_operator.engine import state
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.modules import windows
 from tests.unit.cli import debug_server
@@ -153,6 +155,45 @@ def test_a_hook_that_fails_beside_the_runs_of_its_module_is_described_with_what_
         "  pods.sh, binding pods, queue main, failed 2 times",
         "    hook pods.sh failed with exit code 3: line 1",
         "    line 2",
+    ]
+
+
+def test_what_hooks_answer_the_api_server_is_described(
+    served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text_of_config = json.dumps(
+        {
+            "configVersion": "v1",
+            "kubernetesValidating": [
+                {
+                    "name": "guard.shop.example",
+                    "rules": [
+                        {
+                            "apiGroups": ["apps"],
+                            "apiVersions": ["v1"],
+                            "operations": ["CREATE"],
+                            "resources": ["deployments"],
+                        }
+                    ],
+                }
+            ],
+            "kubernetesCustomResourceConversion": [
+                {
+                    "name": "up",
+                    "crdName": "crons.shop.example",
+                    "conversions": [{"fromVersion": "v1", "toVersion": "v2"}],
+                }
+            ],
+        }
+    )
+    config = hook_config.parse(text_of_config, hook_config.HookKind.MODULE, "guard.sh")
+    hook = state.Hook("guard.sh", pathlib.Path("guard.sh"), config)
+    monkeypatch.setattr(served[1].states[inspected.WEB], "hooks", (hook,))
+    lines = text("module", "describe", "web").splitlines()
+    place = lines.index("  guard.sh")
+    assert lines[place + 1 : place + 3] == [
+        "    kubernetesValidating guard.shop.example (CREATE deployments.apps)",
+        "    kubernetesCustomResourceConversion up (crons.shop.example v1 to v2)",
     ]
 
 

@@ -68,6 +68,13 @@ class DeclaredConversions:
         for owner in self._by_owner.keys() - set(owners):
             del self._by_owner[owner]
 
+    @property
+    def places(self) -> set[tuple[str, str]]:
+        """Owner and name of each hook that converts."""
+        return {
+            (each.entry.owner, each.entry.hook) for declared in self._by_owner.values() for each in declared
+        }
+
     def check(self, owner: str) -> None:
         """Raise :class:`DeclaredTwiceError` if a conversion of the owner's is one of another hook, too."""
         for each in self._by_owner.get(owner, ()):

@@ -66,6 +66,11 @@ class HookReviews(reviews.ReviewHandler):
         """Return who answers at a webhook, if somebody does."""
         return self._entries.get(key)
 
+    @property
+    def places(self) -> set[tuple[str, str]]:
+        """Owner and name of each hook that answers."""
+        return {(entry.owner, entry.hook) for entry in self._entries.values()}
+
     async def idle(self, keys: Collection[Key]) -> None:
         """Wait until nothing is being answered there: bindings bound how long that takes."""
         while any(self._asked[key] for key in keys):

@@ -8,8 +8,9 @@ from typing import Final
 
 from addon_operator.kernel import errors
 
-MOST_WAITING: Final = 640
-"""Questions of one binding that may wait: more than one API server asks at a time."""
+MOST_WAITING: Final = 256
+"""Questions of one binding that may wait: more than one API server changes at a time (200), and fewer than
+the site of admission takes for all bindings together."""
 
 
 class TooManyWaitingError(errors.AddonOperatorError):

@@ -142,6 +142,9 @@ class HookAnswers:
             result, details = error.result, error.details
         waited = time.monotonic() - request.arrived
         self._tell(events.ReviewAnswered(asked.labels, result, waited, details))
+        if result == "overload":
+            # No hook said no: the API server does as the binding's failurePolicy says.
+            raise webhook_entries.NotAnsweredError(answer.message)
         return answer
 
     async def _await_snapshots(

@@ -18,6 +18,8 @@ from addon_operator.kernel.json_types import JsonObject
 
 MAX_OUTPUT_BYTES: Final = 64 * 1024 * 1024
 """The largest file that a hook may give back."""
+MAX_CONTEXT_BYTES: Final = 64 * 1024 * 1024
+"""The largest file with contexts for a hook that answers the API server: some are written at a time."""
 _PRIVATE_DIRECTORY: Final = 0o700
 _PRIVATE_FILE: Final = 0o600
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -74,6 +76,10 @@ class HookDirectory:
             raise _unwritable(path, error) from error
         self._files[variable] = path
 
+    def write_bounded(self, variable: str, pieces: Iterable[bytes]) -> None:
+        """Write contexts of at most :data:`MAX_CONTEXT_BYTES`; raises :class:`HookFileError` for more."""
+        self.write(variable, _bounded(pieces))
+
     def call(self, variable: str, other: str) -> None:
         """Let another variable hold the path of the same file."""
         self._files[other] = self._files[variable]
@@ -117,6 +123,19 @@ class HookDirectory:
             limit = MAX_OUTPUT_BYTES // (1024 * 1024)
             raise HookFileError(f"more than {limit} MiB were written to {variable}; write less in one run")
         return data
+
+
+def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > MAX_CONTEXT_BYTES:
+            raise HookFileError(
+                f"its binding context has more than {MAX_CONTEXT_BYTES >> 20} MiB, and the API server waits "
+                "for it; let snapshots select fewer objects, or keep less of each: a jqFilter, and "
+                "keepFullObjectsInMemory: false"
+            )
+        yield piece
 
 
 def _json(document: JsonObject) -> bytes:

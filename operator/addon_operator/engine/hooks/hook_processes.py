@@ -250,7 +250,8 @@ class HookProcesses:
             timeout = question.seconds if timeout is None else min(timeout, question.seconds)
         inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
         with self._directory(name) as files:
-            await _in_thread(_prepare, files, inputs, outputs, contexts)
+            await _in_thread(_prepare, files, inputs, outputs)
+            await _in_thread(_write_contexts, files, contexts, is_bounded=question is not None)
             if question is not None:
                 for other in question.variables[1:]:
                     files.call(question.file, other)
@@ -351,14 +352,21 @@ def _prepare(
     files: hook_directory.HookDirectory,
     inputs: _Inputs,
     outputs: Sequence[str],
-    contexts: Iterable[binding_contexts.Context] | None = None,
 ) -> None:
-    if contexts is not None:
-        files.write(BINDING_CONTEXT, binding_contexts.document(contexts))
     for variable, document in inputs.items():
         files.write_json(variable, document)
     for variable in outputs:
         files.write(variable)
+
+
+def _write_contexts(
+    files: hook_directory.HookDirectory,
+    contexts: Iterable[binding_contexts.Context],
+    *,
+    is_bounded: bool,
+) -> None:
+    write = files.write_bounded if is_bounded else files.write
+    write(BINDING_CONTEXT, binding_contexts.document(contexts))
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
 from addon_operator.hook_contract.configuration import webhook_bindings
+from addon_operator.hook_contract.outputs import review_warnings
 from addon_operator.kernel import errors, shown_texts
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
@@ -16,9 +17,6 @@ MAX_BYTES: Final = 3 << 20
 """Of an answer: what the API server takes of any request."""
 MAX_OPERATIONS: Final = 20_000
 """Of a JSON patch."""
-MAX_WARNINGS: Final = 100
-WARNING_CHARS: Final = 256
-"""The API server cuts longer ones."""
 MESSAGE_CHARS: Final = 4096
 MAX_RESPONSES: Final = 100
 """In one answer."""
@@ -63,7 +61,7 @@ def parse(text: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
     except ValueError as error:
         raise AnswerError(f"it is not JSON: {error}") from None
     if not isinstance(document, list):
-        return _response(document, "", asked)
+        return _joined([_response(document, "", asked)])
     if not 0 < len(document) <= MAX_RESPONSES:
         raise AnswerError(f"it is a list of {len(document)} responses; write 1 to {MAX_RESPONSES}")
     return _joined([_response(item, f"[{index}]", asked) for index, item in enumerate(document)])
@@ -78,7 +76,7 @@ def _joined(responses: list[AdmissionAnswer]) -> AdmissionAnswer:
     return AdmissionAnswer(
         allowed=not denied,
         message="; ".join(filter(None, denied))[:MESSAGE_CHARS],
-        warnings=warnings[:MAX_WARNINGS],
+        warnings=review_warnings.shown(warnings),
         patch=() if denied else patch,
     )
 
@@ -109,9 +107,7 @@ def _warnings(document: JsonObject, where: str) -> Iterator[str]:
     listed = document.get("warnings") or []
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         raise AnswerError(_at(where, "'warnings' is not a list of texts"))
-    if len(listed) > MAX_WARNINGS:
-        raise AnswerError(_at(where, f"it has {len(listed)} warnings, and may have {MAX_WARNINGS}"))
-    return (shown_texts.shown_line(str(text)[:WARNING_CHARS]) for text in listed)
+    return map(str, listed)
 
 
 def _patch(document: JsonObject, where: str, asked: webhook_bindings.ReviewType) -> Iterator[PatchOperation]:

@@ -11,6 +11,7 @@ import pytest
 
 from addon_operator.admission import review_budget, review_shapes, reviews
 from addon_operator.admission.server import site
+from addon_operator.app import admission_webhooks
 from tests.fakes import clocks, review_handlers
 from tests.unit.admission import tls_clients
 
@@ -329,3 +330,27 @@ async def test_a_review_that_the_api_server_would_not_send_reaches_no_handler() 
     assert nowhere == (400, "request.namespace is not the name of a namespace\n")
     assert nobody == (400, "the AdmissionReview has no request.userInfo.username\n")
     assert run.watcher.failures == []
+
+
+async def test_requests_that_wait_for_hooks_leave_connections_to_pods() -> None:
+    gate = tls_clients.Gate()
+    most = admission_webhooks.HOOK_LIMITS.requests
+    routes = {
+        "/hooks": site.Route(
+            review_handlers.Calling(gate),
+            timeout=60,
+            account=review_budget.MemoryBudget(admission_webhooks.HOOK_LIMITS),
+        ),
+        PATH: site.Route(review_handlers.Calling(tls_clients.allowing)),
+    }
+    async with tls_clients.running(routes) as run:
+        waiting = [asyncio.create_task(run.ask(path="/hooks")) for _ in range(most)]
+        for _ in waiting:
+            await gate.entered.acquire()
+        over = await asyncio.gather(*(run.ask(path="/hooks") for _ in range(60)))
+        pods = await asyncio.gather(*(run.ask() for _ in range(100)))
+        gate.open.set()
+        answered = await asyncio.gather(*waiting)
+    assert set(over) == {(503, "too many reviews are being answered\n")}
+    assert {status for status, _ in pods} == {200}
+    assert {status for status, _ in answered} == {200}

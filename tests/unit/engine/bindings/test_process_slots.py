@@ -80,7 +80,7 @@ async def test_who_does_not_wait_any_more_takes_no_place() -> None:
 async def test_only_so_many_of_one_binding_wait() -> None:
     holder = Holder(process_slots.ProcessSlots(1))
     await holder.storm("a", 1 + process_slots.MOST_WAITING)
-    with pytest.raises(process_slots.TooManyWaitingError, match="640 requests wait for it already"):
+    with pytest.raises(process_slots.TooManyWaitingError, match="256 requests wait for it already"):
         async with holder._slots.taken("a"):
             raise AssertionError("nobody comes here")
     await holder.storm("b", 1)

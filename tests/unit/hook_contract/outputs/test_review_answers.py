@@ -82,12 +82,11 @@ def test_a_hook_that_only_validates_cannot_patch() -> None:
 
 def test_an_answer_has_bounds() -> None:
     for answer, said in (
-        ({"allowed": True, "warnings": ["w"] * 101}, "101 warnings, and may have 100"),
         ({"allowed": True, "patch": [OPERATION] * 20_001}, "20001 operations, and may have 20000"),
         ([{"allowed": True}] * 101, "a list of 101 responses"),
         ({"allowed": True, "message": "m" * review_answers.MAX_BYTES}, "may have 3145728"),
     ):
         with pytest.raises(review_answers.AnswerError, match=said):
             read(answer)
-    long = read({"allowed": False, "message": "m" * 9000, "warnings": ["w" * 300]})
+    long = read({"allowed": False, "message": "m" * 9000, "warnings": ["w" * 5000]})
     assert (len(long.message), len(long.warnings[0])) == (4096, 256)

@@ -7,6 +7,8 @@ answer have more than 4096 characters together, it cuts each after 256, and drop
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from addon_operator.kernel import shown_texts
+
 TOTAL_CHARS: Final = 4096
 """Of all warnings of one request."""
 CUT_CHARS: Final = 256
@@ -18,7 +20,7 @@ _ELLIPSIS: Final = "…"
 
 def shown(texts: Iterable[str]) -> tuple[str, ...]:
     """Return what of these the API server shows, each on one line; the last says how many are left out."""
-    lines = [*dict.fromkeys(filter(None, map(_line, texts)))]
+    lines = [*dict.fromkeys(filter(None, map(shown_texts.shown_line, texts)))]
     if sum(map(len, lines)) <= TOTAL_CHARS:
         return tuple(lines)
     fitting = [*_fitting(map(_cut, lines))]
@@ -37,8 +39,3 @@ def _fitting(lines: Iterable[str]) -> Iterator[str]:
 
 def _cut(line: str) -> str:
     return line if len(line) <= CUT_CHARS else line[: CUT_CHARS - len(_ELLIPSIS)] + _ELLIPSIS
-
-
-def _line(text: str) -> str:
-    """Return a text without control characters, which would make it a broken header of HTTP."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())

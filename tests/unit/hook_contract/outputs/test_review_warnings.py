@@ -7,8 +7,10 @@ def test_each_warning_is_shown_once_and_long_ones_whole_while_there_is_room() ->
     assert review_warnings.shown(["old", "w" * 3000, "old", ""]) == ("old", "w" * 3000)
 
 
-def test_line_breaks_are_blanks_because_the_api_server_drops_texts_that_have_some() -> None:
-    assert review_warnings.shown(["use v1\n\tinstead\x7f", "\n"]) == ("use v1 instead",)
+def test_line_breaks_and_controls_are_replaced_because_the_api_server_drops_texts_that_have_some() -> None:
+    assert review_warnings.shown(["use v1\n\tinstead\x7f", "\n"]) == (
+        "use v1 instead\N{REPLACEMENT CHARACTER}",
+    )
 
 
 def test_too_many_letters_cut_each_warning_and_the_last_says_how_many_are_left_out() -> None:

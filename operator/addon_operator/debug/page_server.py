@@ -1,6 +1,7 @@
 """The page with values, on this machine: what it shows comes from the debug endpoint of an operator.
 
-Whoever asks needs the token of the link: other users of the machine and other pages of the browser have none.
+Whoever asks needs the token, which is the path of the link: other users of the machine and other pages of the
+browser have none. It is not a cookie, which browsers send to all ports of this machine.
 """
 
 import asyncio
@@ -20,7 +21,6 @@ from addon_operator.status import page_content, page_site
 
 PAGE_SECONDS: Final = 3.0
 """How old the page may be: with an operator in a cluster, each look is a command in its pod."""
-_COOKIE: Final = "addon-operator-page"
 _TOKEN: Final = "token"  # noqa: S105 - a name, not a token
 _TOKEN_BYTES: Final = 32
 _SHUTDOWN_SECONDS: Final = 0.2
@@ -55,7 +55,7 @@ async def serving(client: debug_client.DebugClient, port: int) -> AsyncIterator[
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()
-        yield f"http://{address}/?{_TOKEN}={token}"
+        yield f"http://{address}/{token}/"
     finally:
         await runner.cleanup()
 
@@ -74,8 +74,8 @@ def application(client: debug_client.DebugClient, address: str, token: str) -> w
         text = await asyncio.to_thread(page_details.render, found)
         return page_site.html_response(request, text.encode("utf-8", "replace"))
 
-    page_site.PageSite(gather, PAGE_SECONDS, lambda name: f"module/{name}").serve(app)
-    app.router.add_get("/module/{name}", details)
+    page_site.PageSite(gather, PAGE_SECONDS, lambda name: f"module/{name}").serve(app, f"/{{{_TOKEN}}}")
+    app.router.add_get(f"/{{{_TOKEN}}}/module/{{name}}", details)
     return app
 
 
@@ -94,11 +94,8 @@ def _for_whom(address: str, token: str) -> Any:  # noqa: ANN401  # aiohttp's typ
         if request.host != address:
             # Another name that leads here belongs to somebody else's page.
             raise web.HTTPForbidden(text=f"the page is only at http://{address}/\n")
-        if _is(request.query.get(_TOKEN), token):
-            answer = web.HTTPFound("/")
-            answer.set_cookie(_COOKIE, token, httponly=True, samesite="Strict")
-            raise answer
-        if not _is(request.cookies.get(_COOKIE), token):
+        given = request.match_info.get(_TOKEN, "")
+        if not hmac.compare_digest(given.encode(), token.encode()):
             raise web.HTTPForbidden(text="open the link that 'addon-operator page' printed\n")
         try:
             return await handler(request)
@@ -106,7 +103,3 @@ def _for_whom(address: str, token: str) -> Any:  # noqa: ANN401  # aiohttp's typ
             return web.Response(status=502, text=f"{error}\n")
 
     return middleware
-
-
-def _is(given: str | None, token: str) -> bool:
-    return given is not None and hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())

@@ -67,10 +67,10 @@ class PageSite:
         self._pages = short_cache.ShortCache(self._render, clock.SystemClock(), seconds)
         self._followers = 0
 
-    def serve(self, app: web.Application) -> None:
-        """Add the routes."""
-        app.router.add_get("/", self._page)
-        app.router.add_get("/live", self._live)
+    def serve(self, app: web.Application, below: str = "") -> None:
+        """Add the routes below a path."""
+        app.router.add_get(f"{below}/", self._page)
+        app.router.add_get(f"{below}/live", self._live)
 
     async def _render(self, _: None) -> _Page:
         # What changes is gathered in the loop, and put into words beside it.

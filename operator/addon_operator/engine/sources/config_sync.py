@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, intents
+from addon_operator.engine import config_events, events, intents
 from addon_operator.engine.sources import configured_object, values_files
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
@@ -127,9 +127,9 @@ class ConfigSync:
         self.waits_for = "; ".join(each.without_values() for each in blamed.values())
         for kind, each in blamed.items():
             uid = each.parts[0].snapshot.uid
-            self._tell(events.ConfigRefused(each.refusal(), uid, each.wrong, at_start=True, kind=kind))
+            self._tell(config_events.ConfigRefused(each.refusal(), uid, each.wrong, at_start=True, kind=kind))
         for kind in before - blamed.keys():
-            self._tell(events.ConfigRight(kind))
+            self._tell(config_events.ConfigRight(kind))
         return set(blamed)
 
     async def _read(self) -> list[config_maps.Snapshot]:
@@ -267,7 +267,7 @@ class ConfigSync:
         if look.is_wrong:
             edited.seen, edited.is_refused = now, True
             self._not_read.discard(edited.kind)
-            self._tell(events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
+            self._tell(config_events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
             return None
         self._note_right(edited)
         for part in look.parts:
@@ -281,7 +281,7 @@ class ConfigSync:
         if configured.is_refused or configured.kind in self._not_read:
             configured.is_refused = False
             self._not_read.discard(configured.kind)
-            self._tell(events.ConfigRight(configured.kind))
+            self._tell(config_events.ConfigRight(configured.kind))
 
     def received(
         self, snapshot: config_maps.Snapshot | None, kind: str = configured_object.CONFIG_MAP
@@ -376,7 +376,7 @@ class ConfigSync:
                     # Not marked as seen, so the next look at the object finds it again.
                     self._not_read.add(configured.kind)
                     self._tell(
-                        events.ConfigNotRead(configured.kind, configured.source, error, REREAD_SECONDS)
+                        config_events.ConfigNotRead(configured.kind, configured.source, error, REREAD_SECONDS)
                     )
                 finally:
                     # Until here it counts as newer than an answer that was under way meanwhile.

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine import events
+from addon_operator.engine import config_events
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import config_maps
 from addon_operator.values import config_map_reader, sources
@@ -137,17 +137,20 @@ class ConfigState:
         return sources.ConfigMapError(self.source, self.sentences)
 
     @property
-    def wrong(self) -> tuple[events.WrongKey, ...]:
+    def wrong(self) -> tuple[config_events.WrongKey, ...]:
         """Return all that is wrong, without values."""
         read = (problem for part in self.parts for problem in part.reading.problems)
         return (
-            *(events.WrongKey(problem.key, problem.without_values) for problem in read),
-            *(events.WrongKey(str(violation.keys[0]), violation.without_value) for violation in self.broken),
+            *(config_events.WrongKey(problem.key, problem.without_values) for problem in read),
+            *(
+                config_events.WrongKey(str(violation.keys[0]), violation.without_value)
+                for violation in self.broken
+            ),
         )
 
     def without_values(self) -> str:
         """Return what has to be fixed before anything starts."""
-        wrong = events.listed_wrong(self.wrong)
+        wrong = config_events.listed_wrong(self.wrong)
         return f"{self.source} is invalid, and nothing runs until it is fixed: {wrong}"
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 from addon_operator.app import resource_notices
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import config_events, events, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors, names
 
@@ -46,9 +46,9 @@ class EventLog:
                 self._of_hooks(event)
             case events.ConvergeStarted() | events.ConvergeEnded() | events.ConvergeUnsettled():
                 self._of_converges(event)
-            case events.ConfigTaken() | events.ConfigRefused() | events.ConfigRight():
+            case events.ConfigTaken() | config_events.ConfigRefused() | config_events.ConfigRight():
                 self._of_config(event)
-            case events.ConfigNotRead() | events.PartFailed():
+            case config_events.ConfigNotRead() | events.PartFailed():
                 self._of_defects(event)
             case _:
                 self._of_modules(event)
@@ -160,21 +160,23 @@ class EventLog:
                     "make the hooks stop changing values"
                 )
 
-    def _of_defects(self, event: events.ConfigNotRead | events.PartFailed) -> None:
+    def _of_defects(self, event: config_events.ConfigNotRead | events.PartFailed) -> None:
         """Log a defect of ours with what a developer needs."""
         again = f"next try in {event.delay:.0f} s; report this bug with the log"
-        if isinstance(event, events.ConfigNotRead):
+        if isinstance(event, config_events.ConfigNotRead):
             what = f"an edit of {event.source} could not be read, and the last good values stay in force"
         else:
             what = f"a part of the operator failed: {event.part}"
         self._log.error(f"{what}; {again}", exc_info=event.error)
 
-    def _of_config(self, event: events.ConfigTaken | events.ConfigRefused | events.ConfigRight) -> None:
+    def _of_config(
+        self, event: events.ConfigTaken | config_events.ConfigRefused | config_events.ConfigRight
+    ) -> None:
         """Log an edit by what it touches and what follows; never by its values."""
-        if isinstance(event, events.ConfigRight):
+        if isinstance(event, config_events.ConfigRight):
             self._log.info(f"the values {event.kind} is valid again")
             return
-        if isinstance(event, events.ConfigRefused):
+        if isinstance(event, config_events.ConfigRefused):
             self._log.error(f"{event.error}; {event.follows}")
             return
         change, reaction = event.change, event.reaction

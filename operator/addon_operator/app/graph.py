@@ -7,8 +7,8 @@ from typing import Any
 from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, parts
 from addon_operator.app import tools as tools_module
-from addon_operator.debug import debug_api, debug_render
-from addon_operator.engine import engine, events, intents, introspection, state
+from addon_operator.debug import debug_render, engine_api
+from addon_operator.engine import engine, events, intents, introspection, module_states, state
 from addon_operator.engine.converge import (
     api_watch,
     cluster_requirements,
@@ -46,7 +46,7 @@ class Operator(health.Part):
     source: kopf_sources.ValuesSource
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
-    answers: debug_api.EngineApi
+    answers: engine_api.EngineApi
     beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     """What has to run beside the engine until the end, by name."""
 
@@ -92,12 +92,12 @@ class Graph(health.Beginning):
             tools.inspector, tools.settings_programs, crd_names=tools.settings.enabled_modules_crd_names
         )
         self._crd_sources = tools.crd_sources(self._values)
-        self._states = state.ModuleStates([files.module for files in modules.modules], tell)
+        self._states = module_states.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
         self._refused = refused_config.RefusedConfig(self._states, self._clock)
         self._inbox = intents.Inbox()
         self._tell = engine_listeners.all_of(
-            engine_listeners.module_states(self._states, self._clock),
+            engine_listeners.states_listener(self._states, self._clock),
             self._refused,
             tell,
             self._run_causes().listen,
@@ -281,14 +281,14 @@ class Graph(health.Beginning):
         self,
         hooks: Sequence[state.Hook],
         monitor: release_monitor.ReleaseMonitor,
-    ) -> debug_api.EngineApi:
+    ) -> engine_api.EngineApi:
         views = introspection.Introspection(
             self._states, self._queues, self._bindings, hooks, self._clock, self.refusals
         )
         renderer = debug_render.Renderer(
             self._tools.releases, self._values, self._cluster.kube, self._cluster.kinds, self._tools.charts
         )
-        return debug_api.EngineApi(
+        return engine_api.EngineApi(
             views,
             self._values,
             self._states,

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, module_states
 from addon_operator.engine.bindings import (
     conversions,
     hook_bindings,
@@ -117,7 +117,7 @@ def monitor(
     manager: releases.ReleaseManager,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
-    states: state.ModuleStates,
+    states: module_states.ModuleStates,
     tell: events.Listener,
     inbox: intents.Inbox,
     watching: Watching,

@@ -16,7 +16,7 @@ from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import conversion_specs, registration_specs
 from addon_operator.aio import waiting
 from addon_operator.app import tools
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.bindings import (
     conversions,
     kubernetes_binding,
@@ -93,7 +93,7 @@ class StandbyHooks:
         self._values = modules.store(made.inspector)
         self._inspector = made.inspector
         self._tell = asking.tell
-        self._states = state.ModuleStates([files.module for files in modules.modules], asking.tell)
+        self._states = module_states.ModuleStates([files.module for files in modules.modules], asking.tell)
         self._runner = made.hook_processes(alone=True)
         config = made.config_sync(self._values, intents.Inbox(), asking.tell)
         outputs = made.hook_outputs(seen, config, self._values, meters, _Outputs)

@@ -97,10 +97,10 @@ def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | No
 
 def _is_here(socket: str | None) -> bool:
     """Say whether an operator's socket is named, or there."""
-    from addon_operator.settings import settings
+    from addon_operator.settings import settings_loading
 
     field = "debug_unix_socket"
-    found = settings.some([field], {field: socket}, os.environ)
+    found = settings_loading.some([field], {field: socket}, os.environ)
     return found.origins[field] != "default" or found.values[field].exists()
 
 
@@ -161,10 +161,10 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
 
 
 def _socket_path(socket: str | None) -> pathlib.Path:
-    from addon_operator.settings import settings
+    from addon_operator.settings import settings_loading
 
     field = "debug_unix_socket"
-    path: pathlib.Path = settings.some([field], {field: socket}, os.environ).values[field]
+    path: pathlib.Path = settings_loading.some([field], {field: socket}, os.environ).values[field]
     return path
 
 

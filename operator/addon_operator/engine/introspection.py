@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, TypedDict
 
 from addon_operator.aio import turns
-from addon_operator.engine import state, tasks
+from addon_operator.engine import module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
@@ -165,7 +165,7 @@ class Introspection:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         queues: queue_set.QueueSet,
         bindings: hook_bindings.HookBindings,
         global_hooks: Sequence[state.Hook],

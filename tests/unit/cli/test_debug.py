@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click import shell_completion, testing
 
-from addon_operator.cli import debug, main, module, printing
+from addon_operator.cli import debug, main, module_tables, printing
 from addon_operator.commands.outside import module_requests
 from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
@@ -700,7 +700,7 @@ def test_hooks_of_every_kind_of_binding_are_described() -> None:
         {"binding": "kubernetesValidating", "name": "a.b.c", "resources": "CREATE pods"},
         {"binding": "kubernetesCustomResourceConversion", "crdName": "a.b", "conversions": ["v1 to v2"]},
     ]
-    assert list(module._hook({"name": "x.sh", "bindings": bindings})) == [
+    assert list(module_tables._hook({"name": "x.sh", "bindings": bindings})) == [
         "x.sh",
         "  beforeHelm, order 10, queue main",
         "  schedule often (* * * * *), queue q",

@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.aio import turns
-from addon_operator.engine import introspection, state
+from addon_operator.engine import introspection, module_states, state
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
@@ -308,7 +308,7 @@ def test_it_is_said_what_the_operator_does(now: str, said: str) -> None:
 async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "PIECE_SECONDS", 0.0)
     modules = [model.Module(names.ModuleName(f"m-{n}"), n, pathlib.Path("x")) for n in range(10)]
-    states = state.ModuleStates(modules, fakes.ignore)
+    states = module_states.ModuleStates(modules, fakes.ignore)
     states.enabled = tuple(module.name for module in modules)
     clock = clocks.Clock()
     queues = queue_set.QueueSet(fakes.ignore, clock=clock)

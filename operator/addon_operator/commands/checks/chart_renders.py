@@ -31,7 +31,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files, module_directories, module_files, module_schemas
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
-from addon_operator.settings import settings as app_settings
+from addon_operator.settings import settings_loading
 from addon_operator.values import checks, store
 from addon_operator.values.schema import cel_rules, schema_violations, schemas
 
@@ -175,7 +175,7 @@ async def find_helm(environ: Mapping[str, str], programs: children.Children) -> 
 
     Raises :class:`.HelmBinaryError` if there is neither.
     """
-    configured = app_settings.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
+    configured = settings_loading.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
     try:
         return await binary.find(str(configured) if configured else None, environ, programs)
     except binary.HelmBinaryError:

@@ -10,8 +10,7 @@ from typing import Any, Final
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files
-from addon_operator.settings import setting_resolution
-from addon_operator.settings import settings as app_settings
+from addon_operator.settings import setting_resolution, settings_loading
 
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "hook_env")
 _ENABLED: Final = "enabled"
@@ -132,7 +131,7 @@ def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.
 
     Raises :class:`.SettingsError`.
     """
-    resolution = app_settings.some(_FIELDS, flags, environ)
+    resolution = settings_loading.some(_FIELDS, flags, environ)
     values: Mapping[str, Any] = resolution.values
     is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
     return Configured(**values, global_is_named=is_named)

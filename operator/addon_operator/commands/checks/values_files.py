@@ -14,6 +14,7 @@ from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files, named_files
 from addon_operator.modules import module_config
 from addon_operator.settings import settings as app_settings
+from addon_operator.settings import settings_loading
 from addon_operator.values import config_map_reader, origins, sources, store
 
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
@@ -49,7 +50,7 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
 
     Raises :class:`.SettingsError`.
     """
-    values: Mapping[str, Any] = app_settings.some((*_FIELDS, *_OF_CHARTS), flags, environ).values
+    values: Mapping[str, Any] = settings_loading.some((*_FIELDS, *_OF_CHARTS), flags, environ).values
     charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
     return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)
 

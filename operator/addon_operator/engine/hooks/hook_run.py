@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.hooks import hook_outputs, hook_processes, questions
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors, names
@@ -40,7 +40,7 @@ class HookExecutor:
         runner: hook_processes.HookProcesses,
         values: store.ValuesStore,
         outputs: hook_outputs.HookOutputs,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         tell: events.Listener,
     ) -> None:
         self.runner = runner

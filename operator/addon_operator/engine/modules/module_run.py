@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.modules import health_gate, module_hooks, module_releases
@@ -42,7 +42,7 @@ class ModuleRunner:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         hooks: module_hooks.ModuleHooks,
         bound: hook_bindings.HookBindings,
         releases: module_releases.ModuleReleases,

@@ -12,7 +12,7 @@ import structlog
 from typing_extensions import override
 
 from addon_operator.documents import document_stream
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract import jq_programs
@@ -116,7 +116,7 @@ class Bench:
             self._load_large,
             lambda: jq_programs.checking_with(self.compiled.append),
         )
-        self.states = state.ModuleStates([model.Module(WEB, 1, root)], fakes.ignore)
+        self.states = module_states.ModuleStates([model.Module(WEB, 1, root)], fakes.ignore)
         self.states.enabled = (WEB,)
         self.executor = hook_run.HookExecutor(runner, self.values, outputs, self.states, self.heard.append)
 

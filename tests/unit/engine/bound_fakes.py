@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import (
+    hook_answers,
     hook_bindings,
     hook_tasks,
     process_slots,
@@ -20,7 +21,7 @@ from addon_operator.engine.bindings import (
 )
 from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set
-from addon_operator.hook_contract import binding_contexts, jq_programs, webhook_entries
+from addon_operator.hook_contract import binding_contexts, hook_entries, jq_programs
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
@@ -161,7 +162,7 @@ def bound_with_tasks(
     clock: clocks.Clock,
     tell: events.Listener = fakes.ignore,
     inbox: fakes.Inbox | None = None,
-    registry: webhooks.WebhookRegistry[webhook_entries.WebhookEntry] = NO_REGISTRY,
+    registry: webhooks.WebhookRegistry[hook_entries.WebhookEntry] = NO_REGISTRY,
 ) -> Bound:
     """Everything around bindings but the hooks' processes and the cluster."""
     queues = queue_set.QueueSet(tell, clock=clock)
@@ -169,7 +170,7 @@ def bound_with_tasks(
     objects, inbox = triggers.FollowedObjects(), inbox or fakes.Inbox()
     tasks = hook_tasks.HookTasks(queues, executor, objects, inbox, clock)
     runs = review_runs.ReviewRuns(executor, process_slots.ProcessSlots(1), review_runs.put_into(inbox))
-    answering = webhooks.Webhooks(webhooks.HookAnswers(runs, objects, tell), registry, tell)
+    answering = webhooks.Webhooks(hook_answers.WebhookAnswers(runs, objects, tell), registry, tell)
     made = hook_bindings.HookBindings(tasks, cluster, NoJq(), ticks, tell, (answering,))
     return queues, made, ticks, tasks
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from addon_operator.admission.conversions import converter
 from addon_operator.admission.registration import conversion_registration
-from addon_operator.hook_contract import conversion_entries
+from addon_operator.hook_contract import hook_entries
 
 
 class ConversionRegistry:
@@ -21,11 +21,11 @@ class ConversionRegistry:
         """Look after the definitions, until cancelled."""
         await self._registrar.keep()
 
-    def replace(self, owner: str, entries: Sequence[conversion_entries.ConversionEntry]) -> None:
+    def replace(self, owner: str, entries: Sequence[hook_entries.ConversionEntry]) -> None:
         """Let these convert from now on for the owner, and none else of it."""
         self._served.replace(owner, entries)
 
-    async def open(self, owner: str, entries: Sequence[conversion_entries.ConversionEntry]) -> None:
+    async def open(self, owner: str, entries: Sequence[hook_entries.ConversionEntry]) -> None:
         """Have the API server ask for these, and none else of the owner; returns when it does.
 
         Raises :class:`.DeclaredTwiceError` for a conversion that another hook declares, and another

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from addon_operator.admission.conversions import conversion_reviews
-from addon_operator.hook_contract import conversion_entries, conversions
+from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
@@ -26,7 +26,7 @@ class DeclaredTwiceError(errors.AddonOperatorError):
 class Declared(msgspec.Struct, frozen=True):
     """A conversion that a hook declares."""
 
-    entry: conversion_entries.ConversionEntry
+    entry: hook_entries.ConversionEntry
     rule: conversion_bindings.ConversionRule
 
     @property
@@ -40,11 +40,11 @@ class Declared(msgspec.Struct, frozen=True):
         return self.rule.full(self.crd_name)
 
 
-StandIn: TypeAlias = Callable[[str], Awaitable[Iterable[conversion_entries.ConversionEntry]]]
+StandIn: TypeAlias = Callable[[str], Awaitable[Iterable[hook_entries.ConversionEntry]]]
 """Finds who converts a definition of which nothing was said here."""
 
 
-async def nobody(_crd_name: str) -> Iterable[conversion_entries.ConversionEntry]:
+async def nobody(_crd_name: str) -> Iterable[hook_entries.ConversionEntry]:
     """Find nobody."""
     return ()
 
@@ -57,7 +57,7 @@ class DeclaredConversions:
         """Who is asked for steps that lead further, and were not begun here."""
         self._by_owner: dict[str, tuple[Declared, ...]] = {}
 
-    def replace(self, owner: str, entries: Iterable[conversion_entries.ConversionEntry]) -> None:
+    def replace(self, owner: str, entries: Iterable[hook_entries.ConversionEntry]) -> None:
         """Take these for the owner's, and no others any more."""
         self._by_owner.pop(owner, None)
         if found := tuple(each for entry in entries for each in _declared(entry)):
@@ -116,7 +116,7 @@ class Converter:
             _check_time(review, len(steps), done, arrived + limit)
             numbers = [number for number, each in enumerate(objects) if each["apiVersion"] == step.before]
             found = declared[step.before, step.after]
-            request = conversion_entries.StepRequest(
+            request = hook_entries.StepRequest(
                 found.rule,
                 step.after,
                 review.uid,
@@ -124,7 +124,7 @@ class Converter:
                 arrived,
                 limit,
             )
-            answer = await found.entry.convert(request)
+            answer = await found.entry.answer(request)
             if answer.failed_message:
                 raise conversions.ConversionError(answer.failed_message)
             for number, each in zip(numbers, answer.objects, strict=True):
@@ -150,7 +150,7 @@ class Converter:
         return known, conversions.steps([*known], versions, review.version, review.crd_name)
 
 
-def _declared(entry: conversion_entries.ConversionEntry) -> list[Declared]:
+def _declared(entry: hook_entries.ConversionEntry) -> list[Declared]:
     return [Declared(entry, rule) for rule in entry.binding.rules]
 
 

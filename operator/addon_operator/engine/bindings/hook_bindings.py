@@ -76,7 +76,7 @@ class HookBindings:
         jq: projections.JqRunner,
         ticks: schedules.Schedules,
         tell: events.Listener,
-        answering: Sequence[webhooks.Webhooks[Any]],
+        answering: Sequence[webhooks.Webhooks[Any, Any, Any]],
     ) -> None:
         self._tasks = hook_tasks
         self._webhooks = answering

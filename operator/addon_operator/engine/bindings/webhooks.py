@@ -1,34 +1,23 @@
 """The webhooks of hooks: begun when their snapshots are there, and gone before their module goes.
 
 Where the API server's requests come in, and how they are registered, is the business of the
-:class:`WebhookRegistry` that this is given; here it is found out what a hook answers.
+:class:`WebhookRegistry` that this is given; what a hook answers is found out in :mod:`.hook_answers`.
 """
 
 import asyncio
-import functools
-import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import review_runs, triggers
-from addon_operator.engine.hooks import questions
-from addon_operator.hook_contract import binding_contexts, webhook_entries
-from addon_operator.hook_contract.configuration import webhook_bindings
-from addon_operator.hook_contract.outputs import patch_check, review_answers
+from addon_operator.engine.bindings import hook_answers
+from addon_operator.hook_contract import hook_entries
+from addon_operator.hook_contract.hook_entries import Answer, Binding, Request
 from addon_operator.kernel import errors
 
-VARIABLES: Final = ("VALIDATING_RESPONSE_PATH", "ADMISSION_RESPONSE_PATH")
-"""Both hold the path of the file for the answer."""
-
-_LOOK_SECONDS: Final = 0.05
-"""Between two looks at whether snapshots are complete: nobody tells that of all bindings of a hook."""
 _LATE_SECONDS: Final = 1.0
-"""The same for objects that cannot be followed yet, such as those of a kind that does not exist."""
+"""Between two looks at objects that cannot be followed yet, such as those of a kind that does not exist."""
 
 
-Entry = TypeVar("Entry")
-"""A binding by which the API server asks: :class:`.WebhookEntry` or :class:`.ConversionEntry`."""
 _Taken_contra = TypeVar("_Taken_contra", contravariant=True)
 
 
@@ -72,108 +61,14 @@ class NoRegistry:
         """There is nothing to remove."""
 
 
-class Answers(Protocol[Entry]):
-    """Makes the entries of hooks: those of admission, or those of conversions."""
-
-    def entries(self, hooks: Iterable[state.Hook]) -> list[Entry]:
-        """Return what these hooks answer."""
-        ...
-
-    def complete(self, hook: state.Hook) -> list[Entry]:
-        """Return the same of a hook, of which the snapshots are there."""
-        ...
-
-
-class HookAnswers:
-    """Makes the webhooks of hooks, and answers for them."""
+class Webhooks(Generic[Binding, Request, Answer]):
+    """Begins and ends the webhooks, or the conversions, of an owner, as :class:`.HookBindings` asks for."""
 
     def __init__(
-        self, runs: review_runs.ReviewRuns, objects: triggers.FollowedObjects, tell: events.Listener
-    ) -> None:
-        """``objects`` are those of which hooks get snapshots."""
-        self._runs = runs
-        self._objects = objects
-        self._tell = tell
-
-    def entries(self, hooks: Iterable[state.Hook]) -> list[webhook_entries.WebhookEntry]:
-        """Return the webhooks of these hooks."""
-        return [
-            webhook_entries.WebhookEntry(
-                hook.module or "", hook.name, binding, functools.partial(self._answer, hook, binding)
-            )
-            for hook in hooks
-            for binding in hook.config.webhooks
-        ]
-
-    def complete(self, hook: state.Hook) -> list[webhook_entries.WebhookEntry]:
-        """Return the webhooks of a hook whose snapshots are there."""
-        return [entry for entry in self.entries([hook]) if self.is_complete(hook, entry.binding)]
-
-    def is_complete(self, hook: state.Hook, binding: webhook_bindings.WebhookBinding) -> bool:
-        """Say whether the snapshots of a webhook are there."""
-        return self._objects.are_listed(hook, binding.include_snapshots_from)
-
-    async def _answer(
         self,
-        hook: state.Hook,
-        binding: webhook_bindings.WebhookBinding,
-        request: webhook_entries.ReviewRequest,
-    ) -> review_answers.AdmissionAnswer:
-        seconds = min(binding.timeout_seconds, request.seconds)
-        asked = review_runs.Asked(
-            hook, binding.name, request.arrived + seconds - review_runs.MARGIN, seconds - review_runs.MARGIN
-        )
-        details = ""
-        try:
-            await self._await_snapshots(asked, binding)
-            answer = await self._runs.answer(
-                asked,
-                lambda: self._context(hook, binding, request),
-                questions.Question(
-                    VARIABLES,
-                    functools.partial(_read, asked=binding.type, sent=request.sent),
-                    drops_outputs=request.dry_run and binding.side_effects != "None",
-                    may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
-                ),
-            )
-            result = _word(answer)
-        except review_runs.UnansweredError as error:
-            answer = review_answers.AdmissionAnswer(allowed=False, message=str(error))
-            result, details = error.result, error.details
-        waited = time.monotonic() - request.arrived
-        self._tell(events.ReviewAnswered(asked.labels, result, waited, details))
-        if result == "overload":
-            # No hook said no: the API server does as the binding's failurePolicy says.
-            raise webhook_entries.NotAnsweredError(answer.message)
-        return answer
-
-    async def _await_snapshots(
-        self, asked: review_runs.Asked, binding: webhook_bindings.WebhookBinding
-    ) -> None:
-        """Wait for what a hook that has just begun, or begins anew, has to know."""
-        while not self.is_complete(asked.hook, binding):
-            if not asked.left:
-                raise review_runs.UnansweredError(
-                    f"{review_runs.named(asked.hook)} was not asked: its snapshots are not complete",
-                    "timeout",
-                )
-            await asyncio.sleep(min(_LOOK_SECONDS, asked.left))
-
-    def _context(
-        self,
-        hook: state.Hook,
-        binding: webhook_bindings.WebhookBinding,
-        request: webhook_entries.ReviewRequest,
-    ) -> binding_contexts.Context:
-        snapshots = self._objects.named(hook, binding.include_snapshots_from)
-        return binding_contexts.review(binding.name, binding.type.value, request.sent, snapshots)
-
-
-class Webhooks(Generic[Entry]):
-    """Begins and ends the webhooks of the hooks of an owner, as :class:`.HookBindings` asks for."""
-
-    def __init__(
-        self, answers: Answers[Entry], registry: WebhookRegistry[Entry], tell: events.Listener
+        answers: hook_answers.HookAnswers[Binding, Request, Answer],
+        registry: WebhookRegistry[hook_entries.Entry[Binding, Request, Answer]],
+        tell: events.Listener,
     ) -> None:
         self._answers = answers
         self._registry = registry
@@ -231,15 +126,3 @@ class Webhooks(Generic[Entry]):
     def _forget_late(self, owner: str) -> None:
         if (late := self._late.pop(owner, None)) is not None:
             late.cancel()
-
-
-def _read(text: str, asked: webhook_bindings.ReviewType, sent: bytes) -> review_answers.AdmissionAnswer:
-    answer = review_answers.parse(text, asked)
-    patch_check.check(sent, answer.patch)
-    return answer
-
-
-def _word(answer: review_answers.AdmissionAnswer) -> events.ReviewResult:
-    if not answer.allowed:
-        return "denied"
-    return "patched" if answer.patch else "allowed"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from addon_operator.admission.conversions import conversion_reviews, converter
-from addon_operator.hook_contract import conversion_entries, conversions
+from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 
 CRD = "crontabs.example.com"
@@ -20,7 +20,7 @@ class Hook:
         self.fails = fails
         self.asked: list[tuple[str, str, list[str]]] = []
 
-    async def convert(self, request: conversion_entries.StepRequest) -> conversions.ConversionAnswer:
+    async def convert(self, request: hook_entries.StepRequest) -> conversions.ConversionAnswer:
         names = [str(each["name"]) for each in request.objects]
         self.asked.append((request.rule.from_version, request.rule.to_version, names))
         if self.fails:
@@ -31,10 +31,10 @@ class Hook:
 
     def entry(
         self, *pairs: tuple[str, str], owner: str = "cron", crd: str = CRD
-    ) -> conversion_entries.ConversionEntry:
+    ) -> hook_entries.ConversionEntry:
         rules = tuple(conversion_bindings.ConversionRule(*pair) for pair in pairs)
         binding = conversion_bindings.ConversionBinding(crd, rules, "up")
-        return conversion_entries.ConversionEntry(owner, "convert.sh", binding, self.convert)
+        return hook_entries.Entry(owner, "convert.sh", binding, self.convert)
 
 
 def review(version: str, *objects: tuple[str, str]) -> conversion_reviews.ConversionReview:
@@ -42,7 +42,7 @@ def review(version: str, *objects: tuple[str, str]) -> conversion_reviews.Conver
     return conversion_reviews.ConversionReview("1", CRD, f"{GROUP}/{version}", listed)
 
 
-def declared(*entries: conversion_entries.ConversionEntry) -> converter.DeclaredConversions:
+def declared(*entries: hook_entries.ConversionEntry) -> converter.DeclaredConversions:
     known = converter.DeclaredConversions()
     for owner in {entry.owner for entry in entries}:
         known.replace(owner, [entry for entry in entries if entry.owner == owner])
@@ -123,7 +123,7 @@ async def test_whoever_stands_in_is_asked_for_steps_that_were_not_begun_here() -
     own, other = Hook(), Hook()
     known = declared(own.entry(("v1", "v2")))
 
-    async def find(crd_name: str) -> list[conversion_entries.ConversionEntry]:
+    async def find(crd_name: str) -> list[hook_entries.ConversionEntry]:
         assert crd_name == CRD
         return [other.entry(("v1", "v2"), ("v2", "v3"))]
 

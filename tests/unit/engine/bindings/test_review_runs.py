@@ -10,9 +10,9 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import process_slots, review_runs, triggers, webhooks
+from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_run, questions
-from addon_operator.hook_contract import binding_contexts, webhook_entries
+from addon_operator.hook_contract import binding_contexts, hook_entries
 from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors, names
@@ -123,27 +123,27 @@ async def test_a_webhook_of_which_too_many_requests_wait_leaves_the_decision_to_
     executor = Executor(lambda: review_answers.ALLOWED)
     executor.may.clear()
     heard = fakes.Heard()
-    answers = webhooks.HookAnswers(made(executor), triggers.FollowedObjects(), heard.append)
+    answers = hook_answers.WebhookAnswers(made(executor), triggers.FollowedObjects(), heard.append)
     (entry,) = answers.entries([HOOK])
     waiting: list[asyncio.Task[review_answers.AdmissionAnswer]] = [
-        asyncio.create_task(entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic())))  # type: ignore[arg-type]
+        asyncio.create_task(entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic())))  # type: ignore[arg-type]
         for _ in range(1 + process_slots.MOST_WAITING)
     ]
     for _ in range(5):
         await asyncio.sleep(0)
-    with pytest.raises(webhook_entries.NotAnsweredError, match="256 requests wait for it already"):
-        await entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic()))
+    with pytest.raises(hook_entries.NotAnsweredError, match="256 requests wait for it already"):
+        await entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic()))
     assert [told.result for told in heard.of(events.ReviewAnswered)] == ["overload"]
     executor.may.set()
     assert {answer.allowed for answer in await asyncio.gather(*waiting)} == {True}
 
 
 async def test_a_hook_that_fails_denies() -> None:
-    answers = webhooks.HookAnswers(
+    answers = hook_answers.WebhookAnswers(
         made(Executor(fail(errors.ConfigurationError("x")))), triggers.FollowedObjects(), fakes.ignore
     )
     (entry,) = answers.complete(HOOK)
-    answer = await entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic()))
+    answer = await entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic()))
     assert not answer.allowed
     assert answer.message == "hook guard.sh of module shop failed; the operator's log says more"
 
@@ -162,8 +162,8 @@ async def test_other_outputs_of_a_dry_run_are_dropped_unless_there_are_no_side_e
         side_effects=side_effects,  # type: ignore[arg-type]
     )
     hook = state.Hook("guard.sh", pathlib.Path("guard.sh"), hook_config.HookConfig(webhooks=(binding,)))
-    answers = webhooks.HookAnswers(made(executor), triggers.FollowedObjects(), fakes.ignore)
+    answers = hook_answers.WebhookAnswers(made(executor), triggers.FollowedObjects(), fakes.ignore)
     (entry,) = answers.entries([hook])
-    await entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic(), dry_run=dry_run))
+    await entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic(), dry_run=dry_run))
     assert executor.asked[0].drops_outputs is drops
     assert executor.asked[0].may_patch_values

@@ -49,6 +49,11 @@ def test_all_fields_are_read() -> None:
     assert webhook.match_conditions == (("mine", "true"),)
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    [webhook] = read(timeoutSeconds=5.0).webhooks
+    assert repr(webhook.timeout_seconds) == "5", "the API server takes no 5.0"
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -62,6 +67,10 @@ def test_all_fields_are_read() -> None:
         ),
         ({"failurPolicy": "Fail"}, "the key 'failurPolicy' is not known here; did you mean 'failurePolicy'?"),
         ({"failurePolicy": "fail"}, 'kubernetesValidating[0].failurePolicy: "fail" is not known here'),
+        (
+            {"timeoutSeconds": 5.5},
+            "kubernetesValidating[0].timeoutSeconds: 5.5 is not an integer",
+        ),
         (
             {"timeoutSeconds": 31},
             "kubernetesValidating[0].timeoutSeconds: 31 is more than the largest allowed, 30",

@@ -80,8 +80,8 @@ def bindings(
     answers = hook_answers.WebhookAnswers(reviews, objects, tell)
     converting = hook_answers.ConversionAnswers(reviews, objects, tell)
     answering = (
-        webhooks.Webhooks(answers, asking.registry, tell),
-        webhooks.Webhooks(converting, asking.conversions, tell),
+        webhooks.Webhooks(answers, asking.registry),
+        webhooks.Webhooks(converting, asking.conversions),
     )
     return hook_bindings.HookBindings(runs, watches, jq, schedules.Schedules(clock), tell, answering)
 

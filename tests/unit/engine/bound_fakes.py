@@ -137,10 +137,15 @@ class WaitingBindings(hook_bindings.HookBindings):
 
     def __init__(self, waiting: Mapping[str, list[hook_bindings.WaitingBinding]] | None = None) -> None:
         self._of_owner = waiting or {}
+        self.answers: dict[str, list[webhooks.AnsweringRow]] = {}
 
     @override
     def waiting(self, owner: str) -> list[hook_bindings.WaitingBinding]:
         return self._of_owner.get(owner, [])
+
+    @override
+    def answering(self, owner: str) -> list[webhooks.AnsweringRow]:
+        return self.answers.get(owner, [])
 
 
 class NoJq:
@@ -170,7 +175,7 @@ def bound_with_tasks(
     objects, inbox = triggers.FollowedObjects(), inbox or fakes.Inbox()
     tasks = hook_tasks.HookTasks(queues, executor, objects, inbox, clock)
     runs = review_runs.ReviewRuns(executor, process_slots.ProcessSlots(1), review_runs.put_into(inbox))
-    answering = webhooks.Webhooks(hook_answers.WebhookAnswers(runs, objects, tell), registry, tell)
+    answering = webhooks.Webhooks(hook_answers.WebhookAnswers(runs, objects, tell), registry)
     made = hook_bindings.HookBindings(tasks, cluster, NoJq(), ticks, tell, (answering,))
     return queues, made, ticks, tasks
 

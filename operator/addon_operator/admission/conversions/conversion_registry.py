@@ -39,6 +39,10 @@ class ConversionRegistry:
             hooks[entry.binding.crd_name].add(entry.hook)
         await self._registrar.register(owner, hooks)
 
+    def trouble(self, entry: hook_entries.ConversionEntry) -> str:
+        """Return why what was opened may not be asked now; empty if it is."""
+        return self._registrar.trouble(entry.binding.crd_name)
+
     async def keep_only(self, owners: Collection[str]) -> None:
         """Set back what is converted for all others; their hooks answer until that is done.
 

@@ -28,6 +28,9 @@ SUFFIX: Final = "-hooks"
 class Registrar(Protocol):
     """Writes what is registered; :class:`.registration.Registrar`, or a test."""
 
+    problem: str
+    """Why the objects are not as they should be, as of the last look; empty if they are."""
+
     async def want(self, configurations: Configurations) -> None:
         """Let the objects hold these webhooks from now on; returns when that is written."""
         ...
@@ -109,6 +112,13 @@ class HookRegistry:
             await self._write(_copy(table, without={table[asked][name].owner for asked, name in gone}))
         self._served.allow(gone)
         await self._served.idle(gone)
+
+    def trouble(self, entry: hook_entries.WebhookEntry) -> str:
+        """Return why what was opened may not be asked now; empty if it is."""
+        registered = (self._table or {}).get(entry.binding.type, {}).get(entry.binding.name)
+        if registered is None or registered.owner != entry.owner:
+            return "it is not registered any more"
+        return self._registrar.problem
 
     def _add(self, wanted: Table, entry: hook_entries.WebhookEntry) -> None:
         registered, name = wanted[entry.binding.type], entry.binding.name

@@ -27,6 +27,14 @@ _ATTEMPTS: Final = 5
 # Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
 _REPAIR: Final = waiting.Backoff(1.0, 60.0)
 _REPAIRS_AT_ONCE: Final = 2
+_ABSENT: Final = (
+    "there is no CustomResourceDefinition {name}; its objects are converted as soon as there is: have the "
+    "module bring it, in crds/ or in its chart, or correct crdName"
+)
+_FOUGHT: Final = (
+    "somebody changes spec.conversion of CustomResourceDefinition {name} as often as it is restored; "
+    "'kubectl get crd {name} --show-managed-fields -o yaml' shows who"
+)
 _UNCONVERTED: Final = (
     "CustomResourceDefinition {name}: objects may be stored in {versions}, and nothing converts them any "
     "more: they are shown as they are in every version, and writing them may lose what that version does not "
@@ -59,6 +67,7 @@ class ConversionRegistrar:
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._repairs: dict[str, list[float]] = {}
         self._settled: dict[str, bytes | None] = {}
+        self._problems: dict[str, str] = {}
         self._trouble: dict[str, warn_once.WarnOnce] = collections.defaultdict(
             functools.partial(warn_once.WarnOnce, log)
         )
@@ -78,6 +87,10 @@ class ConversionRegistrar:
         self._poked.set()
         if any(changed):
             await self._time.sleep(SETTLE_SECONDS)
+
+    def trouble(self, crd: str) -> str:
+        """Return why objects of a definition are not converted by its hooks; empty if they are."""
+        return self._problems.get(crd, "")
 
     async def remove(self, owner: str) -> None:
         """Set back what is converted for nobody else; the hooks of the owner have to answer until this ends.
@@ -129,6 +142,7 @@ class ConversionRegistrar:
             try:
                 await self._settle(crd, is_repair=True)
             except kernel_errors.AddonOperatorError as error:
+                self._problems[crd] = str(error)
                 trouble.warn(f"the conversion of {crd} cannot be kept now: {error}")
                 pauses.append(_ERROR_SECONDS)
             else:
@@ -159,6 +173,7 @@ class ConversionRegistrar:
             live = await self._kube.get(conversion_specs.path_of(crd))
         except api_errors.NotFound:
             self._forget(crd)
+            self._problems[crd] = _ABSENT.format(name=crd)
             return False
         if not hooks:
             return await self._set_back(live)
@@ -166,11 +181,13 @@ class ConversionRegistrar:
         patch = conversion_specs.to_set(live, wanted)
         is_edit = is_repair and self._settled.get(crd, b"") == bundle
         if patch is not None and is_edit and not self._may_repair(crd):
+            self._problems[crd] = _FOUGHT.format(name=crd)
             return False
         if patch is not None:
             await self._kube.patch(conversion_specs.path_of(crd), patch)
             self._tell(crd, is_edit=is_edit)
         self._settled[crd] = bundle
+        self._problems.pop(crd, None)
         (await self._notes())[crd] = frozenset(owner for owner, _ in hooks)
         return patch is not None
 
@@ -187,6 +204,7 @@ class ConversionRegistrar:
 
     def _forget(self, crd: str) -> None:
         self._settled.pop(crd, None)
+        self._problems.pop(crd, None)
         if self._noted is not None:
             self._noted.pop(crd, None)
 

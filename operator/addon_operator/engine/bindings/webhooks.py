@@ -5,20 +5,34 @@ Where the API server's requests come in, and how they are registered, is the bus
 """
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypedDict, TypeVar
 
-from addon_operator.engine import events, state
+from addon_operator.engine import state
 from addon_operator.engine.bindings import hook_answers
 from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.hook_entries import Answer, Binding, Request
 from addon_operator.kernel import errors
 
+DUE: Final = "that is done when its module runs"
+"""Why something is not registered yet, if nothing is wrong."""
 _LATE_SECONDS: Final = 1.0
 """Between two looks at objects that cannot be followed yet, such as those of a kind that does not exist."""
 
 
 _Taken_contra = TypeVar("_Taken_contra", contravariant=True)
+
+
+class AnsweringRow(TypedDict):
+    """A webhook or a conversion, as people see it."""
+
+    hook: str
+    binding: str
+    """Its key in the configuration."""
+    name: str
+    notRegistered: str
+    """Why the API server does not ask the hook now, and what mends that; empty if it does."""
 
 
 class WebhookRegistry(Protocol[_Taken_contra]):
@@ -33,6 +47,10 @@ class WebhookRegistry(Protocol[_Taken_contra]):
 
         Returns when that is written. Raises an :class:`.AddonOperatorError`.
         """
+        ...
+
+    def trouble(self, entry: _Taken_contra) -> str:
+        """Return why something that was opened may not be asked now; empty if it is."""
         ...
 
     async def keep_only(self, owners: Collection[str]) -> None:
@@ -57,6 +75,10 @@ class NoRegistry:
                 "ADMISSION_SERVER_ENABLED"
             )
 
+    def trouble(self, entry: object) -> str:  # noqa: ARG002
+        """Nothing was opened."""
+        return ""
+
     async def keep_only(self, owners: Collection[str]) -> None:
         """There is nothing to remove."""
 
@@ -68,15 +90,17 @@ class Webhooks(Generic[Binding, Request, Answer]):
         self,
         answers: hook_answers.HookAnswers[Binding, Request, Answer],
         registry: WebhookRegistry[hook_entries.Entry[Binding, Request, Answer]],
-        tell: events.Listener,
     ) -> None:
         self._answers = answers
         self._registry = registry
-        self._tell = tell
+        self._hooks: dict[str, Sequence[state.Hook]] = {}
+        self._opened: dict[str, list[hook_entries.Entry[Binding, Request, Answer]]] = {}
+        self._refused: dict[str, str] = {}
         self._late: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, owner: str, hooks: Sequence[state.Hook]) -> None:
         """Let these hooks answer, from now on, what is registered of the owner."""
+        self._hooks[owner] = hooks
         self._registry.replace(owner, self._answers.entries(hooks))
 
     async def open(self, owner: str, hooks: Sequence[state.Hook]) -> None:
@@ -85,8 +109,9 @@ class Webhooks(Generic[Binding, Request, Answer]):
         Raises an :class:`.AddonOperatorError` when that cannot be written, or a name is taken.
         """
         self._forget_late(owner)
+        self._hooks[owner] = hooks
         complete = [entry for hook in hooks for entry in self._answers.complete(hook)]
-        await self._registry.open(owner, complete)
+        await self._register(owner, complete)
         if len(complete) < len(self._answers.entries(hooks)):
             self._late[owner] = asyncio.create_task(
                 self._open_late(owner, hooks, len(complete)), name=f"webhooks of {owner or 'global hooks'}"
@@ -95,6 +120,8 @@ class Webhooks(Generic[Binding, Request, Answer]):
     def end(self, owner: str) -> None:
         """Let everything pass that the API server still asks of the owner."""
         self._forget_late(owner)
+        for known in (self._hooks, self._opened, self._refused):
+            known.pop(owner, None)
         self._registry.replace(owner, ())
 
     async def keep_only(self, owners: Collection[str]) -> None:
@@ -105,22 +132,55 @@ class Webhooks(Generic[Binding, Request, Answer]):
         for owner in self._late.keys() - owners:
             self._forget_late(owner)
         await self._registry.keep_only(owners)
+        for owner in self._opened.keys() - owners:
+            del self._opened[owner]
+
+    def rows(self, owner: str) -> list[AnsweringRow]:
+        """Return what the owner's hooks are to answer, and whether the API server asks."""
+        return [
+            AnsweringRow(
+                hook=entry.hook,
+                binding=entry.binding.key,
+                name=entry.binding.name,
+                notRegistered=self._why_not(owner, hook, entry),
+            )
+            for hook in self._hooks.get(owner, ())
+            for entry in self._answers.entries([hook])
+        ]
+
+    def _why_not(
+        self, owner: str, hook: state.Hook, entry: hook_entries.Entry[Binding, Request, Answer]
+    ) -> str:
+        if entry in self._opened.get(owner, ()):
+            return self._registry.trouble(entry)
+        if owner in self._refused:
+            return self._refused[owner]
+        if entry not in self._answers.complete(hook):
+            return "the objects of its snapshots are not listed yet"
+        return DUE
+
+    async def _register(
+        self, owner: str, entries: list[hook_entries.Entry[Binding, Request, Answer]]
+    ) -> None:
+        try:
+            await self._registry.open(owner, entries)
+        except errors.AddonOperatorError as error:
+            self._refused[owner] = errors.without_values(error)
+            raise
+        self._opened[owner] = entries
+        self._refused.pop(owner, None)
 
     async def _open_late(self, owner: str, hooks: Sequence[state.Hook], opened: int) -> None:
         """Register what more becomes complete, until all is."""
-        wanted, trouble = len(self._answers.entries(hooks)), ""
+        wanted = len(self._answers.entries(hooks))
         while opened < wanted:
             await asyncio.sleep(_LATE_SECONDS)
             complete = [entry for hook in hooks for entry in self._answers.complete(hook)]
             if len(complete) <= opened:
                 continue
-            try:
-                await self._registry.open(owner, complete)
-            except errors.AddonOperatorError as error:
-                if str(error) != trouble:
-                    trouble = str(error)
-                    self._tell(events.Warned(trouble))
-            else:
+            # Why it cannot be registered is told with what is not.
+            with contextlib.suppress(errors.AddonOperatorError):
+                await self._register(owner, complete)
                 opened = len(complete)
 
     def _forget_late(self, owner: str) -> None:

@@ -39,6 +39,7 @@ class Registrar:
 
     def __init__(self) -> None:
         self.written: list[list[str]] = []
+        self.problem = ""
         self.refuse: errors.AddonOperatorError | None = None
         """What writing ends with, as long as a name contains ``bad``, or at all if ``refuses_all``."""
         self.refuses_all = False

@@ -34,6 +34,7 @@ class Registry(webhooks.NoRegistry):
         self.replaced: list[tuple[str, list[str]]] = []
         self.opened: list[list[str]] = []
         self.kept: list[set[str]] = []
+        self.troubles: dict[str, str] = {}
         self.refuse: list[errors.AddonOperatorError] = []
         """What the next attempts to open end with."""
 
@@ -46,6 +47,10 @@ class Registry(webhooks.NoRegistry):
         if self.refuse:
             raise self.refuse.pop(0)
         self.opened.append([_name(entry) for entry in entries])
+
+    @override
+    def trouble(self, entry: object) -> str:
+        return self.troubles.get(_name(entry), "")
 
     @override
     async def keep_only(self, owners: Collection[str]) -> None:
@@ -67,7 +72,7 @@ class Bench:
             bound_fakes.AnsweringHooks(), process_slots.ProcessSlots(1), fakes.ignore
         )
         answers = hook_answers.WebhookAnswers(runs, self.objects, self.heard.append)
-        self.webhooks = webhooks.Webhooks(answers, self.registry, self.heard.append)
+        self.webhooks = webhooks.Webhooks(answers, self.registry)
 
     def follow(self, hook: state.Hook, *, listed: Collection[str]) -> list[bound_fakes.Subscription]:
         made = []
@@ -76,6 +81,11 @@ class Bench:
             self.objects.add(hook, binding, subscription)
             made.append(subscription)
         return made
+
+    @property
+    def not_registered(self) -> dict[str, str]:
+        rows = self.webhooks.rows("shop")
+        return {row["name"]: row["notRegistered"] for row in rows if row["notRegistered"]}
 
 
 @pytest.fixture
@@ -103,7 +113,7 @@ async def test_webhooks_are_registered_when_their_own_snapshots_are_there(bench:
     assert len(bench.registry.opened) == 2
 
 
-async def test_an_error_at_the_first_registration_is_raised_and_one_of_a_late_one_told_once(
+async def test_an_error_at_the_first_registration_is_raised_and_one_of_a_late_one_shown_until_it_is_over(
     bench: Bench,
 ) -> None:
     hook = guard("guard.sh", SIMPLE, ON_LATE)
@@ -113,11 +123,37 @@ async def test_an_error_at_the_first_registration_is_raised_and_one_of_a_late_on
     with pytest.raises(errors.AddonOperatorError, match="it is not taken"):
         await bench.webhooks.open("shop", [hook])
     await bench.webhooks.open("shop", [hook])
+    await clocks.settle()
     late.synced, bench.registry.refuse = True, [refused] * 3
-    for _ in range(5):
-        await bench.clock.advance(1.0)
-    assert bench.heard.warnings == ["it is not taken"]
+    for _ in range(3):
+        await bench.clock.advance(1.1)
+        assert bench.not_registered == {"late.shop.example": "it is not taken"}
+    await bench.clock.advance(1.1)
+    assert bench.not_registered == {}
     assert bench.registry.opened == [["simple.shop.example"], ["simple.shop.example", "late.shop.example"]]
+
+
+async def test_each_row_says_whether_the_api_server_asks_and_why_not(bench: Bench) -> None:
+    hook = guard("guard.sh", SIMPLE, ON_LATE)
+    bench.follow(hook, listed=["Pod"])
+    assert bench.webhooks.rows("shop") == []
+    bench.webhooks.begin("shop", [hook])
+    late = "the objects of its snapshots are not listed yet"
+    assert bench.not_registered == {"simple.shop.example": webhooks.DUE, "late.shop.example": late}
+    await bench.webhooks.open("shop", [hook])
+    assert bench.webhooks.rows("shop")[0] == {
+        "hook": "guard.sh",
+        "binding": "kubernetesValidating",
+        "name": "simple.shop.example",
+        "notRegistered": "",
+    }
+    assert bench.not_registered == {"late.shop.example": late}
+    bench.registry.troubles = {"simple.shop.example": "a right is missing"}
+    assert bench.not_registered["simple.shop.example"] == "a right is missing"
+    await bench.webhooks.keep_only({"web"})
+    assert bench.not_registered["simple.shop.example"] == webhooks.DUE
+    bench.webhooks.end("shop")
+    assert bench.webhooks.rows("shop") == []
 
 
 @pytest.mark.parametrize("way", ["end", "keep only", "open"])

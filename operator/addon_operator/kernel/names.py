@@ -154,7 +154,9 @@ def unknown(name: str, modules: Sequence[ModuleName]) -> str:
 
 SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A whole name of most objects; besides, it has at most 253 characters."""
-_SUBDOMAIN_MAX: Final = 253
+SUBDOMAIN_MAX: Final = 253
+LABEL_MAX: Final = 63
+"""Of characters of a part of a domain, and of a label's value."""
 RELEASE_MAX: Final = 53
 """How long the name of a Helm release may be."""
 _LABEL_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -172,7 +174,7 @@ def is_dns_label(text: str) -> bool:
 
 def is_subdomain(text: str) -> bool:
     """Say whether a text can be the name of an object of most kinds."""
-    return len(text) <= _SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
+    return len(text) <= SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_crd_name(text: str) -> bool:
@@ -195,7 +197,7 @@ def is_resource(text: str) -> bool:
 def is_label_key(text: str) -> bool:
     """Say whether a text can be the key of a label."""
     prefix, slash, _ = text.rpartition("/")
-    return _LABEL_KEY.fullmatch(text) is not None and (not slash or len(prefix) <= _SUBDOMAIN_MAX)
+    return _LABEL_KEY.fullmatch(text) is not None and (not slash or len(prefix) <= SUBDOMAIN_MAX)
 
 
 def is_label_value(text: str) -> bool:

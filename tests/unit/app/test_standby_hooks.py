@@ -22,7 +22,7 @@ from addon_operator.hook_contract.configuration.webhook_bindings import ReviewTy
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kube.client import client
 from addon_operator.loading import module_files
-from addon_operator.settings import settings
+from addon_operator.settings import settings_loading
 from addon_operator.telemetry import metrics
 from tests.fakes import api_server, clocks, programs
 from tests.unit.engine import fakes
@@ -128,7 +128,7 @@ async def made(
     server.on("GET", f"{NAMESPACE}/secrets/addon-operator", api_server.status(404, "NotFound"))
     helm = binary.HelmBinary(tmp_path / "helm", "v3.19.0", 3, 19)
     async with contextlib.AsyncExitStack() as stack:
-        found = settings.load({}, environ)
+        found = settings_loading.load({}, environ)
         yield await tools.Tools.open(stack, found, environ, helm, kube, programs.programs())
 
 

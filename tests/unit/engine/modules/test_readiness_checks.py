@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 from typing_extensions import override
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, module_states, state
 from addon_operator.engine.drift import module_healths
 from addon_operator.engine.hooks import hook_processes, questions
 from addon_operator.engine.modules import readiness_checks
@@ -88,7 +88,7 @@ class Bench:
         self.clock, self.programs, self.healths = clocks.Clock(), Programs(), Healths()
         self.heard = fakes.Heard()
         modules = [model.Module(name, 1, fakes.NOWHERE) for name in (WEB, SHOP, BLOG)]
-        self.states = state.ModuleStates(modules, fakes.ignore)
+        self.states = module_states.ModuleStates(modules, fakes.ignore)
         self.states.enabled = (WEB, SHOP, BLOG)
         values = store.ValuesStore([store.ModuleValues(name) for name in (WEB, SHOP, BLOG)])
         self.checks = readiness_checks.ReadinessChecks(

@@ -28,8 +28,6 @@ _ANY: Final = "*"
 _ANY_OR_NONE: Final = ("", _ANY)
 _SERVED_API: Final = re.compile(rf"v1|{names.SUBDOMAIN}/[a-z]([-a-z0-9]*[a-z0-9])?")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _SHOWN_CHARS: Final = 60
 
 
@@ -222,9 +220,10 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "object-name": _OBJECT_NAME_CHECK,
     "object-name-or-empty": lambda text: text and _OBJECT_NAME_CHECK(text),
     "json-pointer": _check_pointer,
-    "metric-name": _matches(_METRIC_NAME.fullmatch, "a name of a metric; use letters, digits, '_' and ':'"),
+    "metric-name": _matches(names.can_be_printed, "a name of a metric; use characters that can be printed"),
     "metric-label": _matches(
-        _METRIC_LABEL.fullmatch, "a name of a label; use letters, digits and single '_'"
+        lambda text: names.can_be_printed(text) and not names.of_prometheus(text).startswith("__"),
+        "a name of a label; use characters that can be printed, and no '__' at the beginning",
     ),
     "api-version": _API_VERSION_CHECK,
     "crd-name": _matches(

@@ -155,6 +155,7 @@ def unknown(name: str, modules: Sequence[ModuleName]) -> str:
 SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A whole name of most objects; besides, it has at most 253 characters."""
 SUBDOMAIN_MAX: Final = 253
+_NOT_OF_PROMETHEUS: Final = re.compile(r"[^a-zA-Z0-9_:]")
 LABEL_MAX: Final = 63
 """Of characters of a part of a domain, and of a label's value."""
 RELEASE_MAX: Final = 53
@@ -186,6 +187,20 @@ def is_crd_name(text: str) -> bool:
 def is_webhook_name(text: str) -> bool:
     """Say whether a webhook may have this name: a subdomain of at least three parts."""
     return is_subdomain(text) and text.count(".") > 1
+
+
+def can_be_printed(text: str) -> bool:
+    """Say whether a text is not empty and has no characters that cannot be printed, such as line breaks."""
+    return bool(text) and text.isprintable()
+
+
+def of_prometheus(text: str) -> str:
+    """Return the name of a metric or a label as scrapers see it that do not take all of UTF-8.
+
+    Source: "Escaping schemes" of Prometheus' documentation.
+    """
+    escaped = _NOT_OF_PROMETHEUS.sub("_", text)
+    return f"_{escaped[1:]}" if escaped[:1].isdigit() else escaped
 
 
 def is_resource(text: str) -> bool:

@@ -1,8 +1,11 @@
 """Converts the objects of reviews, step by step, with the hooks that say they can."""
 
+import asyncio
+import collections
+import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -56,6 +59,8 @@ class DeclaredConversions:
         self.stand_in: StandIn = nobody
         """Who is asked for steps that lead further, and were not begun here."""
         self._by_owner: dict[str, tuple[Declared, ...]] = {}
+        self._converting: collections.Counter[str] = collections.Counter()
+        self._converted = asyncio.Event()
 
     def replace(self, owner: str, entries: Iterable[hook_entries.ConversionEntry]) -> None:
         """Take these for the owner's, and no others any more."""
@@ -63,10 +68,28 @@ class DeclaredConversions:
         if found := tuple(each for entry in entries for each in _declared(entry)):
             self._by_owner[owner] = found
 
-    def keep_only(self, owners: Collection[str]) -> None:
-        """Forget the conversions of all other owners."""
+    async def keep_only(self, owners: Collection[str]) -> None:
+        """Forget the conversions of all other owners; returns when they convert nothing any more."""
         for owner in self._by_owner.keys() - set(owners):
-            del self._by_owner[owner]
+            await self.idle(owner)
+            self._by_owner.pop(owner, None)
+
+    async def idle(self, owner: str) -> None:
+        """Wait until nothing is being converted that hooks of the owner may have a part in."""
+        crds = {each.crd_name for each in self._by_owner.get(owner, ())}
+        while any(self._converting[crd] for crd in crds):
+            self._converted.clear()
+            await self._converted.wait()
+
+    @contextlib.contextmanager
+    def converting(self, crd_name: str) -> Iterator[None]:
+        """Note that objects of a definition are being converted."""
+        self._converting[crd_name] += 1
+        try:
+            yield
+        finally:
+            self._converting[crd_name] -= 1
+            self._converted.set()
 
     @property
     def places(self) -> set[tuple[str, str]]:
@@ -109,6 +132,12 @@ class Converter:
 
         ``seconds`` is how long the API server waits. Raises :class:`.ConversionError`.
         """
+        with self._declared.converting(review.crd_name):
+            return await self._convert(review, arrived, seconds)
+
+    async def _convert(
+        self, review: conversion_reviews.ConversionReview, arrived: float, seconds: float
+    ) -> Sequence[JsonObject]:
         objects = list(review.objects)
         declared, steps = await self._way(review)
         limit = min(seconds, SECONDS)

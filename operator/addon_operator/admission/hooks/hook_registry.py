@@ -113,6 +113,9 @@ class HookRegistry:
         self._served.allow(gone)
         await self._served.idle(gone)
 
+    async def let_go(self, owner: str) -> None:
+        """Webhooks have gone with :meth:`keep_only`."""
+
     def trouble(self, entry: hook_entries.WebhookEntry) -> str:
         """Return why what was opened may not be asked now; empty if it is."""
         registered = (self._table or {}).get(entry.binding.type, {}).get(entry.binding.name)

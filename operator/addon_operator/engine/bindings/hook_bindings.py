@@ -199,6 +199,14 @@ class HookBindings:
         for each in self._webhooks:
             await each.keep_only(owners)
 
+    async def let_go(self, owner: str) -> None:
+        """Return when nothing depends on what the owner's hooks answer.
+
+        Raises an :class:`.AddonOperatorError` as long as something does.
+        """
+        for each in self._webhooks:
+            await each.let_go(owner)
+
     def tick(self, owner: str) -> None:
         """Switch the schedules of the owner's hooks on."""
         if owner in self._ticking:

@@ -49,6 +49,13 @@ class WebhookRegistry(Protocol[_Taken_contra]):
         """
         ...
 
+    async def let_go(self, owner: str) -> None:
+        """End what :meth:`keep_only` had to leave, because something depends on it; return when that is done.
+
+        Raises an :class:`.AddonOperatorError` when it still depends on it.
+        """
+        ...
+
     def trouble(self, entry: _Taken_contra) -> str:
         """Return why something that was opened may not be asked now; empty if it is."""
         ...
@@ -74,6 +81,9 @@ class NoRegistry:
                 f"{entries[0]} cannot be registered: this operator serves no admission; set WEBHOOK_URL or "
                 "ADMISSION_SERVER_ENABLED"
             )
+
+    async def let_go(self, owner: str) -> None:
+        """There is nothing to end."""
 
     def trouble(self, entry: object) -> str:  # noqa: ARG002
         """Nothing was opened."""
@@ -134,6 +144,10 @@ class Webhooks(Generic[Binding, Request, Answer]):
         await self._registry.keep_only(owners)
         for owner in self._opened.keys() - owners:
             del self._opened[owner]
+
+    async def let_go(self, owner: str) -> None:
+        """End what is left of the owner; raises an :class:`.AddonOperatorError` when that cannot be done."""
+        await self._registry.let_go(owner)
 
     def rows(self, owner: str) -> list[AnsweringRow]:
         """Return what the owner's hooks are to answer, and whether the API server asks."""

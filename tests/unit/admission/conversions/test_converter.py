@@ -1,5 +1,6 @@
 """Objects of mixed versions are converted by the hooks that say they can, one run for each step."""
 
+import asyncio
 import time
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from addon_operator.admission.conversions import conversion_reviews, converter
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
+from addon_operator.kernel.json_types import JsonObject
 
 CRD = "crontabs.example.com"
 GROUP = "example.com"
@@ -94,7 +96,7 @@ async def test_no_objects_need_no_hook() -> None:
     assert await convert(declared(), review("v2")) == []
 
 
-def test_a_conversion_of_two_owners_is_an_error_of_the_second_by_name() -> None:
+async def test_a_conversion_of_two_owners_is_an_error_of_the_second_by_name() -> None:
     hook = Hook()
     known = declared(hook.entry(("v1", "v2"), owner="web"), hook.entry(("v1", f"{GROUP}/v2"), owner="cron"))
     known.check("cron")
@@ -105,8 +107,34 @@ def test_a_conversion_of_two_owners_is_an_error_of_the_second_by_name() -> None:
         f"{binding} web converts {CRD} from example.com/v1 to example.com/v2, and so does {binding} cron, "
         "which counts; remove one of the two"
     )
-    known.keep_only(["web"])
+    await known.keep_only(["web"])
     known.check("web")
+
+
+async def test_hooks_go_when_they_convert_nothing_any_more() -> None:
+    gate, known = asyncio.Event(), converter.DeclaredConversions()
+
+    async def slow(request: hook_entries.StepRequest) -> conversions.ConversionAnswer:
+        await gate.wait()
+        after = [{**each, "apiVersion": request.version} for each in request.objects]
+        return conversions.ConversionAnswer(after)
+
+    rule = conversion_bindings.ConversionRule("v1", "v2")
+    binding = conversion_bindings.ConversionBinding(CRD, (rule,))
+    known.replace("cron", [hook_entries.Entry("cron", "convert.sh", binding, slow)])
+    group = CRD.partition(".")[2]
+    item: JsonObject = {"apiVersion": f"{group}/v1", "kind": "CronTab", "metadata": {"name": "a"}}
+    review = conversion_reviews.ConversionReview("1", CRD, f"{group}/v2", [item])
+    converting = asyncio.create_task(converter.Converter(known).convert(review, time.monotonic()))
+    await asyncio.sleep(0)
+    going = asyncio.create_task(known.keep_only([]))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (going.done(), known.places) == (False, {("cron", "convert.sh")})
+    gate.set()
+    await going
+    assert known.places == set()
+    assert (await converting)[0]["apiVersion"] == f"{group}/v2"
 
 
 async def test_what_was_replaced_is_not_asked_any_more() -> None:

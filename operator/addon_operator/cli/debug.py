@@ -367,6 +367,19 @@ def waiting_texts(waiting: Sequence[Document]) -> list[str]:
     ]
 
 
+def answering_text(bound: Document) -> str:
+    """Say whether the API server asks a hook, and why not."""
+    why = bound["notRegistered"]
+    return f"{bound['binding']} {bound['name']} of hook {bound['hook']} is " + (
+        f"not registered: {why}" if why else "registered"
+    )
+
+
+def not_registered(answering: Sequence[Document]) -> list[str]:
+    """Return one phrase per webhook and conversion that is not registered."""
+    return [answering_text(each) for each in answering if each["notRegistered"]]
+
+
 def age(seconds: float) -> str:
     """Return a time span for people: ``0.3s``, ``12s``, ``3m5s``, ``4h10m``, ``2d3h``."""
     if seconds < 10:

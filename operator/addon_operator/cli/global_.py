@@ -16,7 +16,7 @@ def global_() -> None:
 @printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
-    """List the global hooks, and which of their bindings wait for their objects."""
+    """List the global hooks, which of their bindings wait, and what is registered."""
     _LISTED.show(debug.client(socket).get("/global/list.json"), output)
 
 
@@ -31,6 +31,7 @@ for _what, _default, _help in (
 
 def _hooks(document: debug.Document, _: bool) -> str:
     waiting = debug.waiting_texts(document.get("waitingBindings", ()))
+    waiting += map(debug.answering_text, document.get("answering", ()))
     return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
 
 

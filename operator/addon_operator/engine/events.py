@@ -154,6 +154,16 @@ class DefinitionsLeftOut(ModuleEvent, frozen=True):
     text: str
 
 
+class RegistrationsChanged(Event, frozen=True):
+    """Which webhooks and conversions of hooks are not registered, and why; empty if all are."""
+
+    owner: str
+    """The module; empty for the global hooks."""
+    text: str
+    is_due: bool = False
+    """Whether that is only because the run that registers them has not come that far."""
+
+
 class ModuleDecided(Event, frozen=True):
     """A discovery found a module enabled or disabled."""
 

@@ -6,6 +6,7 @@ It needs nothing but what it is given, so that it can be done in another process
 
 import abc
 import contextlib
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from addon_operator.documents import json_documents
@@ -82,6 +83,10 @@ class Inspector(abc.ABC):
 class LocalInspector(Inspector):
     """Reads and checks in this process, without a bound on time and memory: for what is our own user's."""
 
+    def __init__(self, counts: Callable[[schema_violations.Violation], bool] = lambda _: True) -> None:
+        """Tell of what is wrong only what ``counts`` says."""
+        self._counts = counts
+
     def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002 - no bound here
         """Bound nothing: what is read here ends by itself."""
         return contextlib.nullcontext()
@@ -109,14 +114,14 @@ class LocalInspector(Inspector):
         try:
             value = configured(files, config, section_schemas)
         except schema_walk.TooManyDefaultsError as error:
-            return [_too_many(key, error, section_schemas)]
+            return self._told([_too_many(key, error, section_schemas)])
         violations: list[schema_violations.Violation] = []
         if (schema := section_schemas.config) is not None:
             old = None
             if schema.has_rules and before is not None:
                 old = configured(files, before, section_schemas)
             violations = schema.violations(key, value, old)
-        return violations or _too_large(key, value, section_schemas)
+        return self._told(violations or _too_large(key, value, section_schemas))
 
     def values_violations(
         self,
@@ -132,13 +137,16 @@ class LocalInspector(Inspector):
         ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
         ``for_helm``: whether ``x-required-for-helm`` counts.
         """
-        return schema.violations(key, value, before, for_helm=for_helm)
+        return self._told(schema.violations(key, value, before, for_helm=for_helm))
 
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
     ) -> list[schema_violations.Violation]:
         """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
-        return chart.violations(values)
+        return self._told(chart.violations(values))
+
+    def _told(self, violations: Iterable[schema_violations.Violation]) -> list[schema_violations.Violation]:
+        return [one for one in violations if self._counts(one)]
 
 
 HERE: Final = LocalInspector()

@@ -92,10 +92,7 @@ class LocalInspector(Inspector):
         return contextlib.nullcontext()
 
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """Parse a section's text in the ConfigMap.
-
-        Raises a :class:`.ConfigurationError` if it is not one.
-        """
+        """See :class:`Inspector`."""
         return config_map_reader.parse_section(key, text)
 
     def config_violations(
@@ -106,11 +103,7 @@ class LocalInspector(Inspector):
         before: json_types.JsonObject | None,
         section_schemas: schemas.SectionSchemas,
     ) -> list[schema_violations.Violation]:
-        """Return what the section's schemas do not allow if the ConfigMap says ``config``.
-
-        ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
-        for rules about transitions; ``None`` if that was never in force, or stays.
-        """
+        """See :class:`Inspector`."""
         try:
             value = configured(files, config, section_schemas)
         except schema_walk.TooManyDefaultsError as error:
@@ -132,17 +125,13 @@ class LocalInspector(Inspector):
         *,
         for_helm: bool,
     ) -> list[schema_violations.Violation]:
-        """Return what the values schema does not allow.
-
-        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
-        ``for_helm``: whether ``x-required-for-helm`` counts.
-        """
+        """See :class:`Inspector`."""
         return self._told(schema.violations(key, value, before, for_helm=for_helm))
 
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
     ) -> list[schema_violations.Violation]:
-        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
+        """See :class:`Inspector`."""
         return self._told(chart.violations(values))
 
     def _told(self, violations: Iterable[schema_violations.Violation]) -> list[schema_violations.Violation]:

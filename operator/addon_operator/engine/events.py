@@ -18,7 +18,7 @@ from addon_operator.modules import model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.process.children import children
-from addon_operator.values import store
+from addon_operator.values import sources
 
 Event = state.EngineEvent
 """Everything that is reported."""
@@ -247,7 +247,7 @@ class ConvergeUnsettled(Event, frozen=True):
 class ConfigTaken(Event, frozen=True):
     """An edit of the values ConfigMap or the values Secret was accepted."""
 
-    change: store.ConfigChange
+    change: sources.ConfigChange
     reaction: reactions.Reaction
     kind: str = "ConfigMap"
 

@@ -13,6 +13,8 @@ from click import testing
 from addon_operator.cli import main
 from addon_operator.inspection import values_worker
 
+pytestmark = pytest.mark.usefixtures("lasting_workers")
+
 CONFIG_SCHEMA = """
     required: [domain]
     properties:

@@ -10,6 +10,8 @@ from click import testing
 from addon_operator.cli import main
 from addon_operator.commands.checks import lint_formats, lint_places, lint_rules, values_check
 
+pytestmark = pytest.mark.usefixtures("lasting_workers")
+
 ROOT = pathlib.Path(__file__).parents[4]
 ERROR, RULE = values_check.Level.ERROR, lint_rules.Rule
 SARIF = {

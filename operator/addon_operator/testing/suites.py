@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from addon_operator.commands.checks import module_lint, values_files
+from addon_operator.commands.checks import values_files
 from addon_operator.kernel import errors
 from addon_operator.loading import module_directories
 from addon_operator.testing.modules import places
@@ -66,9 +66,10 @@ def chosen(directories: Sequence[str], environ: Mapping[str, str] = os.environ) 
     Raises a :class:`.ConfigurationError` for a directory without a module.
     """
     here = pathlib.Path.cwd()
-    is_here = values_files.is_module(here) or (here / "modules").is_dir()
+    kind = module_directories.kind_of(here)
+    is_here = kind is not module_directories.Kind.MODULES or module_directories.holds_a_module(here)
     flags: list[tuple[Mapping[str, str | None], str | None]] = [
-        module_lint.flags_of(each, None) for each in directories or ((".",) if is_here else ())
+        values_files.flags_of(each, None) for each in directories or ((".",) if is_here else ())
     ]
     found: list[pathlib.Path] = []
     for below, only in flags or [({}, None)]:

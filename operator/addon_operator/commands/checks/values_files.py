@@ -6,13 +6,10 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
-from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import values_secret
-from addon_operator.loading import module_files, named_files
-from addon_operator.modules import module_config
+from addon_operator.loading import module_directories, module_files, named_files
 from addon_operator.settings import settings as app_settings
 from addon_operator.settings import settings_loading
 from addon_operator.values import config_map_reader, origins, sources, store
@@ -55,11 +52,12 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
     return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)
 
 
-def is_module(path: pathlib.Path) -> bool:
-    """Return whether a directory is that of one module, by what is in it."""
-    stock = path / module_config.CHART_DIRECTORY
-    is_stock = chart_files.is_complete(stock) and not hook_places.is_module(path / hook_places.MODULES_NAME)
-    return (path / module_config.FILE).exists() or is_stock or hook_places.is_module(path)
+def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | None], str | None]:
+    """Return flags for a directory of modules, one with ``modules/`` in it, or one module, with its name."""
+    path = pathlib.Path(directory).absolute()
+    if module_directories.is_module(path):
+        return {"modules_dirs": str(path.parent), "global_hooks_dir": global_hooks}, path.name
+    return flags_below(directory, global_hooks), None
 
 
 def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:
@@ -68,13 +66,11 @@ def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | Non
     ``global_hooks`` is what the user named, which wins.
     """
     path = pathlib.Path(directory)
-    inside = {part: path / part for part in (hook_places.MODULES_NAME, hook_places.GLOBAL_NAME)}
-    modules = inside[hook_places.MODULES_NAME]
-    if not modules.is_dir() or hook_places.is_module(path) or hook_places.is_module(modules):
+    if module_directories.kind_of(path) is not module_directories.Kind.REPOSITORY:
         return {"modules_dirs": directory, "global_hooks_dir": global_hooks}
-    hooks = inside[hook_places.GLOBAL_NAME]
+    hooks = path / module_directories.GLOBAL_NAME
     named = str(hooks) if global_hooks is None and hooks.is_dir() else global_hooks
-    return {"modules_dirs": str(modules), "global_hooks_dir": named}
+    return {"modules_dirs": str(path / module_directories.MODULES_NAME), "global_hooks_dir": named}
 
 
 def read_config(

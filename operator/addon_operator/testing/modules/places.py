@@ -4,9 +4,9 @@ import dataclasses
 import pathlib
 from typing import Final
 
-from addon_operator.commands.checks import hook_places, values_files
+from addon_operator.commands.checks import values_files
 from addon_operator.kernel import names
-from addon_operator.loading import module_files
+from addon_operator.loading import module_directories, module_files
 from addon_operator.modules import module_config
 
 TESTS: Final = "tests"
@@ -34,7 +34,7 @@ class Place:
 def of_module(module: pathlib.Path) -> Place:
     """Return the place of a module's directory."""
     modules = module.absolute().parent
-    return Place(modules, modules.parent / hook_places.GLOBAL_NAME)
+    return Place(modules, modules.parent / module_directories.GLOBAL_NAME)
 
 
 def module_around(path: pathlib.Path) -> pathlib.Path | None:
@@ -47,7 +47,7 @@ def module_around(path: pathlib.Path) -> pathlib.Path | None:
 
 def is_module(directory: pathlib.Path) -> bool:
     """Say whether a directory is a module for sure: a chart alone is not, whatever tests it has."""
-    if not values_files.is_module(directory):
+    if not module_directories.is_module(directory):
         return False
     try:
         order, _ = names.parse_module_directory(directory.name)

@@ -85,6 +85,13 @@ def outside(socket: str | None) -> "places.Place | None":
     return places.named(**flags, environ=os.environ)
 
 
+def refuse_operator(socket: str | None, why: str) -> None:
+    """Raise a usage error if an operator is named that is not asked."""
+    meta = click.get_current_context().meta
+    if socket is not None or any(str(key).startswith(_OUTSIDE) for key in meta):
+        raise click.UsageError(f"{why}, and no operator is asked: leave out what names one")
+
+
 def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
     """Return what asks something of modules through their objects; ``None`` if :func:`outside` is."""
     place = outside(socket)

@@ -27,7 +27,7 @@ global_hooks_dir_option: Final = click.option(
     metavar="PATH",
     help="Directory with schemas of global values in openapi/. [GLOBAL_HOOKS_DIR, default global-hooks]",
 )
-_config: Final = click.option(
+config_option: Final = click.option(
     "--values",
     "config",
     metavar="FILE",
@@ -36,7 +36,7 @@ _config: Final = click.option(
 )
 
 
-_secret: Final = click.option(
+secret_option: Final = click.option(
     "--secret",
     metavar="FILE",
     type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
@@ -53,8 +53,8 @@ def values() -> None:
 @click.argument("directory", required=False, metavar="[DIR]")
 @modules_dir_option
 @global_hooks_dir_option
-@_config
-@_secret
+@config_option
+@secret_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
 @printing.output_option("text", ("text", "json"))
 def check(
@@ -122,8 +122,8 @@ def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False
 @click.argument("module")
 @modules_dir_option
 @global_hooks_dir_option
-@_config
-@_secret
+@config_option
+@secret_option
 @printing.output_option("yaml", ("yaml", "json"))
 @click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")
 def show(

@@ -24,6 +24,7 @@ FIELDS: Final = 200
 _SHOWN: Final = 200
 _MAX_TEMPLATE: Final = 1 << 20
 _DATA: Final = ("data", "stringData")
+_VALUES: Final = ".Values"
 
 
 class WhyError(errors.AddonOperatorError):
@@ -141,12 +142,16 @@ def _told(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Caus
     value = field_causes.field_of(asked.document.body, pointer)
     is_secret = asked.document.key.kind == "Secret" and pointer[:1] in {(part,) for part in _DATA}
     shown = schemas.HIDDEN if is_secret else asked.request.redact(str(value))[:_SHOWN]
+    number, text = _line(asked, pointer, cause)
+    if cause.is_constant and _VALUES in text:
+        # What was tried only made no difference, such as both sides of a limit.
+        cause = dataclasses.replace(cause, is_constant=False)
     return {
         "path": json_pointers.render(pointer),
         "value": shown,
         "cause": _in_words(cause),
         "values": [_value(asked, path) for path in cause.values],
-        "line": _line(asked, pointer, cause),
+        "line": number,
         "renders": cause.renders,
     }
 
@@ -175,22 +180,22 @@ def _value(asked: _Asked, path: origins.Path) -> dict[str, str]:
     }
 
 
-def _line(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Cause) -> int | None:
+def _line(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Cause) -> tuple[int | None, str]:
     """Return the line of the template that seems to make the field; ``None`` if there is not just one."""
     if not (cause.values or cause.is_constant):
-        return None
+        return None, ""
     file = pathlib.Path(_file(asked.module, asked.document))
     try:
         if file.stat().st_size > _MAX_TEMPLATE:
-            return None
+            return None, ""
         lines = file.read_text(errors="replace").splitlines()
     except OSError:
-        return None
+        return None, ""
     key = next((token for token in reversed(pointer) if not token.isdecimal()), "")
     named = [f".{path[-1]}" for path in cause.values if isinstance(path[-1], str)]
-    numbers = [
-        number
+    found = [
+        (number, line)
         for number, line in enumerate(lines, 1)
         if f"{key}:" in line and (cause.is_constant or any(name in line for name in named))
     ]
-    return numbers[0] if len(numbers) == 1 else None
+    return found[0] if len(found) == 1 else (None, "")

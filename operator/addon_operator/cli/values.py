@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import printing
-from addon_operator.kernel import json_types, names
+from addon_operator.cli import debug, printing
+from addon_operator.kernel import names
 from addon_operator.values import checks
 
 if TYPE_CHECKING:
-    from addon_operator.commands.checks import values_check, values_files
+    from addon_operator.commands.checks import values_check
     from addon_operator.values import store
 
 
@@ -124,8 +124,10 @@ def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False
 @global_hooks_dir_option
 @config_option
 @secret_option
-@printing.output_option("yaml", ("yaml", "json"))
-@click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")
+@printing.output_option("yaml")
+@click.option(
+    "--origin", is_flag=True, help="Show which file or schema each value comes from, by default as a table."
+)
 def show(
     module: str,
     modules_dirs: str | None,
@@ -153,13 +155,11 @@ def show(
         read = values_files.read_config(secret, store.modules, "Secret")
         _warn(*read.warnings)
         store.set_config(dataclasses.replace(store.config, secret=read))
-    shown = _with_origins(values_files.leaves(store, owner)) if origin else store.masked_values(owner)
-    click.echo(printing.document(shown, output), nl=False)
+    if origin:
+        debug.show_origins(values_files.origins_of(store, owner), output)
+    else:
+        debug.show(store.masked_values(owner), output)
     _warn_of_violations(store, owner)
-
-
-def _with_origins(leaves: "list[values_files.Leaf]") -> json_types.JsonObject:
-    return {leaf.path: {"value": leaf.value, "origin": leaf.origin} for leaf in leaves}
 
 
 def _warn_of_violations(values: "store.ValuesStore", owner: Any) -> None:  # noqa: ANN401  # a module's name or None

@@ -301,6 +301,17 @@ def test_patches_are_json_unless_something_else_is_wanted() -> None:
     assert json.loads(text("global", "patches")) == [{"op": "add", "path": "/global/zone", "value": "a"}]
 
 
+def test_where_values_come_from_is_a_table_unless_a_format_is_asked_for() -> None:
+    asked = ("module", "values", "web", "--origin")
+    assert text(*asked).split()[:3] == ["PATH", "VALUE", "ORIGIN"]
+    assert text(*asked, "-o", "text") == text(*asked)
+    told = document(*asked)
+    assert told["module"] == "web"
+    assert {row["path"] for row in told["values"]} == {"web.password", "web.size"}
+    assert text(*asked, "-o", "yaml").startswith("module: web\nvalues:\n")
+    assert yaml.safe_load(text(*asked, "-o", "yaml")) == told
+
+
 def test_global_values_are_shown_beside_those_of_a_module() -> None:
     assert set(document("module", "values", "-g", "web")) == {"global", "web"}
     assert set(document("module", "config", "--global", "web")) == {"global", "web"}

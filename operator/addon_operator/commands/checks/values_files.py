@@ -9,10 +9,10 @@ from typing import Any, Final
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import values_secret
-from addon_operator.loading import module_directories, module_files, named_files
+from addon_operator.loading import module_directories, module_files, named_files, value_origins
 from addon_operator.settings import settings as app_settings
 from addon_operator.settings import settings_loading
-from addon_operator.values import config_map_reader, origins, sources, store
+from addon_operator.values import config_map_reader, sources, store
 
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order", "hook_env")
@@ -125,23 +125,11 @@ def _data(manifest: json_types.JsonObject, path: pathlib.Path, field: str = "dat
     return {str(key): str(text) for key, text in data.items()} if isinstance(data, dict) else {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Leaf:
-    """One value and where it came from."""
+def origins_of(values: store.ValuesStore, module: names.ModuleName | None) -> Mapping[str, object]:
+    """Return all values that a module (``None``: a global hook) would see, and where each comes from.
 
-    path: str
-    value: json_types.JsonValue
-    origin: str
-
-
-def leaves(values: store.ValuesStore, module: names.ModuleName | None) -> list[Leaf]:
-    """Return all values that a module (``None``: a global hook) would see, without what is sensitive."""
-    shown = values.masked_values(module)
-    listed = []
-    for part in (None, module) if module is not None else (None,):
-        key = names.GLOBAL_KEY if part is None else names.values_key(part)
-        layers = [*values.frozen(part).default_layers(), *values.layers(part)]
-        for path, value in origins.leaves(shown[key]):
-            source = origins.nearest_origin(path, layers)
-            listed.append(Leaf(yaml_reading.format_path((key, *path)), value, source))
-    return listed
+    What is sensitive is masked. A running operator answers in the same form.
+    """
+    parts = [value_origins.ValueOrigins(values, part) for part in dict.fromkeys((None, module))]
+    rows = [row for part in parts for row in part.rows(show_sensitive=False)]
+    return {"module": module or names.GLOBAL_KEY, "values": rows}

@@ -37,11 +37,12 @@ def run(arguments: list[str], cluster: handle.DevCluster, cwd: pathlib.Path, exi
     return done.stdout
 
 
-def test_the_tests_of_all_example_modules_pass(devcluster: handle.DevCluster) -> None:
-    printed = run(["addon-operator", "module", "test", "modules"], devcluster, ROOT)
+def test_the_tests_of_all_example_modules_and_global_hooks_pass(devcluster: handle.DevCluster) -> None:
+    printed = run(["addon-operator", "module", "test", "."], devcluster, ROOT)
 
-    rows = re.findall(r"^(\d{3}-\S+) +(\d+) +(\d+) +(\d+)", printed, re.MULTILINE)
-    assert [row[0] for row in rows] == sorted(path.name for path in (ROOT / "modules").glob("0*"))
+    rows = re.findall(r"^(\d{3}-\S+|global-hooks) +(\d+) +(\d+) +(\d+)", printed, re.MULTILINE)
+    modules = sorted(path.name for path in (ROOT / "modules").glob("0*"))
+    assert [row[0] for row in rows] == ["global-hooks", *modules]
     assert {row[2:] for row in rows} == {("0", "0")}
 
 

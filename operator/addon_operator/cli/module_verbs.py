@@ -96,10 +96,11 @@ class _WithArgumentsOfPytest(click.Command):
 )
 @click.pass_context
 def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, keeps: bool) -> int:
-    """Run the tests of modules on disk: tests/*.yaml and tests/test_*.py of each.
+    """Run the tests of modules and global hooks on disk: tests/*.yaml and tests/test_*.py of each.
 
-    DIR is a module, a directory of modules, or one with modules/ in it; without it, the current directory if
-    it is one of these, else the modules of the settings. What stands after -- is for pytest.
+    DIR is a module, a directory of modules, global-hooks/, or one with both in it; without it, the
+    current directory if it is one of these, else the modules of the settings. What stands after -- is for
+    pytest.
 
     It needs pytest: pip install 'addon-operator[testing]'. The exit code is 1 if a test fails, or if there
     are no tests.

@@ -16,15 +16,21 @@ class CaseFailedError(errors.AddonOperatorError, AssertionError):
 
 
 def run(
-    case: case_file.Case, modules: module.Modules, tested: module.Module, snapshot: snapshots.Snapshot
+    case: case_file.Case, modules: module.Modules, tested: module.Module | None, snapshot: snapshots.Snapshot
 ) -> None:
-    """Run a case; raises :class:`CaseFailedError`, or whatever the module fails with unexpectedly."""
+    """Run a case of a module, or of global hooks if that is ``None``.
+
+    Raises :class:`CaseFailedError`, or whatever the module fails with unexpectedly.
+    """
     if case.kubernetes is not None:
         modules.kubernetes = case.kubernetes
-        tested = modules(tested.path.name)
+        tested = tested and modules(tested.path.name)
     wanted = case.expect.get("error")
     try:
-        _Run(case, tested, snapshot).run()
+        if tested is None:
+            _run_global(case, module.GlobalHooks(modules))
+        else:
+            _Run(case, tested, snapshot).run()
     except CaseFailedError:
         raise
     except errors.AddonOperatorError as error:
@@ -39,6 +45,23 @@ def run(
         raise CaseFailedError(f"nothing fails; expected is an error with {wanted!r}")
 
 
+def _run_global(case: case_file.Case, tested: module.GlobalHooks) -> None:
+    ran = _hook_run(case, tested, tested.values(case.values))
+    if ran is not None and (found := _of_hook(case.expect.get("hook", {}), ran)):
+        raise CaseFailedError("\n".join(found))
+
+
+def _hook_run(
+    case: case_file.Case, tested: module.Module | module.GlobalHooks, now: module_values.Values
+) -> hook_runs.HookRun | None:
+    hook = case.hook
+    if hook is None:
+        return None
+    return tested.hook(hook.name).run(
+        binding=hook.binding, objects=case.objects, events=hook.events, values=now
+    )
+
+
 class _Run:
     def __init__(self, case: case_file.Case, tested: module.Module, snapshot: snapshots.Snapshot) -> None:
         self._case = case
@@ -50,7 +73,7 @@ class _Run:
         now = self._module.values(case.values)
         if (wanted := case.expect.get("enabled")) is not None:
             found += _enabled(self._module.enabled(now, objects=case.objects), wanted=wanted)
-        ran = self._hook_run(now)
+        ran = _hook_run(case, self._module, now)
         if ran is not None:
             found += _of_hook(case.expect.get("hook", {}), ran)
         if case.renders:
@@ -60,14 +83,6 @@ class _Run:
                 self._snapshot(rendered)
         if found:
             raise CaseFailedError("\n".join(found))
-
-    def _hook_run(self, now: module_values.Values) -> hook_runs.HookRun | None:
-        hook, case = self._case.hook, self._case
-        if hook is None:
-            return None
-        return self._module.hook(hook.name).run(
-            binding=hook.binding, objects=case.objects, events=hook.events, values=now
-        )
 
     def _rendered(self, now: module_values.Values, ran: hook_runs.HookRun | None) -> manifests.Manifests:
         case = self._case

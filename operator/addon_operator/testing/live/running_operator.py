@@ -273,7 +273,7 @@ class OperatorMaker:
         self,
         cluster: handle.DevCluster,
         modules: module.Modules,
-        tested: module.Module,
+        tested: module.Module | None,
         directory: pathlib.Path,
     ) -> None:
         self._cluster = cluster
@@ -289,10 +289,15 @@ class OperatorMaker:
         modules. It is not waited for; :meth:`Operator.wait_ready` does.
         """
         __tracebackhide__ = True
-        chosen = [self._modules(name) for name in modules] or [self._tested]
+        own = [] if self._tested is None else [self._tested]
+        chosen = [self._modules(name) for name in modules] or own
+        if not chosen:
+            raise errors.ConfigurationError(
+                "global hooks are tested with modules: operator(modules=[NAME, …])"
+            )
         namespace = self._cluster.namespace("module-test")
         stage = staging.Stage.of(self._directory / namespace, self._modules.place, chosen)
-        operator = Operator(self._cluster, namespace, stage, self._tested)
+        operator = Operator(self._cluster, namespace, stage, self._tested or chosen[0])
         self._running.append(operator)
         switches = {names.enabled_key(names.ModuleName(each.name)): True for each in chosen}
         operator.start({**switches, **(values or {})})

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from addon_operator.kernel import errors, names
-from addon_operator.testing import differences, snapshots
+from addon_operator.testing import differences, snapshots, unchangeable
 from addon_operator.testing.cases import case_file
 from addon_operator.testing.modules import hook_runs, manifests, module, module_values
 
@@ -62,6 +62,10 @@ def _hook_run(
     )
 
 
+class UpgradeRefusedError(errors.AddonOperatorError, AssertionError):
+    """An upgrade changes what never changes."""
+
+
 class _Run:
     def __init__(self, case: case_file.Case, tested: module.Module, snapshot: snapshots.Snapshot) -> None:
         self._case = case
@@ -88,16 +92,19 @@ class _Run:
         case = self._case
         if ran is not None:
             return self._module.render(ran.values, objects=ran.objects, upgrade=case.upgrade_from is not None)
-        there = list(case.objects)
+        there, before = list(case.objects), manifests.Manifests(())
         if case.upgrade_from is not None:
-            before = self._with_hook_values(self._module.values(case.upgrade_from))
-            there = _together(there, self._module.render(before, objects=there, hooks=self._runs_hooks))
-        return self._module.render(
+            known = self._with_hook_values(self._module.values(case.upgrade_from))
+            before = self._module.render(known, objects=there, hooks=self._runs_hooks)
+        rendered = self._module.render(
             self._with_hook_values(now),
-            objects=there,
+            objects=_together(there, before),
             hooks=self._runs_hooks,
             upgrade=case.upgrade_from is not None,
         )
+        if refused := unchangeable.refused(before, rendered):
+            raise UpgradeRefusedError(refused)
+        return rendered
 
     @property
     def _runs_hooks(self) -> bool:

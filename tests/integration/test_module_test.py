@@ -185,7 +185,8 @@ def test_an_operator_is_edited_upgraded_and_explains_a_failure(
     )
 
     assert re.search(r"^010-seen +1 +2 +0", printed, re.MULTILINE), printed
-    assert "these fields never change:\n  Deployment seen: spec.selector.matchLabels.tier" in printed
+    named = r"these fields never change:\nE +Deployment seen: spec\.selector\.matchLabels\.tier\n"
+    assert re.search(named, printed), printed
     assert "field is immutable" in printed
     assert "module seen fails: hook count.sh failed with exit code 1" in printed
     assert "seen count.sh: three is too much" in printed

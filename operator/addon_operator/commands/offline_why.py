@@ -12,6 +12,7 @@ from addon_operator.commands.checks import chart_renders, values_files
 from addon_operator.commands.plan import given_values, plan_sources
 from addon_operator.commands.plan_state import plan_state
 from addon_operator.debug import debug_why
+from addon_operator.helm import helm_errors
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import paths
 from addon_operator.kube.objects import module_objects
@@ -26,6 +27,9 @@ _HELM: Final = "helm"
 _HELM_VARIABLE: Final = "HELM_BIN_PATH"
 _VERSION: Final[json_types.JsonObject] = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"}
 """What charts take for the cluster's."""
+_HOOKS_ARE_MISSING: Final = (
+    "hooks were not run: write what they give into the file of --values, or take a state file with --state"
+)
 _NO_KINDS: Final[json_types.JsonObject] = {"kind": "APIGroupDiscoveryList", "items": []}
 
 
@@ -72,9 +76,16 @@ async def of(given: Given, environ: Mapping[str, str], module: str, wanted: str,
         _put(sources.values, given)
         sources.values.enabled = [each for each in modules if sources.values.flag(each).enabled]
         why = debug_why.Why(sources.parts.releases, sources.values, sources.parts.charts)
-        document = await why.of(modules[name], wanted, path)
         roots = (settings.global_hooks_dir, modules[name].path)
-        return Answer(document, tuple(_notes(sources, name, origin, roots)))
+        has_hooks = any((root / given_values.HOOKS).is_dir() for root in roots)
+        try:
+            document = await why.of(modules[name], wanted, path)
+        except helm_errors.HelmError as error:
+            if not has_hooks:
+                raise
+            raise debug_why.WhyError(f"{error}; {_HOOKS_ARE_MISSING}") from None
+        notes = [*_notes(sources, name), *([f"hooks were not run: {origin}"] if has_hooks else [])]
+        return Answer(document, tuple(notes))
 
 
 def _with_helm(environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -120,15 +131,8 @@ def _put(values: store.ValuesStore, given: Given) -> None:
         values.set_config(dataclasses.replace(values.config, secret=read))
 
 
-def _notes(
-    sources: plan_sources.PlanSources,
-    name: names.ModuleName,
-    origin: given_values.HookValuesOrigin,
-    roots: tuple[pathlib.Path, ...],
-) -> Iterator[str]:
+def _notes(sources: plan_sources.PlanSources, name: names.ModuleName) -> Iterator[str]:
     yield from sources.notes
     yield from sources.values.config.warnings
     checker = checks.Checks(sources.values)
     yield from map(str, (each for part in (None, name) for each in checker.section_violations(part)))
-    if any((root / given_values.HOOKS).is_dir() for root in roots):
-        yield f"hooks were not run: {origin}"

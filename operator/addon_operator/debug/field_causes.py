@@ -75,15 +75,17 @@ class FieldCauses:
         before = field_of(self._documents[self._at].body, pointer)
         if self._marked is not None and (found := self._found(self._marked, pointer)):
             return Cause(found, renders=self._count)
-        is_constant = len(self._leaves) < LEAVES
+        is_same = False
         for other in _OTHERS:
+            if other is _scalar and is_same:
+                continue
             changed = await self._changed(other, (0, len(self._leaves)), pointer, before)
             if changed:
                 found = await self._narrowed(other, pointer, before)
                 return Cause(found, is_derived=True, renders=self._count)
-            # Some charts do without nothing: that says nothing of them.
-            is_constant = is_constant and (changed is False or other is _nothing)
-        return Cause(is_constant=is_constant, renders=self._count)
+            # Some charts cannot do with nothing: that says nothing of the field.
+            is_same = is_same or (changed is False and other is not _nothing)
+        return Cause(is_constant=is_same and len(self._leaves) < LEAVES, renders=self._count)
 
     async def _with_marks(self) -> manifest_diff.ManifestDocument | None:
         """Return the object with a mark in place of each value; only texts are marked if that fails."""
@@ -215,6 +217,11 @@ def _other(value: json_types.JsonValue) -> json_types.JsonValue:
     return ["x"] if isinstance(value, list) and not value else type(value)()
 
 
+def _scalar(value: json_types.JsonValue) -> json_types.JsonValue:
+    """Return another value of a text, a number or a switch; charts are particular about lists."""
+    return value if value is None or isinstance(value, list | dict) else _other(value)
+
+
 def _nothing(value: json_types.JsonValue) -> json_types.JsonValue:
     """Return the least of a kind: a chart may compare a number, or look whether a text is empty."""
     if isinstance(value, bool):
@@ -224,7 +231,7 @@ def _nothing(value: json_types.JsonValue) -> json_types.JsonValue:
     return "x" if value is None or value == "" else type(value)()
 
 
-_OTHERS: Final[tuple[Other, ...]] = (_other, _nothing)
+_OTHERS: Final[tuple[Other, ...]] = (_other, _scalar, _nothing)
 
 
 def _get(values: json_types.JsonValue, path: origins.Path) -> json_types.JsonValue:

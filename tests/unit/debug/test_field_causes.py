@@ -76,6 +76,16 @@ async def test_fields_of_one_object_share_the_renders() -> None:
     assert (await causes.of(("data", "field", "on"))).values == (("web", "on"),)
 
 
+async def test_a_chart_that_is_particular_about_lists_is_asked_without_them() -> None:
+    def make(web: dict[str, json_types.JsonValue]) -> object:
+        if web["both"] != [True, True]:
+            raise helm_errors.HelmError(names.ModuleName("web"), "two switches are needed")
+        return "constant"
+
+    cause = await FakeChart(make).cause()
+    assert (cause.values, cause.is_constant) == ((), True)
+
+
 async def test_a_chart_that_takes_no_marks_is_unknown_and_ends() -> None:
     def make(web: dict[str, json_types.JsonValue]) -> object:
         if web["color"] != "green":

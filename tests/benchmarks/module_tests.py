@@ -100,7 +100,7 @@ def _hook_runs(web: module.Module) -> list[measures.Row]:
 
 
 def _why() -> measures.Row:
-    """Where all fields of a Deployment come from, by files: with the start of what renders, as a command has."""
+    """Where all fields of a Deployment come from, by files, and with the start of what renders."""
     ours: list[float] = []
     flags = {"modules_dirs": str(_WEB.parent), "global_hooks_dir": str(_WEB.parents[1] / "global-hooks")}
     with tempfile.TemporaryDirectory() as directory:

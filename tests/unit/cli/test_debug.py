@@ -312,6 +312,13 @@ def test_where_values_come_from_is_a_table_unless_a_format_is_asked_for() -> Non
     assert yaml.safe_load(text(*asked, "-o", "yaml")) == told
 
 
+@pytest.mark.parametrize("named", [("--context", "x"), ("--debug-unix-socket", "x")])
+def test_files_or_an_operator_tell_where_a_field_comes_from(named: tuple[str, str]) -> None:
+    result = invoke("module", "why", "web", "--modules-dir", "modules", *named)
+    assert result.exit_code == 2
+    assert "files answer, and no operator is asked: leave out what names one" in result.stderr
+
+
 def test_global_values_are_shown_beside_those_of_a_module() -> None:
     assert set(document("module", "values", "-g", "web")) == {"global", "web"}
     assert set(document("module", "config", "--global", "web")) == {"global", "web"}

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from addon_operator.debug import debug_client
 
 SHOW_SENSITIVE: Final = "showSensitive"
-_COMPLETION_SECONDS: Final = 1.0
 _OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
 
@@ -164,10 +163,11 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
         from addon_operator.commands.outside import pod_client
 
         return pod_client.PodClient(place, timeout)
-    return debug_client.DebugClient(_socket_path(socket), timeout)
+    return debug_client.DebugClient(socket_path(socket), timeout)
 
 
-def _socket_path(socket: str | None) -> pathlib.Path:
+def socket_path(socket: str | None) -> pathlib.Path:
+    """Return where the socket of an operator on this machine is."""
     from addon_operator.settings import settings_loading
 
     field = "debug_unix_socket"
@@ -219,51 +219,6 @@ def _origins(document: Document) -> str:
     rows = [(each["path"], one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
             for each in document["values"]]  # fmt: skip
     return printing.table(("PATH", "value", "origin"), rows) if rows else "no values\n"
-
-
-def completing(
-    path: str, names: "Callable[[Document], Sequence[str]]"
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return what completes names of the answer at a path for the shell; none if nobody answers at once."""
-
-    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-        from addon_operator.debug import debug_client
-
-        try:
-            socket = _socket_path(ctx.params.get("socket"))
-            document = debug_client.DebugClient(socket, _COMPLETION_SECONDS).get(path)
-            found = [str(name) for name in names(document)]
-        except (errors.AddonOperatorError, KeyError, TypeError):
-            return []
-        return [name for name in found if name.startswith(incomplete)]
-
-    return complete
-
-
-def complete_module(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of modules for the shell: of the operator here, or else of the cluster, if quick."""
-    here = _complete_here(ctx, parameter, incomplete)
-    return here or [name for name in _modules_of_cluster(ctx) if name.startswith(incomplete)]
-
-
-_complete_here: Final = completing(
-    "/module/list.json", lambda document: [row["name"] for row in document["modules"]]
-)
-
-
-def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
-    """Return the names of Module objects; none if there is no way to a cluster, or it takes long."""
-    try:
-        # While the shell completes, no command is current.
-        with ctx:
-            place = outside(ctx.params.get("socket"))
-        if place is None:
-            return ()
-        from addon_operator.commands.outside import module_requests
-
-        return module_requests.listed(place, _COMPLETION_SECONDS)
-    except (errors.AddonOperatorError, click.ClickException, OSError):
-        return ()
 
 
 def query(**flags: bool) -> dict[str, str]:

@@ -7,14 +7,14 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, module_tables, module_verbs, printing
+from addon_operator.cli import completion, debug, module_tables, module_verbs, printing
 from addon_operator.cli.authoring import lint as linting
 from addon_operator.kernel import errors
 
 EXIT_TROUBLE: Final = 2
 """As diff(1): 0 without differences, 1 with some."""
 
-_module: Final = click.argument("module", shell_complete=debug.complete_module)
+_module: Final = click.argument("module", shell_complete=completion.complete_module)
 _global: Final = click.option(
     "-g", "--global", "with_global", is_flag=True, help="Also show the global ones."
 )
@@ -127,7 +127,7 @@ def schema(*, of_tests: bool, of_values: str | None) -> None:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end of the run.")
 @click.option("--now", is_flag=True, help="Do not wait for a window this once; a disabled module is removed.")
 @debug.socket_option
@@ -146,7 +146,7 @@ def run(name: str, socket: str | None, *, waits: bool, now: bool) -> None:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.option("--pending", is_flag=True, help="Show what waits for a window.")
 @printing.output_option("text")
 @debug.socket_option
@@ -178,7 +178,7 @@ def diff(name: str, output: str, socket: str | None, *, pending: bool) -> int:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @debug.socket_option
 def retry(name: str, socket: str | None) -> None:
     """Try MODULE again now, whose run or removal failed; what succeeded is not repeated."""
@@ -200,7 +200,7 @@ def _has_run(row: debug.Document) -> str:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @printing.output_option("text")
 @debug.socket_option
 def describe(name: str, output: str, socket: str | None) -> None:

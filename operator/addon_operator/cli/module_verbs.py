@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import debug, plan, printing, values
+from addon_operator.cli import completion, debug, plan, printing, values
 
 if TYPE_CHECKING:
     from addon_operator.testing import suites
@@ -31,7 +31,7 @@ class _Text(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.option(
     "--reason",
     metavar="TEXT",
@@ -58,7 +58,7 @@ def suspend(name: str, reason: str, duration: float | None, socket: str | None) 
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @debug.socket_option
 def resume(name: str, socket: str | None) -> None:
     """Look after MODULE again that was suspended: what changed meanwhile is applied."""
@@ -129,7 +129,7 @@ Document = dict[str, Any]
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.argument("wanted", metavar="[KIND/NAME]", required=False, default="")
 @click.argument("path", metavar="[PATH]", required=False, default="")
 @values.modules_dir_option

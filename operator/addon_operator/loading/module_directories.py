@@ -43,12 +43,12 @@ def kind_of(directory: pathlib.Path) -> Kind:
     """
     if _has_any(directory, _FILES_OF_A_MODULE):
         return Kind.MODULE
-    inner = directory / MODULES_NAME
-    if inner.is_dir():
+    inner, is_numbered = directory / MODULES_NAME, _has_number(directory.absolute())
+    if _is_directory(inner) and (not is_numbered or holds_a_module(inner)):
         return Kind.MODULES if kind_of(inner) is Kind.MODULE else Kind.REPOSITORY
-    if (directory / GLOBAL_NAME).is_dir() or holds_a_module(directory):
+    if _is_directory(directory / GLOBAL_NAME) or holds_a_module(directory):
         return Kind.MODULES
-    marks = _MARKS_OF_NUMBERED if _has_number(directory.absolute()) else _MARKS
+    marks = _MARKS_OF_NUMBERED if is_numbered else _MARKS
     is_stock = _has_any(directory / module_config.CHART_DIRECTORY, ("Chart.yaml",))
     return Kind.MODULE if is_stock or _has_any(directory, marks) else Kind.MODULES
 
@@ -59,7 +59,8 @@ def is_module(directory: pathlib.Path) -> bool:
 
 
 def _has_any(directory: pathlib.Path, entries: Iterable[str]) -> bool:
-    return any((directory / name).exists() for name in entries)
+    # Where nobody may look, nothing is.
+    return any(os.path.lexists(directory / name) for name in entries)
 
 
 def holds_a_module(directory: pathlib.Path) -> bool:
@@ -67,7 +68,8 @@ def holds_a_module(directory: pathlib.Path) -> bool:
     with contextlib.suppress(OSError):
         inside = (each for each in directory.iterdir() if each.name != module_config.CHART_DIRECTORY)
         return any(
-            entry.is_dir() and (_has_number(entry) or _has_any(entry, _FILES_OF_A_MODULE)) for entry in inside
+            _is_directory(entry) and (_has_number(entry) or _has_any(entry, _FILES_OF_A_MODULE))
+            for entry in inside
         )
     return False
 

@@ -118,6 +118,7 @@ KINDS: dict[str, tuple[list[str], module_directories.Kind]] = {
     "a module of templates": (["addons/templates/x.yaml", "addons/tests/a.yaml"], MODULE),
     "a module of definitions": (["addons/crds/x.yaml", "addons/hooks/a.sh"], MODULE),
     "a module by its number": (["010-addons/hooks/a.sh"], MODULE),
+    "a module with files called modules": (["010-addons/templates/x", "010-addons/modules/x"], MODULE),
     "definitions beside numbered modules": (["addons/crds/x.yaml", "addons/010-web/x"], MODULES),
     "definitions beside charts": (["addons/crds/x.yaml", "addons/web/Chart.yaml"], MODULES),
     "templates beside modules": (["addons/templates/x", "addons/enabled", "addons/web/module.yaml"], MODULES),
@@ -136,3 +137,9 @@ def test_a_directory_that_modules_lie_in_is_not_a_module(
 ) -> None:
     make(tmp_path, *paths)
     assert module_directories.kind_of(tmp_path / paths[0].partition("/")[0]) is kind
+
+
+def test_what_is_not_there_is_taken_for_a_directory_of_modules(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("missing", "010-missing", "file"):
+        assert module_directories.kind_of(tmp_path / name) is MODULES

@@ -84,6 +84,13 @@ def outside(socket: str | None) -> "places.Place | None":
     return places.named(**flags, environ=os.environ)
 
 
+def refuse_operator(socket: str | None, why: str) -> None:
+    """Raise a usage error if an operator is named that is not asked."""
+    meta = click.get_current_context().meta
+    if socket is not None or any(str(key).startswith(_OUTSIDE) for key in meta):
+        raise click.UsageError(f"{why}, and no operator is asked: leave out what names one")
+
+
 def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
     """Return what asks something of modules through their objects; ``None`` if :func:`outside` is."""
     place = outside(socket)
@@ -189,7 +196,7 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
             found = client(socket).get(
                 module_path(module, "origins.json"), query(**{SHOW_SENSITIVE: show_sensitive})
             )
-            show(found, "text" if output == default else output, _origins)
+            show_origins(found, output)
             return
         path = f"/global/{what}.json" if module is None else module_path(module, f"{what}.json")
         flags = {"global": with_global, SHOW_SENSITIVE: show_sensitive}
@@ -199,6 +206,13 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
     for option in (socket_option, sensitive_option, printing.output_option(default), *reversed(options)):
         command = option(command)
     group.command(what, help=help_)(command)
+
+
+def show_origins(document: Document, output: str) -> None:
+    """Print where values come from: as a table, unless a format was asked for."""
+    source = click.get_current_context().get_parameter_source("output")
+    is_chosen = source is not click.core.ParameterSource.DEFAULT
+    show(document, output if is_chosen else "text", _origins)
 
 
 def _origins(document: Document) -> str:

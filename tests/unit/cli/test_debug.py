@@ -335,6 +335,24 @@ def test_patches_are_json_unless_something_else_is_wanted() -> None:
     assert json.loads(text("global", "patches")) == [{"op": "add", "path": "/global/zone", "value": "a"}]
 
 
+def test_where_values_come_from_is_a_table_unless_a_format_is_asked_for() -> None:
+    asked = ("module", "values", "web", "--origin")
+    assert text(*asked).split()[:3] == ["PATH", "VALUE", "ORIGIN"]
+    assert text(*asked, "-o", "text") == text(*asked)
+    told = document(*asked)
+    assert told["module"] == "web"
+    assert {row["path"] for row in told["values"]} == {"web.password", "web.size"}
+    assert text(*asked, "-o", "yaml").startswith("module: web\nvalues:\n")
+    assert yaml.safe_load(text(*asked, "-o", "yaml")) == told
+
+
+@pytest.mark.parametrize("named", [("--context", "x"), ("--debug-unix-socket", "x")])
+def test_files_or_an_operator_tell_where_a_field_comes_from(named: tuple[str, str]) -> None:
+    result = invoke("module", "why", "web", "--modules-dir", "modules", *named)
+    assert result.exit_code == 2
+    assert "files answer, and no operator is asked: leave out what names one" in result.stderr
+
+
 def test_global_values_are_shown_beside_those_of_a_module() -> None:
     assert set(document("module", "values", "-g", "web")) == {"global", "web"}
     assert set(document("module", "config", "--global", "web")) == {"global", "web"}

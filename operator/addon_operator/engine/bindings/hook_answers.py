@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Generic, NoReturn
 
 import orjson
-from typing_extensions import override
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import review_runs, triggers
@@ -130,22 +129,18 @@ class WebhookAnswers(
 ):
     """Allows and denies requests. What a hook does not answer is denied."""
 
-    @override
     def _bindings(self, config: hook_config.HookConfig) -> Sequence[webhook_bindings.WebhookBinding]:
         return config.webhooks
 
-    @override
     def _asked(
         self, hook: state.Hook, binding: webhook_bindings.WebhookBinding, request: hook_entries.ReviewRequest
     ) -> review_runs.Asked:
         seconds = min(binding.timeout_seconds, request.seconds) - review_runs.MARGIN
         return review_runs.Asked(hook, binding.name, request.arrived + seconds, seconds)
 
-    @override
     async def _sent(self, request: hook_entries.ReviewRequest) -> bytes:
         return request.sent
 
-    @override
     def _context(
         self,
         binding: webhook_bindings.WebhookBinding,
@@ -155,7 +150,6 @@ class WebhookAnswers(
     ) -> binding_contexts.Context:
         return binding_contexts.review(binding.name, binding.type.value, sent, snapshots)
 
-    @override
     def _question(
         self, binding: webhook_bindings.WebhookBinding, request: hook_entries.ReviewRequest
     ) -> questions.Question[review_answers.AdmissionAnswer]:
@@ -166,13 +160,11 @@ class WebhookAnswers(
             may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
         )
 
-    @override
     def _word(self, answer: review_answers.AdmissionAnswer) -> events.ReviewResult:
         if not answer.allowed:
             return "denied"
         return "patched" if answer.patch else "allowed"
 
-    @override
     def _unanswered(
         self, asked: review_runs.Asked, error: review_runs.UnansweredError
     ) -> review_answers.AdmissionAnswer:
@@ -187,11 +179,9 @@ class ConversionAnswers(
 ):
     """Converts objects by one step. What a hook does not answer is an error for who wants the objects."""
 
-    @override
     def _bindings(self, config: hook_config.HookConfig) -> Sequence[conversion_bindings.ConversionBinding]:
         return config.conversions
 
-    @override
     def _asked(
         self,
         hook: state.Hook,
@@ -202,11 +192,9 @@ class ConversionAnswers(
         deadline = min(request.arrived + request.seconds, began + STEP_SECONDS) - review_runs.MARGIN
         return review_runs.Asked(hook, binding.name, deadline, max(0.0, deadline - began))
 
-    @override
     async def _sent(self, request: hook_entries.StepRequest) -> bytes:
         return await asyncio.to_thread(orjson.dumps, _review(request))
 
-    @override
     def _context(
         self,
         binding: conversion_bindings.ConversionBinding,
@@ -217,18 +205,15 @@ class ConversionAnswers(
         versions = request.rule.from_version, request.rule.to_version
         return binding_contexts.conversion(binding.name, versions, sent, snapshots)
 
-    @override
     def _question(
         self, binding: conversion_bindings.ConversionBinding, request: hook_entries.StepRequest
     ) -> questions.Question[conversions.ConversionAnswer]:
         read = functools.partial(conversions.read_answer, before=request.objects, version=request.version)
         return questions.Question(CONVERSION_VARIABLES, read)
 
-    @override
     def _word(self, answer: conversions.ConversionAnswer) -> events.ReviewResult:
         return "denied" if answer.failed_message else "converted"
 
-    @override
     def _unanswered(self, asked: review_runs.Asked, error: review_runs.UnansweredError) -> NoReturn:
         wrong = _wrong_answer(error)
         told = f"{review_runs.named(asked.hook)}: {wrong}" if wrong else str(error)

@@ -144,7 +144,7 @@ class WebhookAnswers(
     def _context(
         self,
         binding: webhook_bindings.WebhookBinding,
-        request: hook_entries.ReviewRequest,
+        request: hook_entries.ReviewRequest,  # noqa: ARG002 - it is in the review
         sent: bytes,
         snapshots: binding_contexts.Snapshots,
     ) -> binding_contexts.Context:
@@ -166,7 +166,9 @@ class WebhookAnswers(
         return "patched" if answer.patch else "allowed"
 
     def _unanswered(
-        self, asked: review_runs.Asked, error: review_runs.UnansweredError
+        self,
+        asked: review_runs.Asked,  # noqa: ARG002 - the error names it
+        error: review_runs.UnansweredError,
     ) -> review_answers.AdmissionAnswer:
         if error.result == "overload":
             # No hook said no: the API server does as the binding's failurePolicy says.
@@ -206,7 +208,9 @@ class ConversionAnswers(
         return binding_contexts.conversion(binding.name, versions, sent, snapshots)
 
     def _question(
-        self, binding: conversion_bindings.ConversionBinding, request: hook_entries.StepRequest
+        self,
+        binding: conversion_bindings.ConversionBinding,  # noqa: ARG002 - all are asked alike
+        request: hook_entries.StepRequest,
     ) -> questions.Question[conversions.ConversionAnswer]:
         read = functools.partial(conversions.read_answer, before=request.objects, version=request.version)
         return questions.Question(CONVERSION_VARIABLES, read)

@@ -69,6 +69,8 @@ async def of(given: Given, environ: Mapping[str, str], module: str, wanted: str,
         name = names.find(module, list(modules))
         if name is None:
             raise debug_why.WhyError("global values have no chart; name a module")
+        if modules[name].stopped_by:
+            raise debug_why.WhyError(f"module {name} cannot run: {modules[name].stopped_by}")
         sources.parts.without_cluster(str)
         sources.parts.releases.places.assign(modules.values())
         await sources.parts.releases.observe_all()

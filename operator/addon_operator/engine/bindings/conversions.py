@@ -78,7 +78,7 @@ class HookConversions:
         request: conversion_entries.StepRequest,
     ) -> conversions.ConversionAnswer:
         await self._await_snapshots(asked, binding)
-        sent = await asyncio.to_thread(orjson.dumps, _review(request))
+        sent = await asyncio.to_thread(orjson.dumps, review(request))
         versions = request.rule.from_version, request.rule.to_version
         read = functools.partial(conversions.read_answer, before=request.objects, version=request.version)
         return await self._runs.answer(
@@ -120,7 +120,8 @@ def _wrong_answer(error: BaseException) -> str:
     return ""
 
 
-def _review(request: conversion_entries.StepRequest) -> JsonObject:
+def review(request: conversion_entries.StepRequest) -> JsonObject:
+    """Return the ``ConversionReview`` that a hook sees."""
     asked: JsonObject = {
         "uid": request.uid,
         "desiredAPIVersion": request.version,

@@ -28,6 +28,9 @@ class HookCase:
     name: str
     binding: str | None = None
     events: Sequence[Mapping[str, Any]] = ()
+    review: Mapping[str, Any] | None = None
+    convert: Sequence[Mapping[str, Any]] | None = None
+    to: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,6 +111,6 @@ def _case(document: yaml_reading.Document, number: int, case: Mapping[str, Any])
         objects=case.get("objects", ()),
         kubernetes=case.get("kubernetes"),
         upgrade_from=case.get("upgradeFrom"),
-        hook=None if hook is None else HookCase(hook["name"], hook.get("binding"), hook.get("events", ())),
+        hook=None if hook is None else HookCase(**hook),
         expect=case["expect"],
     )

@@ -66,7 +66,13 @@ class _Run:
         if hook is None:
             return None
         return self._module.hook(hook.name).run(
-            binding=hook.binding, objects=case.objects, events=hook.events, values=now
+            binding=hook.binding,
+            objects=case.objects,
+            events=hook.events,
+            review=hook.review,
+            convert=hook.convert,
+            to=hook.to,
+            values=now,
         )
 
     def _rendered(self, now: module_values.Values, ran: hook_runs.HookRun | None) -> manifests.Manifests:
@@ -139,7 +145,35 @@ def _of_hook(expect: Mapping[str, Any], ran: hook_runs.HookRun) -> list[str]:
             found.append(f"no metric is {wanted}; the hook wrote: {list(ran.metrics) or 'none'}")
     if (text := expect.get("log")) is not None and text not in ran.log:
         found.append(f"{text!r} is not in what the hook printed:\n{ran.log}")
+    return [*found, *_of_answer(expect, ran)]
+
+
+def _of_answer(expect: Mapping[str, Any], ran: hook_runs.HookRun) -> list[str]:
+    """Return what differs of the answer to the API server."""
+    found = []
+    if (allowed := expect.get("allowed")) is not None and ran.allowed is not allowed:
+        words = {None: "is asked for no review", True: "allows it", False: f"denies it: {ran.message}"}
+        found.append(f"the hook {words[ran.allowed]}")
+    if (text := expect.get("message")) is not None and text not in ran.message:
+        found.append(f"{text!r} is not in the hook's message: {ran.message or 'there is none'}")
+    found += [
+        f"{text!r} is in no warning: {list(ran.warnings) or 'there are none'}"
+        for text in expect.get("warnings", ())
+        if not any(text in each for each in ran.warnings)
+    ]
+    if (patched := expect.get("patched")) is not None:
+        found += _differences("patched", patched, ran.patched or {})
+    if (converted := expect.get("converted")) is not None:
+        found += _of_converted(converted, ran)
     return found
+
+
+def _of_converted(expect: Sequence[Mapping[str, Any]], ran: hook_runs.HookRun) -> list[str]:
+    if len(expect) != len(ran.converted):
+        why = f": {ran.message}" if ran.message else ""
+        return [f"the hook converted {len(ran.converted)} objects, and expected are {len(expect)}{why}"]
+    pairs = enumerate(zip(expect, ran.converted, strict=True))
+    return [each for index, (one, other) in pairs for each in _differences(f"converted[{index}]", one, other)]
 
 
 def _differences(subject: str, wanted: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:

@@ -67,12 +67,25 @@ _EVENT: Final = _object(
     type={"description": "What happens.", "enum": ["Added", "Modified", "Deleted"], "default": "Modified"},
     object=_OBJECT,
 )
+_REVIEW: Final = _object(
+    "What the API server asks a webhook: object alone is created, oldObject alone is deleted.",
+    operation={"description": "What is to be done.", "enum": ["CREATE", "UPDATE", "DELETE"]},
+    object=_OBJECT,
+    oldObject=_OBJECT,
+    subResource=_text("Such as scale."),
+    dryRun=_flag("Whether nothing will be stored.", default=False),
+    userInfo=_any("Who asks: username, groups."),
+    options=_any("The options of the operation."),
+)
 _HOOK: Final = _object(
     "The hook that runs; without this key, all hooks run that run before Helm.",
     "name",
     name=_text("Its path below hooks/."),
     binding=_text("The name of the binding that it runs for; not needed if it has one."),
     events=_list("Events of a kubernetes binding; without them it runs for all objects.", _EVENT),
+    review=_REVIEW,
+    convert=_list("Objects of one version, for a hook that converts custom resources.", _OBJECT),
+    to=_text("The version that they are wanted in."),
 )
 _OF_HOOK: Final = _object(
     "What the hook has to do.",
@@ -82,6 +95,11 @@ _OF_HOOK: Final = _object(
     absent=_list("Objects that are not there afterwards.", _GONE),
     metrics=_list("Parts of metrics that it writes.", _any("A part of one.")),
     log=_text("A text that is in what it prints."),
+    allowed={"description": "Whether it lets the reviewed request pass.", "type": "boolean"},
+    message=_text("A text in why it denies the request, or does not convert."),
+    warnings=_list("Texts, each in a warning that the user sees.", _text("A text.")),
+    patched=_any("A part of the reviewed object afterwards."),
+    converted=_list("Parts of the converted objects, in their order.", _any("A part of one.")),
 )
 _EXPECT: Final = _object(
     "What has to come out of it.",

@@ -11,6 +11,7 @@ from addon_operator.testing.given import api, given_objects
 from addon_operator.testing.modules import (
     definitions,
     enabling,
+    hook_contexts,
     hook_runs,
     manifests,
     module_values,
@@ -134,7 +135,7 @@ class Module:
         """
         __tracebackhide__ = True
         now, left = self._given(given), manifests.Manifests([dict(each) for each in objects])
-        for hook, binding in hook_runs.steps_before_helm(self._runtime.call(self._runner.all())):
+        for hook, binding in hook_contexts.steps_before_helm(self._runtime.call(self._runner.all())):
             run = Hook(self, self._runner, hook).run(binding=binding, objects=left, values=now)
             now, left = run.values, run.objects
         return now, left
@@ -185,7 +186,7 @@ class Hook:
     @property
     def bindings(self) -> list[str]:
         """The names of its bindings."""
-        return list(hook_runs.bindings_of(self._hook))
+        return list(hook_contexts.bindings_of(self._hook))
 
     def run(
         self,
@@ -193,6 +194,9 @@ class Hook:
         binding: str | None = None,
         objects: Objects = (),
         events: Objects = (),
+        review: Mapping[str, Any] | None = None,
+        convert: Objects | None = None,
+        to: str | None = None,
         values: Mapping[str, Any] | None = None,
         check: bool = True,
     ) -> hook_runs.HookRun:
@@ -208,6 +212,6 @@ class Hook:
         """
         __tracebackhide__ = True
         now = self._module._given(values)  # noqa: SLF001 - of this file
-        given = hook_runs.Given(now, binding, objects, events)
+        given = hook_contexts.Given(now, binding, objects, events, review, convert, to)
         run = self._module._runtime.call(self._runner.run(self._hook, given))  # noqa: SLF001 - of this file
         return hook_runs.checked(self._hook.name, run) if check else run

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from addon_operator.kernel import errors
 from addon_operator.testing import session
 
 if TYPE_CHECKING:
@@ -115,11 +116,28 @@ def operator(
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> "Iterator[None] | pytest.CollectReport":
+    """Say in one sentence why a file of tests cannot be read."""
+    report: pytest.CollectReport = yield  # type: ignore[misc, assignment]
+    if report.failed:
+        from addon_operator.testing import failures
+
+        excinfo = report.call.excinfo
+        report.longrepr = failures.of_collection(excinfo, collector.path) or report.longrepr
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> "Iterator[None] | pytest.TestReport":
     """Say what users got wrong in one sentence, and let fixtures know whether their test failed."""
+    error = None if call.excinfo is None else _error_of_user(item, call.excinfo)
     report: pytest.TestReport = yield  # type: ignore[misc, assignment]
+    if error is not None:
+        from addon_operator.testing import failures
+
+        failures.say(report, item, error)
     if call.when == "call":
         item.stash[_FAILED] = report.failed
         maker: OperatorMaker | None = getattr(item, "funcargs", {}).get("operator")
@@ -128,3 +146,18 @@ def pytest_runtest_makereport(
         if report.failed and maker is not None and not is_told:
             report.sections.append(("addon-operator", maker.report()))
     return report
+
+
+def _error_of_user(
+    item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]
+) -> "errors.AddonOperatorError | None":
+    """Return what a user got wrong in a test of a module, with the way to it cut short."""
+    if not isinstance(excinfo.value, errors.AddonOperatorError):
+        return None
+    from addon_operator.testing import failures
+    from addon_operator.testing.modules import places
+
+    if places.module_around(item.path) is None:
+        return None
+    failures.shorten(excinfo)
+    return excinfo.value

@@ -71,9 +71,9 @@ def modules(request: pytest.FixtureRequest) -> "Modules":
 
 
 @pytest.fixture
-def module(request: pytest.FixtureRequest) -> "Module":
+def module(request: pytest.FixtureRequest, modules: "Modules") -> "Module":
     """Give the module in whose directory ``tests/`` the test lies."""
-    return session.modules_around(request.config, request.path)[1]
+    return session.module_of(modules, request.path)
 
 
 @pytest.fixture
@@ -100,12 +100,15 @@ def cluster(request: pytest.FixtureRequest) -> "Iterator[DevCluster]":
 
 @pytest.fixture
 def operator(
-    request: pytest.FixtureRequest, cluster: "DevCluster", tmp_path: pathlib.Path
+    request: pytest.FixtureRequest,
+    cluster: "DevCluster",
+    modules: "Modules",
+    module: "Module",
+    tmp_path: pathlib.Path,
 ) -> "Iterator[OperatorMaker]":
     """``operator(modules=[…], values={…})`` starts an operator in a namespace of its own."""
     from addon_operator.testing.live import running_operator
 
-    modules, module = session.modules_around(request.config, request.path)
     maker = running_operator.OperatorMaker(cluster, modules, module, tmp_path)
     try:
         yield maker

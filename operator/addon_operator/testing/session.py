@@ -34,13 +34,25 @@ def modules_around(config: pytest.Config, path: pathlib.Path) -> "tuple[Modules,
     """Return the modules beside a test file's module, and that one."""
     from addon_operator.testing.modules import module, places
 
+    found = _directory(path)
+    modules = module.Modules(runtime_of(config), places.of_module(found))
+    return modules, modules(found.name)
+
+
+def module_of(modules: "Modules", path: pathlib.Path) -> "Module":
+    """Return the module of a test file."""
+    return modules(_directory(path).name)
+
+
+def _directory(path: pathlib.Path) -> pathlib.Path:
+    from addon_operator.testing.modules import places
+
     found = places.module_around(path)
     if found is None:
         pytest.fail(
             f"{path} is not in the directory 'tests' of a module, so there is no module to test", False
         )
-    modules = module.Modules(runtime_of(config), places.of_module(found))
-    return modules, modules(found.name)
+    return found
 
 
 def snapshot_of(config: pytest.Config, path: pathlib.Path, test: str) -> "Snapshot":

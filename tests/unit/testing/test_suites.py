@@ -27,6 +27,14 @@ FILES = {
     },
     "070-hook": {"tests/test_f.py": "def test_f(module):\n    module.hook('x')\n"},
     "080-none": {},
+    "090-old": {
+        "module.yaml": "requires: {kubernetes: '>=1.30'}\n",
+        "values.yaml": "oldEnabled: true\n",
+        "tests/test_g.py": "def test_g(modules, module):\n"
+        "    assert module.enabled()\n"
+        "    modules.kubernetes = 'v1.20.0'\n"
+        "    assert not module.enabled()\n",
+    },
 }
 
 
@@ -74,6 +82,7 @@ def test_what_is_broken_in_one_module_takes_no_other_with_it(ran: Ran) -> None:
         "060-broken": (0, 1),
         "070-hook": (0, 1),
         "080-none": (0, 0),
+        "090-old": (1, 0),
     }
     assert ran.exit_code == 1
 
@@ -90,7 +99,7 @@ def test_what_is_broken_in_one_module_takes_no_other_with_it(ran: Ran) -> None:
         "040-conftest/tests/conftest.py, line 2: cannot import name 'Pathh' from 'pathlib'",
         (
             ">       module.values(value={'size': 1})\n"
-            "E       values of the test: key 'value' is unknown and ignored; did you mean 'values'?\n"
+            "E       values of the test: key 'value' is unknown and ignored; did you mean 'values'?"
         ),
     ],
 )

@@ -1,14 +1,17 @@
 """Runs a case and compares what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from addon_operator.kernel import errors, names
 from addon_operator.testing import differences, snapshots
 from addon_operator.testing.cases import case_file
+from addon_operator.testing.given import kinds
 from addon_operator.testing.modules import hook_runs, manifests, module, module_values
 
 _SHOWN = 20
+_MISSPELT = 0.85
+"""How much two names are alike if one is a slip; many kinds of others end or begin as those of Kubernetes."""
 
 
 class CaseFailedError(errors.AddonOperatorError, AssertionError):
@@ -23,6 +26,8 @@ def run(
         modules.kubernetes = case.kubernetes
         tested = modules(tested.path.name)
     wanted = case.expect.get("error")
+    if slips := list(_slips(case, modules.definitions)):
+        raise CaseFailedError("\n".join(slips))
     try:
         _Run(case, tested, snapshot).run()
     except CaseFailedError:
@@ -37,6 +42,16 @@ def run(
         return
     if wanted is not None:
         raise CaseFailedError(f"nothing fails; expected is an error with {wanted!r}")
+
+
+def _slips(case: case_file.Case, definitions: module.Objects) -> Iterator[str]:
+    """Yield a sentence for each kind that is nowhere because its name is misspelt."""
+    known = {each.kind for each in kinds.of(case.objects, definitions)}
+    for part in (case.expect, case.expect.get("hook", {})):
+        for kind in dict.fromkeys(each["kind"] for each in part.get("absent", ())):
+            near = names.nearest(kind, known, _MISSPELT)
+            if kind not in known and near is not None:
+                yield f"absent: {kind} is not a kind that is known; did you mean {near!r}?"
 
 
 class _Run:

@@ -13,10 +13,10 @@ import orjson
 from addon_operator.engine.bindings import conversions as hook_conversions
 from addon_operator.engine.bindings import webhooks
 from addon_operator.engine.hooks import questions
-from addon_operator.hook_contract import binding_contexts, conversion_entries, conversions
+from addon_operator.hook_contract import binding_contexts, conversion_entries, conversions, violations
 from addon_operator.hook_contract.configuration import conversion_bindings, webhook_bindings
 from addon_operator.hook_contract.outputs import patch_check, review_answers
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import errors
 from addon_operator.kube.discovery import api_resources
 from addon_operator.testing.given import given_objects, kinds, object_selectors
 
@@ -25,10 +25,39 @@ _OLD: Final = "oldObject"
 _OPERATION: Final = "operation"
 _DRY_RUN: Final = "dryRun"
 _SUBRESOURCE: Final = "subResource"
-_KEYS: Final = (_OPERATION, _OBJECT, _OLD, _SUBRESOURCE, _DRY_RUN, "userInfo", "options")
 _NEEDED: Final = {"CREATE": (_OBJECT,), "UPDATE": (_OBJECT, _OLD), "DELETE": (_OLD,)}
 _USER: Final = {"username": "test", "groups": ["system:authenticated"]}
 _ALL: Final = "*"
+_TEXT: Final = {"type": "string", "minLength": 1}
+REVIEW: Final[Mapping[str, Any]] = {
+    "description": "What the API server asks a webhook: object alone is created, oldObject alone is deleted.",
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        _OPERATION: {"description": "What is to be done.", "enum": list(_NEEDED)},
+        _OBJECT: kinds.OBJECT,
+        _OLD: kinds.OBJECT,
+        _SUBRESOURCE: {"description": "Such as scale.", **_TEXT},
+        _DRY_RUN: {"description": "Whether nothing will be stored.", "type": "boolean", "default": False},
+        "userInfo": {
+            "description": "Who asks.",
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "username": {"description": "A user, or a service account.", "type": "string"},
+                "uid": {"description": "What tells users of one name apart.", "type": "string"},
+                "groups": {"description": "The user's groups.", "type": "array", "items": _TEXT},
+                "extra": {"description": "What an authenticator says besides.", "type": "object"},
+            },
+            "x-elsewhere": {},
+        },
+        "options": {"description": "The options of the operation.", "type": "object"},
+    },
+    "x-elsewhere": {},
+}
+"""The schema of a review that a test gives."""
+_CHECKER: Final = violations.Checker(REVIEW)
+_SHOWN: Final = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -121,19 +150,15 @@ def conversion(
 def _request(given: object) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise errors.ConfigurationError(f"a review is {{'object': …}} or {{'oldObject': …}}, not {given!r}")
-    for key in given:
-        if key not in _KEYS:
-            hint = names.did_you_mean(str(key), _KEYS, f"there are: {', '.join(_KEYS)}")
-            raise errors.ConfigurationError(f"a review has no key {key!r}; {hint}")
     request = {key: value for key, value in given.items() if value is not None}
+    if problems := _CHECKER.find(request):
+        raise errors.ConfigurationError(f"a review is wrong: {'; '.join(problems[:_SHOWN])}")
     usual = "CREATE" if _OLD not in request else "UPDATE" if _OBJECT in request else "DELETE"
-    operation = request.setdefault(_OPERATION, usual)
-    if operation not in _NEEDED:
-        hint = names.did_you_mean(str(operation), _NEEDED, f"write one of: {', '.join(_NEEDED)}")
-        raise errors.ConfigurationError(f"a review cannot be of operation {operation!r}; {hint}")
-    needed = _NEEDED[operation]
+    needed = _NEEDED[request.setdefault(_OPERATION, usual)]
     if {key for key in (_OBJECT, _OLD) if key in request} != set(needed):
-        raise errors.ConfigurationError(f"a review of {operation} has {' and '.join(needed)}, and no more")
+        raise errors.ConfigurationError(
+            f"a review of {request[_OPERATION]} has {' and '.join(needed)}, and no more"
+        )
     return request
 
 

@@ -45,9 +45,16 @@ class Values(dict[str, Any]):
         return Values(self._files, values)
 
     def with_section(self, section: Mapping[str, Any]) -> "Values":
-        """Return the same, with this laid over the module's section as if a hook had set it."""
-        made = Values(self._files, self._store)
-        made[self._files.module.key] = sources.merge(self[self._files.module.key], dict(section))
+        """Return the same, with this laid over the module's section as if a hook had set it.
+
+        Raises a :class:`.ConfigurationError` if it has the section's key around it.
+        """
+        made, key = Values(self._files, self._store), self._files.module.key
+        if list(section) == [key] and key not in self[key]:
+            raise errors.ConfigurationError(
+                f"what hooks set is in the section {key!r} already; write it without that key"
+            )
+        made[key] = sources.merge(self[key], dict(section))
         return made
 
     @property
@@ -92,7 +99,7 @@ def of(
     """
     values = loaded.store()
     check_module(files.module)
-    values.set_config(_config(values, data_of(edits)))
+    values.set_config(_config(values, data_of(edits), files.module))
     _check(values, files.module)
     values.enabled = [
         each.module.name
@@ -126,12 +133,15 @@ def _text(key: str, value: object) -> str:
         raise errors.ConfigurationError(f"values: {key} cannot be written as JSON: {error}") from error
 
 
-def _config(values: store.ValuesStore, data: Mapping[str, str]) -> sources.ConfigValues:
+def _config(values: store.ValuesStore, data: Mapping[str, str], module: model.Module) -> sources.ConfigValues:
     reader = config_map_reader.ConfigMapReader(values.modules, SOURCE)
     config = reader.read(data).usable()
     if config.warnings:
         # In a cluster, a warning: the key may be of a module that is to come. In a test it is a slip.
-        raise errors.ConfigurationError("; ".join(config.warnings))
+        raise errors.ConfigurationError(
+            f"{'; '.join(config.warnings)} (values stand below the key of their module: that of "
+            f"{module.name} is {module.key!r})"
+        )
     return config
 
 

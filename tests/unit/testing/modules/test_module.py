@@ -230,3 +230,39 @@ def test_a_chart_with_tests_of_its_own_is_not_taken_for_a_module(tmp_path: pathl
 
     assert not places.is_module(chart)
     assert places.is_module(numbered)
+
+
+def test_a_version_of_kubernetes_that_is_none_is_an_error(
+    web: module.Module, running: runtime.Runtime
+) -> None:
+    modules = module.Modules(running, places.of_module(web.path))
+
+    with pytest.raises(errors.ConfigurationError, match=r"'latest' is not the version.*such as v1\.34\.0"):
+        modules.kubernetes = "latest"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"upgrade": {"web": {}}}, "upgrade must be True or False"),
+        ({"objects": ONE}, "objects must be a list of objects"),
+        ({"given": ["web"]}, "values must be a mapping"),
+    ],
+)
+def test_an_argument_of_another_type_is_an_error(
+    web: module.Module, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(errors.ConfigurationError, match=said):
+        web.render(**arguments)
+
+
+def test_what_hooks_set_is_written_without_the_key_of_the_section(web: module.Module) -> None:
+    with pytest.raises(errors.ConfigurationError, match="section 'web' already; write it without that key"):
+        web.values().with_section({"web": {"size": 2}})
+
+
+def test_values_beside_their_section_are_an_error_that_says_where_they_stand(web: module.Module) -> None:
+    with pytest.raises(
+        errors.ConfigurationError, match="below the key of their module: that of web is 'web'"
+    ):
+        web.values(size=2)

@@ -47,8 +47,8 @@ def test_a_case_has_what_the_file_says(tmp_path: pathlib.Path) -> None:
             "line 2.*kubernetes: 'latest' is not the version of a cluster; write one such as v1.34.0",
         ),
         (
-            "- name: x\n  objects:\n  - {apiVersion: v1, kind: Pod, metadata: {name: p, labels: x}}\n  expect: {}",
-            "line 3.*labels.*write name: value pairs",
+            "- name: x\n  objects:\n  - {apiVersion: v1, kind: Pod, metadata: {name: p, labels: x}}",
+            "line 3.*labels.*write name: value",
         ),
         (
             "- name: x\n  hook: {name: a, convert: [], to: v1/Pod}\n  expect: {hook: {}}\n",

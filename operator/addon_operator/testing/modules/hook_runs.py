@@ -300,6 +300,7 @@ def checked(hook: str, run: HookRun) -> HookRun:
         lines = run.log.splitlines()
         printed = "\n".join(lines[-_SHOWN_LINES:]) or "(nothing)"
         raise HookFailedError(
-            f"{run.error}\n\nhook {hook} printed:\n{printed}\n\nTo expect that, run it with check=False."
+            f"{run.error}\n\nhook {hook} printed:\n{printed}\n\n"
+            "To expect that, run it with check=False, or write expect.error in YAML."
         )
     return run

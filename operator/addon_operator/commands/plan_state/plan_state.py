@@ -128,8 +128,8 @@ def read(path: pathlib.Path) -> PlanState:
     fields = dataclasses.fields(PlanState)
     if missing := [each.name for each in fields if _is_needed(each) and each.name not in document]:
         raise PlanStateError(
-            f"{path} was written by {written_by} and lacks {', '.join(missing)}, which this version "
-            f"({addon_operator.__version__}) needs; record it again with this version"
+            f"{path} lacks {', '.join(missing)}: it was edited, or {written_by} wrote it, and this is "
+            f"{addon_operator.__version__}; record it again with this version"
         )
     known = {each.name for each in fields}
     try:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from addon_operator.kernel import errors
+from addon_operator.testing import snapshots
+from addon_operator.testing.cases import case_file, case_run
 from addon_operator.testing.modules import hook_runs, manifests, module, places, runtime
 
 HOOK = """#!/bin/bash
@@ -266,3 +268,30 @@ def test_values_beside_their_section_are_an_error_that_says_where_they_stand(web
         errors.ConfigurationError, match="below the key of their module: that of web is 'web'"
     ):
         web.values(size=2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("Ingres", "Ingres is not a kind that is known; did you mean 'Ingress'"),
+        ("ServiceMonitor", "nothing fails"),
+    ],
+)
+def test_a_misspelt_kind_is_not_taken_for_one_that_is_absent(
+    web: module.Module, running: runtime.Runtime, tmp_path: pathlib.Path, kind: str, said: str
+) -> None:
+    objects = "objects: [{apiVersion: v1, kind: Node, metadata: {name: one}}]"
+    hook = f"hook: {{name: all.sh, binding: tick}}\n  {objects}"
+    (tmp_path / "cases.yaml").write_text(
+        f"- name: x\n  {hook}\n  expect: {{hook: {{absent: [{{kind: {kind}}}]}}}}\n"
+    )
+    (case,) = case_file.read(tmp_path / "cases.yaml")
+    modules = module.Modules(running, places.of_module(web.path))
+    try:
+        case_run.run(case, modules, modules("web"), snapshots.Snapshot(tmp_path, "x", update=False))
+    except case_run.CaseFailedError as failed:
+        found = str(failed)
+    else:
+        found = "nothing fails"
+
+    assert said in found

@@ -62,7 +62,7 @@ def config_listener(
 
 
 def states_listener(states: module_states.ModuleStates, time: clock.Clock) -> events.Listener:
-    """Let the modules' states know of retries, maintenance, health, drift, and definitions not in force."""
+    """Let the modules' states know of retries, maintenance, health, drift, definitions and webhooks."""
 
     def tell(event: events.Event) -> None:
         match event:
@@ -80,5 +80,7 @@ def states_listener(states: module_states.ModuleStates, time: clock.Clock) -> ev
                 states.suspend(event.module, event.now)
             case events.DefinitionsLeftOut():
                 states.leave_out_definitions(event.module, event.text)
+            case events.RegistrationsChanged() if event.owner:
+                states.note_registrations(names.ModuleName(event.owner), event.text)
 
     return tell

@@ -36,7 +36,7 @@ class EventLog:
                 self._log.warning(event.text)
             case events.Noted(module=module):
                 self._log.info(event.text, **({"module": module} if module else {}))
-            case events.BindingEvent():
+            case events.BindingEvent() | events.RegistrationsChanged():
                 self._of_bindings(event)
             case events.TaskStarted() | events.TaskFailed():
                 self._of_tasks(event)
@@ -108,6 +108,16 @@ class EventLog:
                 self._log.info(f"changed on disk and reloaded: {', '.join(event.touched)}")
             case events.ReloadRefused(problem=problem):
                 self._log.error(f"{state.REFUSED}: {problem}")
+
+    def _registrations_changed(self, event: events.RegistrationsChanged) -> None:
+        whose = f"module {event.owner}" if event.owner else "global hooks"
+        fields = {"module": event.owner} if event.owner else {}
+        if event.is_due:
+            return
+        if event.text:
+            self._log.warning(f"{whose}: {event.text}", **fields)
+        else:
+            self._log.info(f"{whose}: all webhooks and conversions are registered", **fields)
 
     def _discovered(self, event: events.ModulesDiscovered) -> None:
         """Log discovered modules at the start, and when that changes."""
@@ -187,7 +197,10 @@ class EventLog:
             **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
         )
 
-    def _of_bindings(self, event: events.BindingEvent) -> None:
+    def _of_bindings(self, event: events.BindingEvent | events.RegistrationsChanged) -> None:
+        if isinstance(event, events.RegistrationsChanged):
+            self._registrations_changed(event)
+            return
         hook, binding = event.hook, event.binding
         fields = {"hook": hook.name} | ({"module": hook.module} if hook.module else {})
         named = f"binding {binding.name} ({binding.kind}) of hook {hook.name}"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from addon_operator.debug import debug_client
 
 SHOW_SENSITIVE: Final = "showSensitive"
-_COMPLETION_SECONDS: Final = 1.0
 _OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
 
@@ -83,6 +82,13 @@ def outside(socket: str | None) -> "places.Place | None":
     if not is_named and not places.has_kubeconfig(os.environ):
         return None
     return places.named(**flags, environ=os.environ)
+
+
+def refuse_operator(socket: str | None, why: str) -> None:
+    """Raise a usage error if an operator is named that is not asked."""
+    meta = click.get_current_context().meta
+    if socket is not None or any(str(key).startswith(_OUTSIDE) for key in meta):
+        raise click.UsageError(f"{why}, and no operator is asked: leave out what names one")
 
 
 def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
@@ -157,10 +163,11 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
         from addon_operator.commands.outside import pod_client
 
         return pod_client.PodClient(place, timeout)
-    return debug_client.DebugClient(_socket_path(socket), timeout)
+    return debug_client.DebugClient(socket_path(socket), timeout)
 
 
-def _socket_path(socket: str | None) -> pathlib.Path:
+def socket_path(socket: str | None) -> pathlib.Path:
+    """Return the socket of the operator on this machine; raises :class:`.SettingsError`."""
     from addon_operator.settings import settings_loading
 
     field = "debug_unix_socket"
@@ -189,7 +196,7 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
             found = client(socket).get(
                 module_path(module, "origins.json"), query(**{SHOW_SENSITIVE: show_sensitive})
             )
-            show(found, "text" if output == default else output, _origins)
+            show_origins(found, output)
             return
         path = f"/global/{what}.json" if module is None else module_path(module, f"{what}.json")
         flags = {"global": with_global, SHOW_SENSITIVE: show_sensitive}
@@ -201,55 +208,17 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
     group.command(what, help=help_)(command)
 
 
+def show_origins(document: Document, output: str) -> None:
+    """Print where values come from: as a table, unless a format was asked for."""
+    source = click.get_current_context().get_parameter_source("output")
+    is_chosen = source is not click.core.ParameterSource.DEFAULT
+    show(document, output if is_chosen else "text", _origins)
+
+
 def _origins(document: Document) -> str:
     rows = [(each["path"], one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
             for each in document["values"]]  # fmt: skip
     return printing.table(("PATH", "value", "origin"), rows) if rows else "no values\n"
-
-
-def completing(
-    path: str, names: "Callable[[Document], Sequence[str]]"
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return what completes names of the answer at a path for the shell; none if nobody answers at once."""
-
-    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-        from addon_operator.debug import debug_client
-
-        try:
-            socket = _socket_path(ctx.params.get("socket"))
-            document = debug_client.DebugClient(socket, _COMPLETION_SECONDS).get(path)
-            found = [str(name) for name in names(document)]
-        except (errors.AddonOperatorError, KeyError, TypeError):
-            return []
-        return [name for name in found if name.startswith(incomplete)]
-
-    return complete
-
-
-def complete_module(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of modules for the shell: of the operator here, or else of the cluster, if quick."""
-    here = _complete_here(ctx, parameter, incomplete)
-    return here or [name for name in _modules_of_cluster(ctx) if name.startswith(incomplete)]
-
-
-_complete_here: Final = completing(
-    "/module/list.json", lambda document: [row["name"] for row in document["modules"]]
-)
-
-
-def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
-    """Return the names of Module objects; none if there is no way to a cluster, or it takes long."""
-    try:
-        # While the shell completes, no command is current.
-        with ctx:
-            place = outside(ctx.params.get("socket"))
-        if place is None:
-            return ()
-        from addon_operator.commands.outside import module_requests
-
-        return module_requests.listed(place, _COMPLETION_SECONDS)
-    except (errors.AddonOperatorError, click.ClickException, OSError):
-        return ()
 
 
 def query(**flags: bool) -> dict[str, str]:
@@ -365,6 +334,19 @@ def waiting_texts(waiting: Sequence[Document]) -> list[str]:
         f"waits: {binding['reason']}"
         for binding in waiting
     ]
+
+
+def answering_text(bound: Document) -> str:
+    """Say whether the API server asks a hook, and why not."""
+    why = bound["notRegistered"]
+    return f"{bound['binding']} {bound['name']} of hook {bound['hook']} is " + (
+        f"not registered: {why}" if why else "registered"
+    )
+
+
+def not_registered(answering: Sequence[Document]) -> list[str]:
+    """Return one phrase per webhook and conversion that is not registered."""
+    return [answering_text(each) for each in answering if each["notRegistered"]]
 
 
 def age(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""``addon-operator module``: the modules of a running operator, and those on disk."""
+"""``addon-operator module`` and ``global``: modules and global hooks that run, and modules on disk."""
 
 import json
 import pathlib
@@ -7,14 +7,14 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, module_tables, module_verbs, printing
+from addon_operator.cli import completion, debug, module_tables, module_verbs, printing
 from addon_operator.cli.authoring import lint as linting
 from addon_operator.kernel import errors
 
 EXIT_TROUBLE: Final = 2
 """As diff(1): 0 without differences, 1 with some."""
 
-_module: Final = click.argument("module", shell_complete=debug.complete_module)
+_module: Final = click.argument("module", shell_complete=completion.complete_module)
 _global: Final = click.option(
     "-g", "--global", "with_global", is_flag=True, help="Also show the global ones."
 )
@@ -127,7 +127,7 @@ def schema(*, of_tests: bool, of_values: str | None) -> None:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end of the run.")
 @click.option("--now", is_flag=True, help="Do not wait for a window this once; a disabled module is removed.")
 @debug.socket_option
@@ -146,7 +146,7 @@ def run(name: str, socket: str | None, *, waits: bool, now: bool) -> None:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.option("--pending", is_flag=True, help="Show what waits for a window.")
 @printing.output_option("text")
 @debug.socket_option
@@ -178,7 +178,7 @@ def diff(name: str, output: str, socket: str | None, *, pending: bool) -> int:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @debug.socket_option
 def retry(name: str, socket: str | None) -> None:
     """Try MODULE again now, whose run or removal failed; what succeeded is not repeated."""
@@ -200,10 +200,41 @@ def _has_run(row: debug.Document) -> str:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @printing.output_option("text")
 @debug.socket_option
 def describe(name: str, output: str, socket: str | None) -> None:
     """Describe MODULE: state, reason, the whole last error, release, hooks, shared and absent objects."""
     path = debug.module_path(name, "describe.json")
     debug.show(debug.client(socket).get(path), output, module_tables.description)
+
+
+@click.group("global")
+def global_() -> None:
+    """Show global hooks and values of a running operator."""
+
+
+@global_.command("list")
+@printing.output_option("text", printing.LIST_FORMATS)
+@debug.socket_option
+def list_global(output: str, socket: str | None) -> None:
+    """List the global hooks, which of their bindings wait, and what is registered."""
+    _GLOBAL_HOOKS.show(debug.client(socket).get("/global/list.json"), output)
+
+
+for _what, _default, _help in (
+    ("values", "yaml", "Print the current global values."),
+    ("config", "yaml", "Print the global values of the ConfigMap."),
+    ("patches", "json", "Print the JSON patches of global hooks."),
+    ("snapshots", "yaml", "Print the snapshots of global hooks: the objects of their bindings."),
+):
+    debug.add_dump(global_, _what, _default, _help)
+
+
+def _hooks(document: debug.Document, _: bool) -> str:
+    waiting = debug.waiting_texts(document.get("waitingBindings", ()))
+    waiting += map(debug.answering_text, document.get("answering", ()))
+    return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
+
+
+_GLOBAL_HOOKS: Final = debug.Listed(_hooks, "hook", lambda document: document["globalHooks"])

@@ -75,9 +75,20 @@ def _all_of_modules(document: debug.Document) -> str:
         columns = (*columns[:-2], "requires", *columns[-2:])
         needs = [_requirements(module) or "-" for module in modules]
         rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
+    if any(module.get("answering") for module in modules):
+        columns = (*columns[:-2], "answers", *columns[-2:])
+        answers = [_answers(module) or "-" for module in modules]
+        rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, answers, strict=True)]
     columns, rows = _described(columns, rows, modules)
     listed = printing.listing(columns, rows, _style, wide=True) if rows else "no modules\n"
     return _wrong_values(document) + listed
+
+
+def _answers(module: debug.Document) -> str:
+    """Say how many webhooks and conversions the module's hooks answer, and how many of these are asked."""
+    answering = module.get("answering", ())
+    asked = sum(not each["notRegistered"] for each in answering)
+    return f"{asked}/{len(answering)} registered" if answering else ""
 
 
 def _requirements(module: debug.Document) -> str:
@@ -90,6 +101,7 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         *held_back(module),
         *_unhealthy(module),
         *debug.waiting_texts(module.get("waitingBindings", ())),
+        *debug.not_registered(module.get("answering", ())),
     ]
     return (
         module["name"],
@@ -219,6 +231,8 @@ def _sections(module: debug.Document) -> Iterator[str]:
     yield from _section(
         "Waiting", [*_cure(module), *_waits(module), *debug.waiting_texts(module["waitingBindings"])]
     )
+    if answering := module.get("answering"):
+        yield from _section("Answers the API server", list(map(debug.answering_text, answering)))
     yield from _section("Shared objects", [debug.shared_text(each) for each in module["sharedObjects"]])
     yield from _section("Absent objects", module["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]

@@ -105,7 +105,7 @@ def plan(
         from addon_operator.commands.plan_state import plan_state
 
     recorded = None if state is None else plan_state.read(pathlib.Path(state))
-    environ = dict(os.environ) if recorded is None else {**_settings_of(recorded), **os.environ}
+    environ = dict(os.environ) if recorded is None else {**settings_of(recorded), **os.environ}
     loaded = settings_loading.load(flags, environ)
     _configure_logs(loaded)
     if record is not None:
@@ -129,7 +129,7 @@ def plan(
     return EXIT_CHANGES if report.is_change else 0
 
 
-def _settings_of(recorded: "plan_state.PlanState") -> Mapping[str, str]:
+def settings_of(recorded: "plan_state.PlanState") -> Mapping[str, str]:
     """Return what a state file may set: whoever wrote it names no program and no directory."""
     return settings_loading.texts(RECORDED, {}, recorded.settings)
 

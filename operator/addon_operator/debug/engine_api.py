@@ -67,6 +67,7 @@ class EngineApi:
         return {
             "globalHooks": [hook.name for hook in views.global_hooks],
             "waitingBindings": views.waiting_global_bindings,
+            "answering": views.answering_global_hooks,
         }
 
     async def values(

@@ -18,7 +18,7 @@ from addon_operator.modules import model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.process.children import children
-from addon_operator.values import store
+from addon_operator.values import sources
 
 Event = state.EngineEvent
 """Everything that is reported."""
@@ -154,6 +154,16 @@ class DefinitionsLeftOut(ModuleEvent, frozen=True):
     text: str
 
 
+class RegistrationsChanged(Event, frozen=True):
+    """Which webhooks and conversions of hooks are not registered, and why; empty if all are."""
+
+    owner: str
+    """The module; empty for the global hooks."""
+    text: str
+    is_due: bool = False
+    """Whether that is only because the run that registers them has not come that far."""
+
+
 class ModuleDecided(Event, frozen=True):
     """A discovery found a module enabled or disabled."""
 
@@ -237,7 +247,7 @@ class ConvergeUnsettled(Event, frozen=True):
 class ConfigTaken(Event, frozen=True):
     """An edit of the values ConfigMap or the values Secret was accepted."""
 
-    change: store.ConfigChange
+    change: sources.ConfigChange
     reaction: reactions.Reaction
     kind: str = "ConfigMap"
 

@@ -229,6 +229,11 @@ class ModuleStates:
         if (state := self._states.get(name)) is not None:
             self._leave(state, "left_out_definitions", text)
 
+    def note_registrations(self, name: names.ModuleName, text: str) -> None:
+        """Note which webhooks and conversions of a module are not registered; with an empty text, all are."""
+        if (state := self._states.get(name)) is not None:
+            self._leave(state, "not_registered", text)
+
     def _leave(self, state: engine_state.ModuleState, attribute: str, wrong: str) -> None:
         if wrong != getattr(state, attribute):
             setattr(state, attribute, wrong)

@@ -116,6 +116,8 @@ class ModuleState:
     """Which resources somebody changed; ``None`` if that is not known."""
     left_out_definitions: str = ""
     """Which of its CustomResourceDefinitions are not in force, because other modules have them, too."""
+    not_registered: str = ""
+    """Which of its webhooks and conversions are not registered, and why; empty if all are."""
     go_hooks: tuple[str, ...] = ()
     """Files of hooks that only the Go operator could run."""
     next_try: float | None = None

@@ -20,7 +20,7 @@ def of_collection(excinfo: pytest.ExceptionInfo[BaseException], path: pathlib.Pa
     """Return what is wrong with a file of tests that Python cannot read or import; ``None`` for all else."""
     error: BaseException | None = excinfo.value
     error = error.cause if isinstance(error, ConftestImportFailure) else error and error.__cause__
-    if places.module_around(path / places.TESTS) is None:
+    if not is_test(path / places.TESTS):
         return None
     if isinstance(error, SyntaxError):
         place = _place(pathlib.Path(error.filename or path), error.lineno)
@@ -28,6 +28,11 @@ def of_collection(excinfo: pytest.ExceptionInfo[BaseException], path: pathlib.Pa
     if isinstance(error, ImportError):
         return f"{_importing(error.__traceback__, path)}: {error}; {_REMEDY}"
     return None
+
+
+def is_test(path: pathlib.Path) -> bool:
+    """Say whether a file is among the tests of a module or of global hooks."""
+    return places.module_around(path) is not None or places.global_hooks_around(path) is not None
 
 
 def _place(path: pathlib.Path, line: int | None) -> str:
@@ -49,7 +54,7 @@ def _importing(traceback: TracebackType | None, path: pathlib.Path) -> str:
     place = places.shown(path)
     while traceback is not None:
         file = pathlib.Path(traceback.tb_frame.f_code.co_filename)
-        if places.module_around(file) is not None:
+        if is_test(file):
             place = _place(file, traceback.tb_lineno)
         traceback = traceback.tb_next
     return place

@@ -16,7 +16,7 @@ from addon_operator.testing import session
 if TYPE_CHECKING:
     from addon_operator.devcluster.handle import DevCluster
     from addon_operator.testing.live.running_operator import OperatorMaker
-    from addon_operator.testing.modules.module import Module, Modules
+    from addon_operator.testing.modules.module import GlobalHooks, Module, Modules
     from addon_operator.testing.snapshots import Snapshot
 
 _GROUP: Final = "addon-operator modules"
@@ -42,13 +42,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect the tests in YAML of modules."""
+    """Collect the tests in YAML of modules and of global hooks."""
     if file_path.suffix not in _SUFFIXES or file_path.parent.name != _TESTS:
         return None
     from addon_operator.testing.cases import collecting
     from addon_operator.testing.modules import places
 
-    if not places.is_module(file_path.parent.parent):
+    owner = file_path.parent.parent
+    if not places.is_module(owner) and not places.is_global_hooks(owner):
         return None
     return collecting.CaseFile.from_parent(parent, path=file_path)
 
@@ -67,13 +68,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture
 def modules(request: pytest.FixtureRequest) -> "Modules":
     """Give the modules beside the tested one: ``modules("020-other")`` is one of them."""
-    return session.modules_around(request.config, request.path)[0]
+    return session.modules_around(request.config, request.path)
 
 
 @pytest.fixture
 def module(request: pytest.FixtureRequest, modules: "Modules") -> "Module":
     """Give the module in whose directory ``tests/`` the test lies."""
-    return session.module_of(modules, request.path)
+    return session.tested_module(request.path, modules)
+
+
+@pytest.fixture
+def global_hooks(modules: "Modules") -> "GlobalHooks":
+    """Give the global hooks beside the modules: ``global_hooks.hook("x.py")`` is one of them."""
+    return session.global_hooks(modules)
 
 
 @pytest.fixture
@@ -103,13 +110,13 @@ def operator(
     request: pytest.FixtureRequest,
     cluster: "DevCluster",
     modules: "Modules",
-    module: "Module",
     tmp_path: pathlib.Path,
 ) -> "Iterator[OperatorMaker]":
     """``operator(modules=[…], values={…})`` starts an operator in a namespace of its own."""
     from addon_operator.testing.live import running_operator
 
-    maker = running_operator.OperatorMaker(cluster, modules, module, tmp_path)
+    tested = session.tested(request.path, modules)
+    maker = running_operator.OperatorMaker(cluster, modules, tested, tmp_path)
     try:
         yield maker
     finally:
@@ -158,9 +165,8 @@ def _error_of_user(
     if not isinstance(excinfo.value, errors.AddonOperatorError):
         return None
     from addon_operator.testing import failures
-    from addon_operator.testing.modules import places
 
-    if places.module_around(item.path) is None:
+    if not failures.is_test(item.path):
         return None
     failures.shorten(excinfo)
     return excinfo.value

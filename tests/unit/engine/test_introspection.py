@@ -103,6 +103,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "nextTry": None,
         "cure": [],
         "waitingBindings": [],
+        "answering": [],
         "heldBack": None,
     }
     assert (dns["name"], dns["enabled"], dns["hooks"], dns["lastRun"]) == ("dns", False, None, None)

@@ -129,6 +129,23 @@ def test_a_module_whose_binding_waits_is_not_green() -> None:
     assert card.sentence == "pods of pods.sh: the operator may not list pods"
 
 
+def test_a_module_whose_hook_the_api_server_does_not_ask_is_not_green() -> None:
+    answering = [
+        {"hook": "guard.sh", "binding": "kubernetesValidating", "name": name, "notRegistered": why}
+        for name, why in (("a.b.c", ""), ("d.e.f", "a right is missing"))
+    ]
+    card = card_of(page_samples.row("web", answering=answering))
+    assert (card.group, card.word) == (Group.ATTENTION, "Not registered")
+    assert card.sentence == (
+        "kubernetesValidating d.e.f of hook guard.sh is not registered: a right is missing"
+    )
+    assert dict(card.facts)["Answers the API server"] == [
+        "kubernetesValidating a.b.c, kubernetesValidating d.e.f"
+    ]
+    running = card_of(page_samples.row("web", answering=answering, state="Running"))
+    assert running.group is Group.WORKING, "its run registers them"
+
+
 def test_what_happens_next_stands_with_the_module() -> None:
     card = next(each for each in page_modules.cards(page_samples.every_state()) if each.word == "Failed")
     facts = dict(card.facts)

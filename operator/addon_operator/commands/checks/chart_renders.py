@@ -179,13 +179,14 @@ async def find_helm(environ: Mapping[str, str], programs: children.Children) -> 
     try:
         return await binary.find(str(configured) if configured else None, environ, programs)
     except binary.HelmBinaryError:
-        own = None if configured else _helm_of_devcluster(environ)
+        own = None if configured else helm_of_devcluster(environ)
         if own is None:
             raise
         return await binary.find(str(own), environ, programs)
 
 
-def _helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
+def helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
+    """Return the helm of the local control plane; ``None`` if there is none yet."""
     with contextlib.suppress(devcluster_errors.DevClusterError):
         where, component = locations.locate(environ), components.CONTROL_PLANE
         pin = components.read_pins(where.pins / component.name, component.module)

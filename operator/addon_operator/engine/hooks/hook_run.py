@@ -107,7 +107,7 @@ class HookExecutor:
             if not question.drops_outputs:
                 await self._apply_after_failure(hook, error)
             raise
-        answer = await asyncio.to_thread(read_answer, hook, question, ran.written[question.file])
+        answer = await asyncio.to_thread(read_answer, hook, question, ran)
         self._hint(hook, ran.hint)
         if question.drops_outputs:
             return answer, hook_outputs.HookEffects()
@@ -175,13 +175,16 @@ class HookExecutor:
 
 
 def read_answer(
-    hook: state.Hook, question: questions.Question[questions.Answer], text: str
+    hook: state.Hook,
+    question: questions.Question[questions.Answer],
+    ran: hook_processes.HookRunResult,
 ) -> questions.Answer:
     """Return the answer that a hook wrote; raises :class:`AnswerError` if it is wrong."""
     try:
-        return question.read(text)
+        return question.read(ran.written[question.file])
     except errors.AddonOperatorError as error:
-        raise AnswerError(f"hook {hook.name}: {question.file}: {error}") from error
+        hint = f"; the hook {ran.hint}" if ran.hint else ""
+        raise AnswerError(f"hook {hook.name}: {question.file}: {error}{hint}") from error
 
 
 def check_without_values(hook: state.Hook, binding: str, outputs: hook_outputs.CheckedOutputs) -> None:

@@ -285,8 +285,10 @@ class ModuleRunner:
 
     async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
         _check(task, module.module)
-        await self.hooks.load(module)
         name = module.module.name
+        # Objects that only its hooks can convert are moved before.
+        await self._bindings.let_go(name)
+        await self.hooks.load(module)
         if self.releases.exists(name):
             await self.hooks.run(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
             is_more = bool(state.bound(module.hooks or (), hook_config.LifecycleBinding.AFTER_DELETE_HELM))

@@ -248,7 +248,7 @@ class ConfigSync:
 
     async def _put_into_force(
         self, edited: configured_object.ConfiguredObject, now: config_maps.Snapshot
-    ) -> store.ConfigChange | None:
+    ) -> sources.ConfigChange | None:
         """Take what was last seen into force as far as it is right, or report that ``edited`` is wrong.
 
         ``edited`` counts as it is ``now``, and is marked as seen when that is settled.

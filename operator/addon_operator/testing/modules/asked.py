@@ -10,10 +10,9 @@ import jsonpatch
 import jsonpointer
 import orjson
 
-from addon_operator.engine.bindings import conversions as hook_conversions
-from addon_operator.engine.bindings import webhooks
+from addon_operator.engine.bindings import hook_answers
 from addon_operator.engine.hooks import questions
-from addon_operator.hook_contract import binding_contexts, conversion_entries, conversions, violations
+from addon_operator.hook_contract import binding_contexts, conversions, hook_entries, violations
 from addon_operator.hook_contract.configuration import conversion_bindings, webhook_bindings
 from addon_operator.hook_contract.outputs import patch_check, review_answers
 from addon_operator.kernel import errors
@@ -103,7 +102,7 @@ def review(
     whole = _whole_review(request, resource)
     sent = orjson.dumps(whole)
     question = questions.Question(
-        webhooks.VARIABLES,
+        hook_answers.WEBHOOK_VARIABLES,
         functools.partial(_read_review, asked=binding.type, sent=sent),
         drops_outputs=bool(request.get(_DRY_RUN)) and binding.side_effects != "None",
         may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
@@ -135,10 +134,10 @@ def conversion(
         )
     rule = steps[before[0], wanted]
     items = [dict(body) for body in objects]
-    request = conversion_entries.StepRequest(rule, wanted, str(uuid.uuid4()), items, arrived=0)
-    sent = orjson.dumps(hook_conversions.review(request))
+    request = hook_entries.StepRequest(rule, wanted, str(uuid.uuid4()), items, arrived=0)
+    sent = orjson.dumps(hook_answers.conversion_review(request))
     question = questions.Question(
-        hook_conversions.VARIABLES,
+        hook_answers.CONVERSION_VARIABLES,
         functools.partial(_read_conversion, before=items, version=wanted),
     )
     versions = (rule.from_version, rule.to_version)

@@ -108,7 +108,7 @@ class HookRunner:
         kubernetes: str,
     ) -> None:
         """``root`` is the directory of the hooks; ``definitions`` are of kinds that the cluster has."""
-        self._runtime = runtime
+        self.runtime = runtime
         self._root = root
         self._module = module
         self._definitions = definitions
@@ -137,26 +137,26 @@ class HookRunner:
         return [hook for held in await asyncio.gather(*map(self._held, found.executables)) for hook in held]
 
     async def _held(self, file: hook_files.HookFile) -> tuple[state.Hook, ...]:
-        return await self._runtime.hooks_of(file, self._module, self.processes(HookLines()))
+        return await self.runtime.hooks_of(file, self._module, self.processes(HookLines()))
 
     def processes(self, lines: HookLines) -> hook_processes.HookProcesses:
         """Return what starts hooks, and hands on what they print."""
         return hook_processes.HookProcesses(
-            tmp_dir=self._runtime.workspace,
-            environment=self._runtime.environment_of_hooks(),
+            tmp_dir=self.runtime.workspace,
+            environment=self.runtime.environment_of_hooks(),
             default_timeout=None,
             log=hook_processes.HookLog(lines.logger),
-            programs=self._runtime.programs,
-            checking_jq=self._runtime.worker.checking_jq,
+            programs=self.runtime.programs,
+            checking_jq=self.runtime.worker.checking_jq,
         )
 
     async def run(self, hook: state.Hook, given: hook_contexts.Given) -> HookRun:
         """Run a hook once. What it fails with is in the result; what the test got wrong is raised."""
         cluster = api.GivenApi(given_objects.GivenObjects(given.objects, self._definitions), self._kubernetes)
-        await self._runtime.serve(cluster)
+        await self.runtime.serve(cluster)
         lines = HookLines()
         async with api.client_of(cluster) as kube:
-            view = snapshots_of_hooks.HookView(kube, self._runtime.jq)
+            view = snapshots_of_hooks.HookView(kube, self.runtime.jq)
             why = await hook_contexts.reason(hook, given, view, cluster.given, self._definitions)
             return await _Run(self, hook, given, kube, cluster.given).run(self.processes(lines), why, lines)
 
@@ -168,7 +168,7 @@ class HookRunner:
     @property
     def jq(self) -> Any:  # noqa: ANN401 - a seam of kube
         """What runs the programs of patches."""
-        return self._runtime.jq
+        return self.runtime.jq
 
 
 class _Run:
@@ -226,7 +226,7 @@ class _Run:
         if question is None:
             await self._apply(ran, None)
             return asked.Answer()
-        answer = hook_run.read_answer(self._hook, question, ran.written[question.file])
+        answer = hook_run.read_answer(self._hook, question, ran)
         if not question.drops_outputs:
             await self._apply(ran, None if question.may_patch_values else why.binding)
         return answer

@@ -18,6 +18,8 @@ from addon_operator.testing import snapshots
 from addon_operator.testing.cases import case_file, case_run
 from addon_operator.testing.modules import module, places, runtime
 
+pytestmark = pytest.mark.usefixtures("lasting_workers")
+
 OCI = "oci://ghcr.io/stefanprodan/charts/podinfo@6.14.1"
 
 

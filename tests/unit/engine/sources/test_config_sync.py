@@ -105,7 +105,7 @@ class Bench:
         )
 
     @property
-    def changes(self) -> list[store.ConfigChange]:
+    def changes(self) -> list[sources.ConfigChange]:
         """Edits that the engine is to react to."""
         return [intent.change for intent in self.inbox.put_in if isinstance(intent, intents.ConfigEdited)]
 

@@ -195,7 +195,7 @@ class ConversionAnswers(
         return review_runs.Asked(hook, binding.name, deadline, max(0.0, deadline - began))
 
     async def _sent(self, request: hook_entries.StepRequest) -> bytes:
-        return await asyncio.to_thread(orjson.dumps, _review(request))
+        return await asyncio.to_thread(orjson.dumps, conversion_review(request))
 
     def _context(
         self,
@@ -240,7 +240,8 @@ def _wrong_answer(error: BaseException) -> str:
     return ""
 
 
-def _review(request: hook_entries.StepRequest) -> JsonObject:
+def conversion_review(request: hook_entries.StepRequest) -> JsonObject:
+    """Return the ``ConversionReview`` that a hook sees."""
     asked: JsonObject = {
         "uid": request.uid,
         "desiredAPIVersion": request.version,

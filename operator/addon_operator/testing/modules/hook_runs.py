@@ -199,12 +199,9 @@ class _Run:
         written: Mapping[str, str] = {}
         exit_code, error = 0, ""
         try:
+            enabled = store_now.enabled if hook.module is not None else None
             ran = await processes.run(
-                hook,
-                contexts,
-                store_now.config_values(hook.module),
-                store_now.values(hook.module, store_now.enabled if hook.module is not None else None),
-                {},
+                hook, contexts, hook_processes.values_now(store_now, hook.module, enabled), {}
             )
             written = ran.written
             await self._apply(ran)

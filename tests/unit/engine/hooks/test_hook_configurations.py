@@ -27,6 +27,9 @@ CONTEXTS = [binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)]
 ELF = b"\x7fELF"
 
 
+VALUES = dict.fromkeys((hook_processes.CONFIG_VALUES, hook_processes.VALUES), b'{"global": {}}')
+
+
 class Runner:
     """Processes of hooks, and what was logged and told of them."""
 
@@ -55,7 +58,7 @@ class Runner:
         return await self.processes.load(hook_files.discover(root), self.told.append, module)
 
     async def run(self, hook: state.Hook) -> hook_processes.HookRunResult:
-        return await self.processes.run(hook, CONTEXTS, {"global": {}}, {"global": {}}, {"hook": hook.name})
+        return await self.processes.run(hook, CONTEXTS, lambda: VALUES, {"hook": hook.name})
 
 
 @pytest.fixture

@@ -166,24 +166,26 @@ class _Borders:
 
         return wrapped
 
-    def _starting(self, start: Callable[..., int]) -> Callable[..., int]:
+    def _starting(self, start: Callable[..., _Answer[int]]) -> Callable[..., _Answer[int]]:
         @functools.wraps(start)
-        def wrapped(launcher: object, argv: list[str], *, env: Mapping[str, str], **more: object) -> int:
+        async def wrapped(
+            launcher: object, argv: list[str], *, env: Mapping[str, str], **more: object
+        ) -> int:
             effect = _program(argv, env)
             if effect is None:
-                return start(launcher, argv, env=env, **more)
+                return await start(launcher, argv, env=env, **more)
             self._pass("before", effect)
-            pid = start(launcher, argv, env=env, **more)
+            pid = await start(launcher, argv, env=env, **more)
             self._children[pid] = effect
             self._pass("started", effect)
             return pid
 
         return wrapped
 
-    def _reaping(self, reap: Callable[..., R]) -> Callable[..., R]:
+    def _reaping(self, reap: Callable[..., _Answer[R]]) -> Callable[..., _Answer[R]]:
         @functools.wraps(reap)
-        def wrapped(launcher: object, pid: int) -> R:
-            ended = reap(launcher, pid)
+        async def wrapped(launcher: object, pid: int) -> R:
+            ended = await reap(launcher, pid)
             effect = self._children.pop(pid, None)
             if effect is not None:
                 self._pass("ended", effect)

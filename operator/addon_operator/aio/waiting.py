@@ -5,9 +5,11 @@ import contextlib
 import dataclasses
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from addon_operator.kernel import clock
+
+T = TypeVar("T")
 
 Sleep = Callable[[float], Awaitable[None]]
 """Waits that many seconds, as :func:`asyncio.sleep` does."""
@@ -84,3 +86,14 @@ async def wait_within(event: asyncio.Event, seconds: float | None) -> bool:
 async def wait_until(event: asyncio.Event, moment: float | None, time: clock.Clock) -> bool:
     """Wait for the event, at most until ``moment`` of the monotonic clock if given; whether it came."""
     return await wait_within(event, None if moment is None else max(0.0, moment - time.monotonic()))
+
+
+async def to_its_end(work: asyncio.Future[T]) -> T:
+    """Wait for work that nobody may leave half done; a cancellation goes on when it is done."""
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        while not work.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([work])
+        raise

@@ -24,7 +24,13 @@ from addon_operator.engine.bindings import (
     review_runs,
     standby_loaded,
 )
-from addon_operator.engine.hooks import hook_configurations, hook_outputs, hook_processes, hook_run
+from addon_operator.engine.hooks import (
+    hook_configurations,
+    hook_outputs,
+    hook_processes,
+    hook_run,
+    questions,
+)
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import bindings, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
@@ -49,7 +55,7 @@ class _Outputs(hook_outputs.HookOutputs):
     async def check(self, hook: state.Hook, ran: hook_processes.HookRunResult) -> hook_outputs.CheckedOutputs:
         checked = await super().check(hook, ran)
         if checked.values is not None or checked.config_values is not None:
-            raise hook_run.AnswerError(
+            raise questions.AnswerError(
                 f"hook {hook.name}: it patched values, and this replica does not lead, so that they would be "
                 "lost; with several replicas, a hook that answers the API server must not patch values"
             )

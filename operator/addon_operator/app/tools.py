@@ -9,7 +9,7 @@ import structlog
 
 from addon_operator.app import hook_environment, parts
 from addon_operator.engine import events, intents
-from addon_operator.engine.hooks import hook_outputs, hook_processes, settings_programs
+from addon_operator.engine.hooks import hook_lines, hook_outputs, hook_processes, settings_programs
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command, release_types
 from addon_operator.helm.releases import releases
@@ -148,7 +148,7 @@ class Tools:
             tmp_dir=self._workspace,
             environment=self._hook_environment(),
             default_timeout=settings.hook_timeout,
-            log=hook_processes.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
+            log=hook_lines.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
             keep_tmp_files=settings.debug_keep_tmp_files,
             programs=(self._alone or self._programs) if alone else self._programs,
             checking_jq=self.outputs.checking_jq,

@@ -15,7 +15,7 @@ from addon_operator.debug import debug_client, debug_masking, debug_render, page
 from addon_operator.engine import introspection, module_requests, module_states, state
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.drift import watched_resources
-from addon_operator.engine.hooks import last_outputs
+from addon_operator.engine.hooks import hook_lines
 from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.helm.charts import chart
 from addon_operator.hook_contract.configuration import hook_config
@@ -49,7 +49,7 @@ class EngineApi:
         bindings: hook_bindings.HookBindings,
         monitor: Monitor,
         requests: module_requests.ModuleRequests,
-        outputs: last_outputs.LastOutputs,
+        outputs: hook_lines.LastOutputs,
     ) -> None:
         self.views: Final = views
         """Modules and queues as the status page shows them, too."""

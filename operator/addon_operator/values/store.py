@@ -166,8 +166,13 @@ class ValuesStore:
 
     def config_values(self, module: names.ModuleName | None) -> json_types.JsonObject:
         """Return what hooks find under ``CONFIG_VALUES_PATH``: sections of ConfigMap and Secret."""
+        text = self.config_values_json(module)
+        return cast("json_types.JsonObject", json_documents.decode(text))
+
+    def config_values_json(self, module: names.ModuleName | None) -> bytes:
+        """Return :meth:`config_values` as JSON."""
         parts = [self._global] if module is None else [self._global, self.section_of(module)]
-        return {part.key: json_documents.copy(part.config) for part in parts}
+        return json_documents.encode({part.key: part.config for part in parts})
 
     def values(
         self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None

@@ -21,7 +21,7 @@ from addon_operator.engine.drift import (
     module_healths,
     watched_resources,
 )
-from addon_operator.engine.hooks import last_outputs
+from addon_operator.engine.hooks import hook_lines
 from addon_operator.engine.modules import module_releases, release_monitor
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.hook_contract.configuration import bindings, hook_config
@@ -222,7 +222,7 @@ def make() -> World:
         Snapshots(),
         monitor(),
         module_requests.ModuleRequests(states, inbox, unused.unused(client.KubeClient), "addons"),
-        outputs := last_outputs.LastOutputs(),
+        outputs := hook_lines.LastOutputs(),
     )
     write = outputs.begin(WEB, "pods.sh")
     write("found 3 pods")

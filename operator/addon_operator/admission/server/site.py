@@ -19,6 +19,7 @@ closes its socket to change its certificate.
 # ruff: noqa: A005 - only ever imported as a part of its package
 
 import asyncio
+import functools
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -306,7 +307,12 @@ def _budget(route: Route, request: web.Request) -> float:
 
 
 def _waits(request: web.Request) -> float | None:
+    return _seconds(request.query.get("timeout", ""))
+
+
+@functools.lru_cache(maxsize=64)
+def _seconds(text: str) -> float | None:
     try:
-        return clock.parse_duration(request.query.get("timeout", ""))
+        return clock.parse_duration(text)
     except errors.AddonOperatorError:
         return None

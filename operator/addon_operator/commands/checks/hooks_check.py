@@ -14,7 +14,7 @@ import structlog
 
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
-from addon_operator.engine.hooks import hook_configurations, hook_processes
+from addon_operator.engine.hooks import hook_configurations, hook_lines, hook_processes
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import (
     batch_config,
@@ -113,7 +113,7 @@ class _HooksCheck:
             tmp_dir=directory,
             environment=variables,
             default_timeout=None,
-            log=hook_processes.HookLog(_silent()),
+            log=hook_lines.HookLog(_silent()),
             programs=children.Children(starter),
         )
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))

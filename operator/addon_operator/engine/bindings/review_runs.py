@@ -162,7 +162,7 @@ def _failure(asked: Asked, error: errors.AddonOperatorError) -> UnansweredError:
     what, result = "failed", _ERROR
     if isinstance(error, hook_processes.HookRunError) and error.result.timed_out:
         what, result = f"did not answer within {clock.duration_text(asked.seconds)}", _TIMEOUT
-    elif isinstance(error, hook_run.AnswerError):
+    elif isinstance(error, questions.AnswerError):
         what = "gave a wrong answer"
     text = f"{named(asked.hook)} {what}; the operator's log says more"
     return UnansweredError(text, result, error)

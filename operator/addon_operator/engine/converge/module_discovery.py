@@ -1,6 +1,5 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases, and plan a converge of them."""
 
-import asyncio
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
@@ -155,14 +154,9 @@ class Discovery:
         # A script that nobody may execute stops the module itself.
         if not flag.enabled or script is None or not start_errors.is_executable(script):
             return model.Verdict(module.name, flag.enabled, flag.reason)
-        snapshot = self._values.snapshot(module.name)
+        values = hook_processes.values_now(self._values, module.name, list(enabled))
         try:
-            return await self._runner.enabled(
-                script,
-                module.name,
-                config_values=await asyncio.to_thread(snapshot.config_values, module.name),
-                values=await asyncio.to_thread(snapshot.values, module.name, list(enabled)),
-            )
+            return await self._runner.enabled(script, module.name, values)
         except errors.ModuleError:
             raise
         except errors.AddonOperatorError as error:

@@ -1,7 +1,6 @@
 """The private directory through which one run of a hook exchanges files with the operator."""
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -11,10 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Final, Self
 
-import orjson
-
 from addon_operator.kernel import errors
-from addon_operator.kernel.json_types import JsonObject
 
 MAX_OUTPUT_BYTES: Final = 64 * 1024 * 1024
 """The largest file that a hook may give back."""
@@ -22,6 +18,7 @@ MAX_CONTEXT_BYTES: Final = 64 * 1024 * 1024
 """The largest file with contexts for a hook that answers the API server: some are written at a time."""
 _PRIVATE_DIRECTORY: Final = 0o700
 _PRIVATE_FILE: Final = 0o600
+_BUFFER_BYTES: Final = 64 * 1024
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAME_CHARS: Final = 60
 
@@ -31,35 +28,45 @@ class HookFileError(errors.AddonOperatorError):
 
 
 class HookDirectory:
-    """The files of one run, each known by the environment variable with its path."""
+    """The files of one run, each known by the environment variable with its path.
 
-    def __init__(self, path: pathlib.Path, *, keep: bool) -> None:
-        """``keep``: whether :meth:`remove` leaves it where it is."""
-        self.path = path
+    All methods but :meth:`environment` wait for the disk: they are for threads. As a context manager, it
+    makes the directory and removes it.
+    """
+
+    def __init__(self, tmp_dir: pathlib.Path, name: str, *, keep: bool = False) -> None:
+        """``name`` is for people who look into ``tmp_dir``; ``keep``: :meth:`remove` leaves it there."""
+        self._tmp_dir = tmp_dir
+        self._prefix = f"{_UNSAFE.sub('-', name)[:_NAME_CHARS]}-"
         self._keep = keep
-        self._files: dict[str, pathlib.Path] = {}
+        self._path = ""
+        self._files: dict[str, str] = {}
 
-    @classmethod
-    @contextlib.contextmanager
-    def below(cls, tmp_dir: pathlib.Path, name: str, *, keep: bool) -> Iterator[Self]:
-        """Make a directory that only this user can enter; it is removed at the end unless ``keep``.
+    def __enter__(self) -> Self:
+        self.make()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was made and is not removed."""
+        return bool(self._path)
+
+    def make(self) -> None:
+        """Make a directory that only this user can enter.
 
         Raises :class:`HookFileError` when it cannot be made.
         """
-        prefix = f"{_UNSAFE.sub('-', name)[:_NAME_CHARS]}-"
         try:
-            tmp_dir.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-            directory = cls(pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=tmp_dir)), keep=keep)
+            try:
+                self._path = tempfile.mkdtemp(prefix=self._prefix, dir=self._tmp_dir)
+            except FileNotFoundError:
+                self._tmp_dir.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+                self._path = tempfile.mkdtemp(prefix=self._prefix, dir=self._tmp_dir)
         except OSError as error:
-            raise _unwritable(tmp_dir, error) from error
-        try:
-            yield directory
-        finally:
-            directory.remove()
-
-    def write_json(self, variable: str, document: JsonObject) -> None:
-        """Write a document that the hook reads; raises what :meth:`write` raises."""
-        self.write(variable, (_json(document),))
+            raise _unwritable(self._tmp_dir, error) from error
 
     def write(self, variable: str, pieces: Iterable[bytes] = ()) -> None:
         """Make a file from pieces of its text; without any, for the hook to write to.
@@ -67,11 +74,14 @@ class HookDirectory:
         Raises :class:`HookFileError` when the disk does not take it.
         """
         name, is_json, _ = variable.lower().partition("_path")
-        path = self.path / (f"{name}.json" if is_json else name)
+        path = f"{self._path}/{name}.json" if is_json else f"{self._path}/{name}"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
-            with open(descriptor, "wb") as file:  # noqa: PTH123 - pathlib opens no descriptors
-                file.writelines(pieces)
+            if pieces == ():
+                os.close(descriptor)
+            else:
+                with open(descriptor, "wb", buffering=_BUFFER_BYTES) as file:  # noqa: PTH123 - pathlib opens no descriptors
+                    file.writelines(pieces)
         except OSError as error:
             raise _unwritable(path, error) from error
         self._files[variable] = path
@@ -86,7 +96,7 @@ class HookDirectory:
 
     def environment(self) -> dict[str, str]:
         """Return the variables with the paths."""
-        return {variable: str(path) for variable, path in self._files.items()}
+        return dict(self._files)
 
     def read_output(self, variable: str) -> str:
         """Return what the hook wrote; empty if it removed the file.
@@ -95,7 +105,9 @@ class HookDirectory:
         """
         path = self._files[variable]
         try:
-            data = self._read(path, variable)
+            if _is_empty(path):
+                return ""
+            data = _read(path, variable)
         except FileNotFoundError:
             return ""
         except OSError as error:
@@ -109,20 +121,38 @@ class HookDirectory:
 
     def remove(self) -> None:
         """Remove it with all that the hook left there; that may be much."""
-        if not self._keep:
-            shutil.rmtree(self.path, ignore_errors=True)
+        path, self._path = self._path, ""
+        if self._keep or not path:
+            return
+        try:
+            for file in dict.fromkeys(self._files.values()):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(file)  # noqa: PTH108 - paths are texts here, as this is done for every answer
+            os.rmdir(path)  # noqa: PTH106 - see above
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)
 
-    def _read(self, path: pathlib.Path, variable: str) -> bytes:
-        # A hook may have put a pipe or a device there: opening must not block, and reading might never end.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - pathlib opens no descriptors
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise HookFileError(f"the file of {variable} is not a regular file any more; write into it")
-            data = file.read(MAX_OUTPUT_BYTES + 1)
-        if len(data) > MAX_OUTPUT_BYTES:
-            limit = MAX_OUTPUT_BYTES // (1024 * 1024)
-            raise HookFileError(f"more than {limit} MiB were written to {variable}; write less in one run")
-        return data
+
+def _is_empty(path: str) -> bool:
+    found = os.lstat(path)
+    return found.st_size == 0 and stat.S_ISREG(found.st_mode)
+
+
+def _read(path: str, variable: str) -> bytearray:
+    # A hook may have put a pipe or a device there: opening must not block, and reading might never end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise HookFileError(f"the file of {variable} is not a regular file any more; write into it")
+        data = bytearray()
+        while len(data) <= MAX_OUTPUT_BYTES and (more := os.read(descriptor, _BUFFER_BYTES)):
+            data += more
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_OUTPUT_BYTES:
+        limit = MAX_OUTPUT_BYTES // (1024 * 1024)
+        raise HookFileError(f"more than {limit} MiB were written to {variable}; write less in one run")
+    return data
 
 
 def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -138,15 +168,7 @@ def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-def _json(document: JsonObject) -> bytes:
-    try:
-        return orjson.dumps(document)
-    except orjson.JSONEncodeError:
-        # Integers beyond 64 bits and lone surrogates are JSON, too.
-        return json.dumps(document, separators=(",", ":")).encode()
-
-
-def _unwritable(path: pathlib.Path, error: OSError) -> HookFileError:
+def _unwritable(path: str | pathlib.Path, error: OSError) -> HookFileError:
     return HookFileError(
         f"cannot write the temporary files of a hook to {path}: {error.strerror}; "
         "make room there, or name another directory with ADDON_OPERATOR_TMP_DIR"

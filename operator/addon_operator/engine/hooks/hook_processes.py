@@ -8,27 +8,26 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
-import structlog
-
+from addon_operator.aio import waiting
 from addon_operator.engine import events, state
 from addon_operator.engine.hooks import (
     hook_configurations,
     hook_directory,
     hook_failures,
-    last_outputs,
+    hook_lines,
     questions,
 )
-from addon_operator.hook_contract import binding_contexts, hook_log_lines
+from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.hook_contract.outputs import printed_outputs
 from addon_operator.kernel import errors, names
-from addon_operator.kernel.json_types import JsonObject
 from addon_operator.loading import hook_files
 from addon_operator.modules import model
 from addon_operator.process.children import children
+from addon_operator.values import store
 
 BINDING_CONTEXT: Final = "BINDING_CONTEXT_PATH"
 CONFIG_VALUES: Final = "CONFIG_VALUES_PATH"
@@ -48,14 +47,13 @@ _VERDICTS: Final = {"true": True, "false": False}
 _SHOWN_CHARS: Final = 60
 _REASON_CHARS: Final = 10_000
 """Of what an ``enabled`` script gives as its reason, which may be as long as any output."""
-OUTPUT_FIELD: Final = "output"
-"""Field of log records that says to which stream a hook wrote."""
 
 _Result = TypeVar("_Result")
-_Arguments = ParamSpec("_Arguments")
+_Arguments = TypeVarTuple("_Arguments")
 CheckingJq: TypeAlias = Callable[[], contextlib.AbstractContextManager[None]]
 """Has jq expressions checked where they hold nobody, see :meth:`.ValuesWorker.checking_jq`."""
-_Inputs: TypeAlias = Mapping[str, JsonObject]
+Values: TypeAlias = Callable[[], Mapping[str, bytes]]
+"""Makes the files with values, by variable; called in a thread."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,6 +65,8 @@ class HookRunResult:
     """By the variable of each file that it may write to."""
     hint: str = ""
     """What its author might not have meant: the sentence after its name."""
+    answer: Any = None
+    """What it answered, if it was asked."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,35 +122,6 @@ class EnabledScriptError(errors.ModuleError):
         return f"module {self.module}: its enabled script {self._without_values}"
 
 
-class HookLog:
-    """Writes each line of a hook's output as a record; JSON lines as records of their own if asked."""
-
-    def __init__(self, logger: structlog.typing.FilteringBoundLogger, *, merge_json: bool = False) -> None:
-        self._logger = logger
-        self._merge_json = merge_json
-
-    def handler(
-        self, fields: Mapping[str, str], stream: str, *, is_json: bool = False
-    ) -> Callable[[str], None]:
-        """Return what takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these fields.
-
-        ``is_json``: whether lines that are JSON are records of their own in any case.
-        """
-        own = {**fields, OUTPUT_FIELD: stream}
-        logger = self._logger.bind(**own)
-
-        def write(text: str) -> None:
-            if not text.strip():
-                return
-            if self._merge_json or is_json:
-                line = hook_log_lines.structured(text, own)
-                getattr(logger, line.level)(line.message, **line.fields)
-            else:
-                logger.info(text)
-
-        return write
-
-
 class HookProcesses:
     """Starts hooks and hands them their files.
 
@@ -163,19 +134,19 @@ class HookProcesses:
         tmp_dir: pathlib.Path,
         environment: Mapping[str, str],
         default_timeout: float | None,
-        log: HookLog,
+        log: hook_lines.HookLog,
         keep_tmp_files: bool = False,
         programs: children.Children,
         checking_jq: CheckingJq = contextlib.nullcontext,
     ) -> None:
         """``checking_jq`` is entered while configurations are read."""
-        self._directory = functools.partial(hook_directory.HookDirectory.below, tmp_dir, keep=keep_tmp_files)
+        self._new_directory = functools.partial(hook_directory.HookDirectory, tmp_dir, keep=keep_tmp_files)
         self._environment = dict(environment)
         self._default_timeout = default_timeout
         self._log = log
         self._programs = programs
         self._checking_jq = checking_jq
-        self.last: Final = last_outputs.LastOutputs()
+        self.last: Final = hook_lines.LastOutputs()
         """What hooks wrote in their last runs."""
         self.configurations: Final = hook_configurations.HookConfigurations(
             programs, environment, default_timeout, functools.partial(log.handler, stream="stderr")
@@ -230,66 +201,53 @@ class HookProcesses:
         self,
         hook: state.Hook,
         contexts: Iterable[binding_contexts.Context],
-        config_values: JsonObject,
-        values: JsonObject,
+        values: Values,
         log_fields: Mapping[str, str],
         question: questions.Question[Any] | None = None,
     ) -> HookRunResult:
         """Run a hook; ``log_fields`` stand in each line that it logs, and ``question`` is to be answered.
 
         Raises :class:`HookRunError` when it fails or what it wrote cannot be read,
+        :class:`.AnswerError` when its answer is wrong,
         :class:`.HookFileError` when there is no room for its files, and
         :class:`.ChildStartError` when it cannot be started.
         """
-        name, own = hook.name, hook.config.settings.execution_timeout
-        timeout = self._default_timeout if own is None else own
-        outputs: tuple[str, ...] = _OUTPUTS
-        grace = children.KILL_GRACE
+        own = hook.config.settings.execution_timeout
+        timeout, grace = self._default_timeout if own is None else own, children.KILL_GRACE
         if question is not None:
-            outputs, grace = (*_OUTPUTS, question.file), QUESTION_GRACE
             timeout = question.seconds if timeout is None else min(timeout, question.seconds)
-        inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
-        with self._directory(name) as files:
-            await _in_thread(_prepare, files, inputs, outputs)
-            await _in_thread(_write_contexts, files, contexts, is_bounded=question is not None)
-            if question is not None:
-                for other in question.variables[1:]:
-                    files.call(question.file, other)
+            grace = QUESTION_GRACE
+        async with self._directory(hook.name) as files:
+            await _in_thread(_prepare, files, contexts, values, question)
             result = await self._start(hook, files, log_fields, timeout, grace)
             if hook_failures.has_failed(result):
-                written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
                 raise HookRunError(
-                    name,
+                    hook.name,
                     result,
                     hook_failures.describe(result, hook.path, timeout),
-                    written_until_then,
+                    await _in_thread(_collect_leniently, files, KUBERNETES_PATCH),
                     module=hook.module,
                 )
             try:
-                written = await _in_thread(_collect, files, outputs)
+                return await _in_thread(_result, files, hook.name, result, question)
             except hook_directory.HookFileError as error:
                 raise HookRunError(
-                    name, result, f"returned invalid output: {error}", module=hook.module
+                    hook.name, result, f"returned invalid output: {error}", module=hook.module
                 ) from error
-            printed = (result.stdout or b"").decode(errors="replace")
-            hint = await asyncio.to_thread(printed_outputs.hint, printed, written)
-        return HookRunResult(result, written, hint)
 
     async def enabled(
         self,
         script: pathlib.Path,
         module: names.ModuleName,
-        config_values: JsonObject,
-        values: JsonObject,
+        values: Values,
     ) -> model.Verdict:
         """Ask a module's ``enabled`` script whether the module is enabled.
 
         Raises :class:`EnabledScriptError` when it fails or writes anything but ``true`` or ``false``.
         """
-        inputs: _Inputs = {CONFIG_VALUES: config_values, VALUES: values}
-        with self._directory(f"{module}-enabled") as files:
+        async with self._directory(f"{module}-enabled") as files:
             try:
-                await _in_thread(_prepare, files, inputs, _VERDICT)
+                await _in_thread(_write, files, values, _VERDICT)
                 fields = {"module": module, "hook": "enabled"}
                 asked = state.Hook("enabled", script, hook_config.HookConfig(), module)
                 result = await self._start(asked, files, fields, self._default_timeout)
@@ -306,6 +264,16 @@ class HookProcesses:
         reason = " ".join(written[ENABLED_REASON][:_REASON_CHARS].split())
         said = "enabled" if is_enabled else "disabled"
         return model.Verdict(module, is_enabled, reason or f"{said} by its enabled script")
+
+    @contextlib.asynccontextmanager
+    async def _directory(self, name: str) -> AsyncIterator[hook_directory.HookDirectory]:
+        """Give what will be a directory; whatever becomes of the run, it is removed."""
+        files = self._new_directory(name)
+        try:
+            yield files
+        finally:
+            if files.exists:
+                await _in_thread(files.remove)
 
     async def _start(
         self,
@@ -325,14 +293,24 @@ class HookProcesses:
             cwd=path.parent,
             timeout=timeout,
             kill_grace=kill_grace,
-            on_stdout_line=last_outputs.both(
-                keep, self._log.handler(log_fields, "stdout", is_json=is_nested)
-            ),
+            on_stdout_line=hook_lines.both(keep, self._log.handler(log_fields, "stdout", is_json=is_nested)),
             capture_stdout=printed_outputs.READ_BYTES,
-            on_stderr_line=last_outputs.both(
-                keep, self._log.handler(log_fields, "stderr", is_json=is_nested)
-            ),
+            on_stderr_line=hook_lines.both(keep, self._log.handler(log_fields, "stderr", is_json=is_nested)),
         )
+
+
+def values_now(
+    values: store.ValuesStore, module: names.ModuleName | None, enabled: Sequence[names.ModuleName] | None
+) -> Values:
+    """Return what makes the files with the values of this moment.
+
+    ``enabled`` are the modules that they show as enabled, see :meth:`.ValuesStore.values`.
+    """
+    snapshot = values.snapshot(module)
+    return lambda: {
+        CONFIG_VALUES: snapshot.config_values_json(module),
+        VALUES: snapshot.values_json(module, enabled),
+    }
 
 
 def _verdict(module: names.ModuleName, text: str, printed: bytes) -> bool:
@@ -350,27 +328,47 @@ def _verdict(module: names.ModuleName, text: str, printed: bytes) -> bool:
 
 def _prepare(
     files: hook_directory.HookDirectory,
-    inputs: _Inputs,
-    outputs: Sequence[str],
+    contexts: Iterable[binding_contexts.Context],
+    values: Values,
+    question: questions.Question[Any] | None,
 ) -> None:
-    for variable, document in inputs.items():
-        files.write_json(variable, document)
+    _write(files, values, _OUTPUTS)
+    if question is None:
+        files.write(BINDING_CONTEXT, binding_contexts.document(contexts))
+        return
+    files.write_bounded(BINDING_CONTEXT, binding_contexts.document(contexts))
+    files.write(question.file)
+    for other in question.variables[1:]:
+        files.call(question.file, other)
+
+
+def _write(files: hook_directory.HookDirectory, values: Values, outputs: Sequence[str]) -> None:
+    texts = values()
+    files.make()
+    for variable, text in texts.items():
+        files.write(variable, (text,))
     for variable in outputs:
         files.write(variable)
 
 
-def _write_contexts(
+def _result(
     files: hook_directory.HookDirectory,
-    contexts: Iterable[binding_contexts.Context],
-    *,
-    is_bounded: bool,
-) -> None:
-    write = files.write_bounded if is_bounded else files.write
-    write(BINDING_CONTEXT, binding_contexts.document(contexts))
+    hook: str,
+    result: children.ChildResult,
+    question: questions.Question[Any] | None,
+) -> HookRunResult:
+    printed = (result.stdout or b"").decode(errors="replace")
+    if question is None:
+        written = _collect(files, _OUTPUTS)
+        return HookRunResult(result, written, printed_outputs.hint(printed, written))
+    written = _collect(files, (*_OUTPUTS, question.file))
+    hint = printed_outputs.hint(printed, written)
+    answer = question.answer(hook, written[question.file], hint)
+    return HookRunResult(result, written, hint, answer)
 
 
 def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:
-    """Return what the hook wrote, and remove its directory: here, not on the loop, as it may be large."""
+    """Return what the hook wrote, and remove its directory."""
     try:
         return {variable: files.read_output(variable) for variable in outputs}
     finally:
@@ -385,13 +383,6 @@ def _collect_leniently(files: hook_directory.HookDirectory, variable: str) -> st
         return ""
 
 
-async def _in_thread(
-    function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
-) -> _Result:
+async def _in_thread(function: Callable[[*_Arguments], _Result], *args: *_Arguments) -> _Result:
     """Run blocking work off the loop; a cancellation waits for its end, as it works on files that go away."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait([work])
-        raise
+    return await waiting.to_its_end(asyncio.get_running_loop().run_in_executor(None, function, *args))

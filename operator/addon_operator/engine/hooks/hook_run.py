@@ -28,10 +28,6 @@ HOLDS_AFTER: Final = 30.0
 """Seconds after which it is reported that a hook still runs."""
 
 
-class AnswerError(errors.AddonOperatorError):
-    """A hook's process succeeded, and what it answered is wrong."""
-
-
 class HookExecutor:
     """Runs hooks and has what they give back applied."""
 
@@ -107,14 +103,13 @@ class HookExecutor:
             if not question.drops_outputs:
                 await self._apply_after_failure(hook, error)
             raise
-        answer = await asyncio.to_thread(read_answer, hook, question, ran)
         self._hint(hook, ran.hint)
         if question.drops_outputs:
-            return answer, hook_outputs.HookEffects()
+            return ran.answer, hook_outputs.HookEffects()
         outputs = await self._outputs.check(hook, ran)
         if not question.may_patch_values:
             check_without_values(hook, labels.binding, outputs)
-        return answer, await self._outputs.apply(hook, outputs)
+        return ran.answer, await self._outputs.apply(hook, outputs)
 
     async def _start(
         self,
@@ -125,13 +120,10 @@ class HookExecutor:
     ) -> hook_processes.HookRunResult:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         enabled = self._states.enabled if hook.module is not None else None
-        snapshot = self._values.snapshot(hook.module)
-        config_values = await asyncio.to_thread(snapshot.config_values, hook.module)
         return await self.runner.run(
             hook,
             contexts,
-            config_values,
-            await asyncio.to_thread(snapshot.values, hook.module, enabled),
+            hook_processes.values_now(self._values, hook.module, enabled),
             fields | ({"module": hook.module} if hook.module else {}),
             question,
         )
@@ -174,23 +166,10 @@ class HookExecutor:
             raise tasks.SupersededError(f"hook {hook.name}: module {hook.module} was removed while it ran")
 
 
-def read_answer(
-    hook: state.Hook,
-    question: questions.Question[questions.Answer],
-    ran: hook_processes.HookRunResult,
-) -> questions.Answer:
-    """Return the answer that a hook wrote; raises :class:`AnswerError` if it is wrong."""
-    try:
-        return question.read(ran.written[question.file])
-    except errors.AddonOperatorError as error:
-        hint = f"; the hook {ran.hint}" if ran.hint else ""
-        raise AnswerError(f"hook {hook.name}: {question.file}: {error}{hint}") from error
-
-
 def check_without_values(hook: state.Hook, binding: str, outputs: hook_outputs.CheckedOutputs) -> None:
-    """Raise :class:`AnswerError` if a hook patched values in a run for a binding that only reviews."""
+    """Raise :class:`.AnswerError` if a hook patched values in a run for a binding that only reviews."""
     if outputs.values is not None or outputs.config_values is not None:
-        raise AnswerError(
+        raise questions.AnswerError(
             f"hook {hook.name}: it patched values in a run for {binding}, which only reviews; "
             "remove that, or do it in another binding"
         )

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from addon_operator.kernel import errors
+
 Answer = TypeVar("Answer")
+
+
+class AnswerError(errors.AddonOperatorError):
+    """A hook's process succeeded, and what it answered is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +21,7 @@ class Question(Generic[Answer]):
     variables: tuple[str, ...]
     """Variables that hold the path of the file for the answer; all of them the same."""
     read: Callable[[str], Answer]
-    """Reads what was written, in a thread; raises an :class:`.AddonOperatorError` for what is wrong."""
+    """Reads what was written; raises an :class:`.AddonOperatorError` for what is wrong."""
     seconds: float = math.inf
     """What the process may take, unless the hook's own timeout is shorter."""
     drops_outputs: bool = False
@@ -27,3 +33,14 @@ class Question(Generic[Answer]):
     def file(self) -> str:
         """The variable by which the file is called."""
         return self.variables[0]
+
+    def answer(self, hook: str, text: str, hint: str) -> Answer:
+        """Read what the hook wrote; to be called in a thread. Raises :class:`AnswerError`.
+
+        ``hint`` says what its author might not have meant, if that is known.
+        """
+        try:
+            return self.read(text)
+        except errors.AddonOperatorError as error:
+            more = f"; the hook {hint}" if hint else ""
+            raise AnswerError(f"hook {hook}: {self.file}: {error}{more}") from error

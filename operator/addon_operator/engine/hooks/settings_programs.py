@@ -69,7 +69,7 @@ class SettingsPrograms(settings_checks.SettingsChecks):
         """``environment`` is that of hooks; their files are put below ``tmp_dir``."""
         self._programs = programs
         self._environment = dict(environment)
-        self._directory = functools.partial(hook_directory.HookDirectory.below, tmp_dir, keep=False)
+        self._directory = functools.partial(hook_directory.HookDirectory, tmp_dir)
         self._run = run
         self._known: dict[pathlib.Path, _Known] = {}
 

@@ -114,13 +114,11 @@ class ReadinessChecks:
 
     async def _health(self, module: names.ModuleName, hook: state.Hook) -> resource_health.ResourceHealth:
         hook = dataclasses.replace(hook, config=hook_config.HookConfig(settings=_SETTINGS))
-        snapshot = self._values.snapshot(module)
-        config_values = await asyncio.to_thread(snapshot.config_values, module)
-        values = await asyncio.to_thread(snapshot.values, module, self._states.enabled)
+        values = hook_processes.values_now(self._values, module, self._states.enabled)
         fields = {"hook": hook.name, "binding": _BINDING, "module": module}
         contexts = [binding_contexts.schedule(_BINDING)]
         try:
-            await self._runner.run(hook, contexts, config_values, values, fields)
+            await self._runner.run(hook, contexts, values, fields)
         except hook_processes.HookRunError as error:
             ended = (
                 hook_failures.ending(error.result, SECONDS) if hook_failures.has_failed(error.result) else ""

@@ -113,7 +113,7 @@ class Children:
         ):
             self._fence.check()
             started = time.monotonic()
-            child = spawning.spawn(
+            child = await spawning.spawn(
                 self._launcher,
                 argv,
                 env=env,
@@ -157,7 +157,7 @@ class _Ending:
             self._child.signal_group(signal.SIGKILL)
             raise
         finally:
-            self.exit = self._child.reap()
+            self.exit = await self._child.reap()
             self.wall_seconds = (self._child.ended_at or time.monotonic()) - self._started
 
     async def _wait_for_exit(self, timeout: float | None) -> None:

@@ -3,8 +3,11 @@
 See :mod:`.launcher_main` for the reason and for what the launcher does.
 """
 
+import asyncio
+import collections
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import pathlib
@@ -15,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
+from addon_operator.aio import waiting
 from addon_operator.process.children import launcher_main
 
 _ANSWER_TIMEOUT: Final = 30.0
@@ -37,10 +41,15 @@ _LOST: Final = Exit(-signal.SIGKILL, 0.0, 0.0, 0)
 """What is known of a child whose launcher was killed: nothing, so it counts as killed itself."""
 
 
+class _ClosedError(OSError):
+    """The launcher was closed while it was asked."""
+
+
 class Launcher:
     """The operator's side of the launcher. A process id stays its own until it is reaped.
 
-    The process is started when it is first needed, and once more if it was killed. Belongs to one thread.
+    The process is started when it is first needed, and once more if it was killed. It answers in the order
+    in which it was asked, and the loop does not wait for that. Belongs to one thread.
     """
 
     def __init__(self, on_start: Callable[[int], None] = lambda _: None) -> None:
@@ -49,6 +58,7 @@ class Launcher:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._limit = b""
+        self._asked: collections.deque[_Asked] = collections.deque()
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +66,7 @@ class Launcher:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(
+    async def start(
         self,
         argv: Sequence[str],
         *,
@@ -70,27 +80,27 @@ class Launcher:
 
         ``limits`` bound what the program, and each process that it starts, takes: ``resource.RLIMIT_…``.
         ``stdout`` and ``stderr`` are file descriptors; they stay the caller's to close. Raises
-        :class:`OSError` or :class:`ValueError` when the program cannot be started.
+        :class:`OSError` or :class:`ValueError` when the program cannot be started. A cancellation changes
+        nothing here: it goes on when the caller next waits, who has the process then.
         """
-        if any("\0" in text for text in (*argv, *env, *env.values())):
+        if "\0" in "".join((*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
         request = {"argv": [*argv], "env": {**env}, "cwd": _directory(cwd), "limits": [*limits.items()]}
         with _in_memory(json.dumps(request).encode()) as document:
-            answer = self._ask_again(b"start", [document, stdout, stderr])
+            answer = await self._ask_again(b"start", [document, stdout, stderr])
         if "pid" in answer:
             self._on_start(int(answer["pid"]))
             return int(answer["pid"])
         number = int(answer["errno"])
         raise OSError(number, os.strerror(number))
 
-    def reap(self, pid: int) -> Exit:
-        """Take the exit of a child that has ended; once."""
+    async def reap(self, pid: int) -> Exit:
+        """Take the exit of a child that has ended; once. A cancellation waits for that."""
         if self._socket is None:
             return _LOST
         try:
-            answer = self._ask(str(pid).encode())
+            answer = await waiting.to_its_end(self._ask(str(pid).encode()))
         except OSError:
-            self._drop()
             return _LOST
         if not answer:
             return _LOST
@@ -106,37 +116,55 @@ class Launcher:
         """
         self._limit = b"%s %r %r" % (launcher_main.LIMIT, term_at, kill_at)
         if self._socket is not None:
-            try:
-                self._ask(self._limit)
-            except OSError:
-                self._drop()
+            with contextlib.suppress(OSError):
+                self._send(self._limit)
 
     def close(self) -> None:
         """End the launcher and, first, all of its children that still run."""
-        process, self._process = self._process, None
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-        if process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_CLOSE_TIMEOUT)
+        self._end(_ClosedError(errno.ECANCELED, os.strerror(errno.ECANCELED)))
 
-    def _ask_again(self, message: bytes, fds: Sequence[int]) -> dict[str, Any]:
+    async def _ask_again(self, message: bytes, fds: Sequence[int]) -> dict[str, Any]:
         """Ask; and, if the launcher is gone, a new one."""
         try:
-            return self._ask(message, fds)
+            return await _put_off(self._ask(message, fds))
+        except _ClosedError:
+            raise
         except OSError:
-            self._drop()
-            return self._ask(message, fds)
+            return await _put_off(self._ask(message, fds))
 
-    def _ask(self, message: bytes, fds: Sequence[int] = ()) -> dict[str, Any]:
+    def _ask(self, message: bytes, fds: Sequence[int] = ()) -> "asyncio.Future[dict[str, Any]]":
+        """Ask, and return what will be the answer; raises :class:`OSError`, as that may, too."""
+        loop = asyncio.get_running_loop()
+        connection = self._send(message, fds)
+        if not self._asked:
+            loop.add_reader(connection, self._take_answer)
+        late = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+        asked = _Asked(loop.create_future(), loop.call_later(_ANSWER_TIMEOUT, self._drop, late))
+        self._asked.append(asked)
+        return asked.answer
+
+    def _send(self, message: bytes, fds: Sequence[int] = ()) -> socket.socket:
         connection = self._connection()
-        socket.send_fds(connection, [message], fds)
-        answer = connection.recv(launcher_main.MAX_MESSAGE)
+        try:
+            socket.send_fds(connection, [message], fds)
+        except OSError as error:
+            self._drop(error)
+            raise
+        return connection
+
+    def _take_answer(self) -> None:
+        try:
+            answer = self._connection().recv(launcher_main.MAX_MESSAGE)
+        except OSError as error:
+            self._drop(error)
+            return
         if not answer:
-            raise ConnectionResetError("the launcher is gone")
-        parsed: dict[str, Any] = json.loads(answer)
-        return parsed
+            self._drop(ConnectionResetError("the launcher is gone"))
+            return
+        asked = self._asked.popleft()
+        if not self._asked:
+            asked.loop.remove_reader(self._connection())
+        asked.end(json.loads(answer))
 
     def _connection(self) -> socket.socket:
         if self._socket is None:
@@ -153,13 +181,60 @@ class Launcher:
             ours.settimeout(_ANSWER_TIMEOUT)
             self._socket = ours
             if self._limit:
-                self._ask(self._limit)
+                socket.send_fds(ours, [self._limit], [])
         return self._socket
 
-    def _drop(self) -> None:
+    def _drop(self, error: OSError) -> None:
         if self._process is not None:
             self._process.kill()
-        self.close()
+        self._end(error)
+
+    def _end(self, error: OSError) -> None:
+        process, self._process = self._process, None
+        asked, self._asked = self._asked, collections.deque()
+        if self._socket is not None:
+            if asked and not asked[0].loop.is_closed():
+                asked[0].loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
+        for each in asked:
+            each.end(error)
+        if process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_CLOSE_TIMEOUT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that is not answered yet."""
+
+    answer: "asyncio.Future[dict[str, Any]]"
+    timer: asyncio.TimerHandle
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self.answer.get_loop()
+
+    def end(self, answer: dict[str, Any] | OSError) -> None:
+        self.timer.cancel()
+        if self.answer.done() or self.loop.is_closed():
+            return
+        if isinstance(answer, OSError):
+            self.answer.set_exception(answer)
+        else:
+            self.answer.set_result(answer)
+
+
+async def _put_off(answer: "asyncio.Future[dict[str, Any]]") -> dict[str, Any]:
+    try:
+        return await waiting.to_its_end(answer)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - somebody awaits this
+        # Counted once, as what is taken back by who cancelled, such as a timeout.
+        task.uncancel()
+        task.cancel()
+        return answer.result()
 
 
 def _directory(cwd: pathlib.Path | None) -> str:
@@ -176,9 +251,7 @@ def _in_memory(data: bytes) -> Iterator[int]:
     """Give a file that holds ``data`` and is nowhere on disk."""
     descriptor = os.memfd_create("request")
     try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(data)
-        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, data)
         yield descriptor
     finally:
         os.close(descriptor)

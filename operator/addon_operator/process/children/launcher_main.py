@@ -103,17 +103,18 @@ def _serve(connection: socket.socket, children: set[int], limit: Limit) -> bool:
         reply = _reply(message, fds, children, limit)
         for fd in fds:
             os.close(fd)
-        connection.send(json.dumps(reply).encode())
+        if reply is not None:
+            connection.send(json.dumps(reply).encode())
     except ConnectionError:
         return False
     return True
 
 
-def _reply(message: bytes, fds: list[int], children: set[int], limit: Limit) -> dict[str, int | float]:
+def _reply(message: bytes, fds: list[int], children: set[int], limit: Limit) -> dict[str, int | float] | None:
     word, *times = message.split()
     if word == LIMIT:
         limit.move(*map(float, times))
-        return {}
+        return None
     if not fds:
         return _reap(int(word), children)
     return {"errno": errno.ECANCELED} if limit.passed else _start(fds, children)
@@ -121,8 +122,8 @@ def _reply(message: bytes, fds: list[int], children: set[int], limit: Limit) -> 
 
 def _start(fds: list[int], children: set[int]) -> dict[str, int | float]:
     document, stdout, stderr = fds
-    with open(document, "rb", closefd=False) as file:
-        request = json.load(file)
+    # From its beginning, wherever another launcher, which was killed, had read to.
+    request = json.loads(os.pread(document, os.fstat(document).st_size, 0))
     actions: list[tuple[str | int, ...]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, stdout, 1),

@@ -48,11 +48,11 @@ class Spawned:
         self._survivor = groups.living_member(self._pid, self._survivor)
         return self._survivor is not None
 
-    def reap(self) -> launcher.Exit:
-        """Take the exit of the child, which must have ended; once."""
+    async def reap(self) -> launcher.Exit:
+        """Take the exit of the child, which must have ended; once. A cancellation waits for that."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
-        return self._launcher.reap(self._pid)
+        return await self._launcher.reap(self._pid)
 
     def _on_exit(self) -> None:
         self._loop.remove_reader(self._pidfd)
@@ -60,7 +60,7 @@ class Spawned:
         self._exit.set()
 
 
-def spawn(
+async def spawn(
     starter: launcher.Launcher,
     argv: Sequence[str | pathlib.Path],
     *,
@@ -72,11 +72,12 @@ def spawn(
 ) -> Spawned:
     """Start a program and watch it; ``limits`` are those of :meth:`.Launcher.start`.
 
-    Raises :class:`.ChildStartError` when it cannot be started.
+    Raises :class:`.ChildStartError` when it cannot be started. A cancellation goes on when the caller next
+    waits, who has the child then.
     """
     words = [os.fspath(word) for word in argv]
     try:
-        pid = starter.start(words, env=env, cwd=cwd, stdout=stdout, stderr=stderr, limits=limits)
+        pid = await starter.start(words, env=env, cwd=cwd, stdout=stdout, stderr=stderr, limits=limits)
     except OSError as error:
         raise start_errors.explain(error, words[0], cwd) from error
     except ValueError as error:
@@ -85,7 +86,7 @@ def spawn(
         return Spawned(pid, starter)
     except OSError as error:
         groups.send(pid, signal.SIGKILL)
-        starter.reap(pid)
+        await starter.reap(pid)
         raise start_errors.explain(error, words[0], cwd) from error
 
 

@@ -12,7 +12,7 @@ import structlog
 from addon_operator.aio import waiting
 from addon_operator.documents import document_stream
 from addon_operator.engine import intents, state
-from addon_operator.engine.hooks import hook_failures, hook_outputs, hook_processes, hook_run
+from addon_operator.engine.hooks import hook_failures, hook_lines, hook_outputs, hook_processes, hook_run
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster as clusters
@@ -145,7 +145,7 @@ class HookRunner:
             tmp_dir=self.runtime.workspace,
             environment=self.runtime.environment_of_hooks(),
             default_timeout=None,
-            log=hook_processes.HookLog(lines.logger),
+            log=hook_lines.HookLog(lines.logger),
             programs=self.runtime.programs,
             checking_jq=self.runtime.worker.checking_jq,
         )
@@ -199,11 +199,11 @@ class _Run:
         written: Mapping[str, str] = {}
         exit_code, error, answer = 0, "", asked.Answer()
         try:
+            enabled = store_now.enabled if hook.module is not None else None
             ran = await processes.run(
                 hook,
                 why.contexts,
-                store_now.config_values(hook.module),
-                store_now.values(hook.module, store_now.enabled if hook.module is not None else None),
+                hook_processes.values_now(store_now, hook.module, enabled),
                 {},
                 why.question,
             )
@@ -221,14 +221,14 @@ class _Run:
         )
 
     async def _take(self, ran: hook_processes.HookRunResult, why: hook_contexts.Reason) -> asked.Answer:
-        """Read the answer, and apply the outputs: nothing is applied if one of them is wrong."""
+        """Apply the outputs, nothing of them if one is wrong, and return the answer."""
         question = why.question
         if question is None:
             await self._apply(ran, None)
             return asked.Answer()
-        answer = hook_run.read_answer(self._hook, question, ran)
         if not question.drops_outputs:
             await self._apply(ran, None if question.may_patch_values else why.binding)
+        answer: asked.Answer = ran.answer
         return answer
 
     async def _apply(self, ran: hook_processes.HookRunResult, reviewing: str | None) -> None:

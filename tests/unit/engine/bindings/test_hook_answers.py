@@ -10,7 +10,7 @@ import pytest
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, triggers
-from addon_operator.engine.hooks import hook_run
+from addon_operator.engine.hooks import questions
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.kernel import errors
@@ -107,7 +107,7 @@ async def test_one_step_has_ten_seconds_at_most_and_less_if_the_api_server_waits
             "hook convert.sh of module cron failed; the operator's log says more",
         ),
         (
-            hook_run.AnswerError("it is x"),
+            questions.AnswerError("it is x"),
             "hook convert.sh of module cron gave a wrong answer; the operator's log says more",
         ),
     ],
@@ -122,7 +122,7 @@ async def test_who_asked_gets_one_sentence_and_the_log_the_details(error: Except
 
 
 async def test_what_is_wrong_with_converted_objects_is_for_who_asked() -> None:
-    wrong = hook_run.AnswerError("in the file: it changes metadata.name")
+    wrong = questions.AnswerError("in the file: it changes metadata.name")
     wrong.__cause__ = conversions.ConversionError("it changes metadata.name")
     with pytest.raises(
         conversions.ConversionError, match=r"^hook convert\.sh of module cron: it changes metadata\.name$"

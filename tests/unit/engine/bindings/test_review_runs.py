@@ -10,7 +10,7 @@ import pytest
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, triggers
-from addon_operator.engine.hooks import hook_outputs, hook_run, questions
+from addon_operator.engine.hooks import hook_outputs, questions
 from addon_operator.hook_contract import binding_contexts, hook_entries
 from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
@@ -71,7 +71,7 @@ async def test_only_a_run_that_changed_something_is_told() -> None:
     ("error", "said"),
     [
         (errors.ConfigurationError("the password is x"), "failed"),
-        (hook_run.AnswerError("it is x"), "gave a wrong answer"),
+        (questions.AnswerError("it is x"), "gave a wrong answer"),
     ],
 )
 async def test_who_asked_is_told_one_sentence_and_the_log_the_details(error: Exception, said: str) -> None:

@@ -1,6 +1,7 @@
 """Which modules are enabled, and why."""
 
 import dataclasses
+import json
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
 
@@ -31,10 +32,13 @@ class Scripts(hook_processes.HookProcesses):
         self,
         script: pathlib.Path,
         module: ModuleName,
-        config_values: json_types.JsonObject,
-        values: json_types.JsonObject,
+        values: hook_processes.Values,
     ) -> model.Verdict:
-        self.seen[module] = (config_values, values)
+        files = values()
+        self.seen[module] = (
+            json.loads(files[hook_processes.CONFIG_VALUES]),
+            json.loads(files[hook_processes.VALUES]),
+        )
         answer = self.answers[module]
         if isinstance(answer, errors.AddonOperatorError):
             raise answer

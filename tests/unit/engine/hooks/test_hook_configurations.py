@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_configurations, hook_processes
+from addon_operator.engine.hooks import hook_configurations, hook_lines, hook_processes
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
@@ -25,6 +25,9 @@ HOOKS = [
 PROGRAM = {"version": "v1", "hooks": HOOKS}
 CONTEXTS = [binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)]
 ELF = b"\x7fELF"
+
+
+VALUES = dict.fromkeys((hook_processes.CONFIG_VALUES, hook_processes.VALUES), b'{"global": {}}')
 
 
 class Runner:
@@ -45,7 +48,7 @@ class Runner:
             tmp_dir=tmp_path / "tmp",
             environment={"PATH": os.environ["PATH"]},
             default_timeout=timeout,
-            log=hook_processes.HookLog(logger),
+            log=hook_lines.HookLog(logger),
             programs=programs.programs(),
         )
 
@@ -55,7 +58,7 @@ class Runner:
         return await self.processes.load(hook_files.discover(root), self.told.append, module)
 
     async def run(self, hook: state.Hook) -> hook_processes.HookRunResult:
-        return await self.processes.run(hook, CONTEXTS, {"global": {}}, {"global": {}}, {"hook": hook.name})
+        return await self.processes.run(hook, CONTEXTS, lambda: VALUES, {"hook": hook.name})
 
 
 @pytest.fixture

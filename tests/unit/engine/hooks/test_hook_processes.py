@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_directory, hook_processes
+from addon_operator.engine.hooks import hook_directory, hook_lines, hook_processes
 from addon_operator.hook_contract import binding_contexts, jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
@@ -52,7 +52,7 @@ def make_runner(tmp_path: pathlib.Path, records: Records) -> MakeRunner:
             "tmp_dir": tmp_path / "tmp",
             "environment": {"PATH": os.environ["PATH"], "INHERITED": "yes"},
             "default_timeout": 20.0,
-            "log": hook_processes.HookLog(logger, merge_json=merge_json),
+            "log": hook_lines.HookLog(logger, merge_json=merge_json),
             "programs": programs.programs(),
         }
         return hook_processes.HookProcesses(**{**defaults, **settings})
@@ -82,6 +82,14 @@ CONFIG_VALUES: JsonObject = {"global": {}, "someModule": {"a": 1}}
 GIVEN: JsonObject = {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}}
 
 
+def given(values: JsonObject, config_values: JsonObject = CONFIG_VALUES) -> hook_processes.Values:
+    """What makes the files with these values."""
+    return lambda: {
+        hook_processes.CONFIG_VALUES: json.dumps(config_values).encode(),
+        hook_processes.VALUES: json.dumps(values, separators=(",", ":")).encode(),
+    }
+
+
 async def run_hook(
     runner: hook_processes.HookProcesses,
     path: pathlib.Path,
@@ -92,7 +100,7 @@ async def run_hook(
     settings = hook_config.HookSettings(execution_timeout=timeout)
     hook = state.Hook("hook.sh", path, hook_config.HookConfig(settings=settings))
     fields = {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
-    return await runner.run(hook, CONTEXTS, CONFIG_VALUES, GIVEN if values is None else values, fields)
+    return await runner.run(hook, CONTEXTS, given(GIVEN if values is None else values), fields)
 
 
 async def configured(
@@ -150,14 +158,6 @@ async def test_outputs_that_were_not_written_or_were_removed_are_empty(
 ) -> None:
     done = await run_hook(runner, hook('rm "$METRICS_PATH"'))
     assert list(done.written.values()) == [""] * 4
-
-
-async def test_integers_beyond_64_bits_reach_the_hook_exactly(
-    runner: hook_processes.HookProcesses, hook: WriteHook
-) -> None:
-    values: JsonObject = {"global": {"big": 2**80, "text": "\ud800"}}
-    done = await run_hook(runner, hook('cat "$VALUES_PATH" > "$VALUES_JSON_PATCH_PATH"'), values=values)
-    assert json.loads(done.written[hook_processes.VALUES_PATCH]) == values
 
 
 async def test_a_hook_gets_the_operators_environment_no_argument_and_its_own_directory(
@@ -411,9 +411,8 @@ async def test_an_enabled_script_gives_verdict_and_reason(
         printf '{word}' > "$MODULE_ENABLED_RESULT"
         printf 'because\n  of it\n' > "$MODULE_ENABLED_REASON"
     """)
-    result = await runner.enabled(
-        path, MODULE, config_values={"someModule": {}}, values={"global": {"enabledModules": []}}
-    )
+    values = given({"global": {"enabledModules": []}}, {"someModule": {}})
+    result = await runner.enabled(path, MODULE, values)
     assert result == model.Verdict(MODULE, enabled, "because of it")
 
 
@@ -422,7 +421,7 @@ async def test_an_enabled_script_without_a_reason_is_the_reason(
     runner: hook_processes.HookProcesses, hook: WriteHook, word: str, said: str
 ) -> None:
     path = hook(f'echo {word} > "$MODULE_ENABLED_RESULT"', name="enabled")
-    assert (await runner.enabled(path, MODULE, {}, {})).reason == f"{said} by its enabled script"
+    assert (await runner.enabled(path, MODULE, given({}))).reason == f"{said} by its enabled script"
 
 
 async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
@@ -436,7 +435,7 @@ async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
     start.rmdir()
     path = pathlib.Path("../hooks/hook.sh")
     assert (await run_hook(runner, path)).written[hook_processes.METRICS] == f"{tmp_path / 'hooks'}\n"
-    assert (await runner.enabled(path, MODULE, {}, {})).enabled
+    assert (await runner.enabled(path, MODULE, given({}))).enabled
 
 
 @pytest.mark.parametrize(
@@ -459,7 +458,7 @@ async def test_an_enabled_script_without_verdict_is_an_error_of_its_module(
     with pytest.raises(
         hook_processes.EnabledScriptError, match=f"module some-module: its enabled script {reason}"
     ):
-        await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
+        await runner.enabled(hook(text, name="enabled"), MODULE, given({}))
 
 
 @pytest.mark.parametrize(
@@ -476,7 +475,7 @@ async def test_what_an_enabled_script_wrote_is_not_in_its_error_without_values(
     runner: hook_processes.HookProcesses, hook: WriteHook, text: str, told: str
 ) -> None:
     with pytest.raises(hook_processes.EnabledScriptError, match="hunter2") as failed:
-        await runner.enabled(hook(text, name="enabled"), MODULE, {}, {})
+        await runner.enabled(hook(text, name="enabled"), MODULE, given({}))
     assert failed.value.without_values.startswith(f"module some-module: its enabled script {told}")
 
 
@@ -484,7 +483,7 @@ async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_modul
     runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_processes.EnabledScriptError, match=r"some-module: .*interpreter /no/such"):
-        await runner.enabled(hook("", head="#!/no/such"), MODULE, {}, {})
+        await runner.enabled(hook("", head="#!/no/such"), MODULE, given({}))
 
 
 @pytest.mark.parametrize(
@@ -525,7 +524,7 @@ async def test_a_field_of_a_log_line_may_have_any_name(
     line = json.dumps({**dict.fromkeys(names, "x"), "msg": "said"})
     path = hook(f"echo '{line}'; echo afterwards")
     run = state.Hook("hook.sh", path, hook_config.HookConfig())
-    await make_runner(merge_json=True).run(run, [], {}, {}, {})
+    await make_runner(merge_json=True).run(run, [], given({}), {})
     assert [record["event"] for record in records] == ["said", "afterwards"]
     assert records[0]["hook_method_name"] == "x"
 
@@ -537,4 +536,4 @@ async def test_of_a_reason_that_is_long_only_the_beginning_counts(
         echo true > "$MODULE_ENABLED_RESULT"
         head -c 3000000 /dev/zero | tr '\\0' x > "$MODULE_ENABLED_REASON"
     """)
-    assert (await runner.enabled(path, MODULE, {}, {})).reason == "x" * 10_000
+    assert (await runner.enabled(path, MODULE, given({}))).reason == "x" * 10_000

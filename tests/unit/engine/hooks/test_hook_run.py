@@ -1,9 +1,12 @@
 """Outputs of hooks: all checked before the first is applied, and applied in order. The hooks are real."""
 
 import asyncio
+import concurrent.futures
+import functools
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import prometheus_client
@@ -13,7 +16,7 @@ from typing_extensions import override
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import events, module_states, state, tasks
-from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run, questions
+from addon_operator.engine.hooks import hook_lines, hook_outputs, hook_processes, hook_run, questions
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract import binding_contexts, jq_programs
 from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
@@ -106,7 +109,7 @@ class Bench:
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin"},
             default_timeout=10,
-            log=hook_processes.HookLog(structlog.get_logger()),
+            log=hook_lines.HookLog(structlog.get_logger()),
             programs=programs.programs(),
         )
         outputs = hook_outputs.HookOutputs(
@@ -132,13 +135,12 @@ class Bench:
         hook, labels = self._hook(files, exit_code, module)
         return await self.executor.run(hook, [], labels)
 
-    async def ask(self, files: Mapping[str, object]) -> review_answers.AdmissionAnswer:
+    async def ask(
+        self, files: Mapping[str, object], read: Callable[[str], questions.Answer]
+    ) -> questions.Answer:
         """The same for a hook that is asked by the API server."""
         hook, labels = self._hook(files, 0, WEB)
-        asked = questions.Question(
-            ("VALIDATING_RESPONSE_PATH",),
-            lambda text: review_answers.parse(text, webhook_bindings.ReviewType.VALIDATING),
-        )
+        asked = questions.Question(("VALIDATING_RESPONSE_PATH", "ADMISSION_RESPONSE_PATH"), read)
         context = binding_contexts.review("a.b.c", "Validating", b"{}", {})
         answer, _ = await self.executor.ask(hook, context, labels, asked)
         return answer
@@ -191,15 +193,16 @@ async def test_an_answer_that_was_only_printed_is_wrong_and_the_error_says_where
     bench: Bench,
 ) -> None:
     answer = {"allowed": False, "message": "no"}
+    parse = functools.partial(review_answers.parse, asked=webhook_bindings.ReviewType.VALIDATING)
     with pytest.raises(
-        hook_run.AnswerError,
+        questions.AnswerError,
         match=r"hook sub/hook\.sh: VALIDATING_RESPONSE_PATH: it is empty; .*; the hook printed an answer to "
         r"its standard output, .*: write it to the file \$VALIDATING_RESPONSE_PATH",
     ):
-        await bench.ask({"stdout": answer})
-    with pytest.raises(hook_run.AnswerError, match=r'write one such as \{"allowed": true\}$'):
-        await bench.ask({"stdout": "it is fine"})
-    found = await bench.ask({"stdout": answer, "VALIDATING_RESPONSE_PATH": answer})
+        await bench.ask({"stdout": answer}, parse)
+    with pytest.raises(questions.AnswerError, match=r'write one such as \{"allowed": true\}$'):
+        await bench.ask({"stdout": "it is fine"}, parse)
+    found = await bench.ask({"stdout": answer, "VALIDATING_RESPONSE_PATH": answer}, parse)
     assert (found.message, bench.heard.warnings) == ("no", [])
 
 
@@ -369,3 +372,46 @@ async def test_expressions_of_jq_in_operations_are_compiled_where_they_hold_nobo
     patch = {"operation": "JQPatch", "kind": "Pod", "namespace": "a", "name": "b", "jqFilter": ".a"}
     await bench.run({"KUBERNETES_PATCH_PATH": patch})
     assert bench.compiled == [".a"]
+
+
+class Threads(concurrent.futures.ThreadPoolExecutor):
+    """Counts how often the loop has had something done in a thread."""
+
+    turns = 0
+
+    @override
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+        self.turns += 1
+        return super().submit(function, *args, **kwargs)
+
+
+@pytest.mark.parametrize("outputs", [{}, {"METRICS_PATH": METRIC}], ids=["no outputs", "an output"])
+async def test_an_answer_takes_a_thread_before_the_process_and_one_after_it(
+    bench: Bench, outputs: dict[str, object]
+) -> None:
+    threads = Threads(1)
+    asyncio.get_running_loop().set_default_executor(threads)
+    readers: list[threading.Thread] = []
+
+    def read(text: str) -> str:
+        readers.append(threading.current_thread())
+        return text
+
+    answer = await bench.ask({"ADMISSION_RESPONSE_PATH": {"allowed": True}} | outputs, read)
+    assert answer == '{"allowed": true}'
+    assert readers != [threading.main_thread()], "it may be large"
+    # Outputs are read, and those of metrics are planned.
+    assert threads.turns == 2 + 2 * len(outputs)
+
+
+async def test_an_answer_that_is_wrong_names_hook_and_file_and_nothing_of_the_run_is_applied(
+    bench: Bench,
+) -> None:
+    def read(text: str) -> str:
+        raise errors.ConfigurationError(f"{text!r} will not do")
+
+    with pytest.raises(questions.AnswerError) as caught:
+        await bench.ask({"VALIDATING_RESPONSE_PATH": "x", **GOOD}, read)
+    assert str(caught.value) == "hook sub/hook.sh: VALIDATING_RESPONSE_PATH: 'x' will not do"
+    assert bench.applied == set()
+    assert list((bench.root / "tmp").iterdir()) == []

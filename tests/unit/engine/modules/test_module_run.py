@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.definitions import module_crds
-from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
+from addon_operator.engine.hooks import hook_lines, hook_outputs, hook_processes, hook_run
 from addon_operator.engine.modules import (
     module_hooks,
     module_releases,
@@ -139,7 +139,7 @@ class Bench:
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin", "LOG": str(root / "log")},
             default_timeout=10,
-            log=hook_processes.HookLog(structlog.get_logger()),
+            log=hook_lines.HookLog(structlog.get_logger()),
             programs=programs.programs(),
         )
         (root / "tmp").mkdir()

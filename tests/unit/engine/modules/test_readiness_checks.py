@@ -1,6 +1,7 @@
 """Programs that are asked if their module is ready: which, when, how often, and what their answers mean."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Mapping
 
 import pytest
@@ -45,13 +46,12 @@ class Programs(hook_processes.HookProcesses):
         self,
         hook: state.Hook,
         contexts: Iterable[binding_contexts.Context],
-        config_values: JsonObject,
-        values: JsonObject,
+        values: hook_processes.Values,
         log_fields: Mapping[str, str],
         question: questions.Question[object] | None = None,
     ) -> hook_processes.HookRunResult:
         self.asked.append(hook.name)
-        self.values.append(values)
+        self.values.append(json.loads(values()[hook_processes.VALUES]))
         self.timeouts.add(hook.config.settings.execution_timeout)
         await self.gate.wait()
         self.answer()

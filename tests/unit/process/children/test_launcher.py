@@ -71,10 +71,17 @@ def launcher_of(pid: int) -> int:
     return int(status.rpartition(")")[2].split()[1])
 
 
+def children_of(pid: int) -> str:
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+
+
 async def first_line(spawner: launcher.Launcher, path: pathlib.Path) -> tuple[asyncio.Task[object], int]:
     line = asyncio.get_running_loop().create_future()
-    run = children.Children(spawner).run([path], env=ENV, on_stdout_line=line.set_result)
-    return asyncio.create_task(run), int(await asyncio.wait_for(line, 10))
+    run = asyncio.create_task(children.Children(spawner).run([path], env=ENV, on_stdout_line=line.set_result))
+    pid = int(await asyncio.wait_for(line, 10))
+    # Answers come in their order: after this one, it is known that the first child was started.
+    await children.Children(spawner).run(["true"], env=ENV)
+    return run, pid
 
 
 async def test_a_child_has_its_own_peak_memory_and_not_that_of_this_process(
@@ -216,6 +223,93 @@ async def test_a_launcher_that_was_killed_is_started_again_and_its_children_coun
     lost = await run
     assert isinstance(lost, children.ChildResult)
     assert (again.exit_code, lost.exit_code) == (4, -signal.SIGKILL)
+
+
+async def stopped(spawner: launcher.Launcher) -> int:
+    """Stop the launcher, as a machine does that gives it no time; its process id."""
+    found = await children.Children(spawner).run(["sh", "-c", "echo $PPID"], env=ENV, capture_stdout=20)
+    assert found.stdout is not None
+    pid = int(found.stdout)
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+async def test_the_loop_goes_on_while_the_launcher_has_no_time(own_spawner: launcher.Launcher) -> None:
+    pid = await stopped(own_spawner)
+    programs = children.Children(own_spawner)
+    runs = [asyncio.create_task(programs.run(["sh", "-c", f"exit {n}"], env=ENV)) for n in range(3)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not any(run.done() for run in runs)
+    os.kill(pid, signal.SIGCONT)
+    assert [(await run).exit_code for run in runs] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_run_that_is_cancelled_while_it_is_started_ends_its_child(
+    own_spawner: launcher.Launcher, times: int
+) -> None:
+    lines = list[str]()
+    pid = await stopped(own_spawner)
+    script = "trap 'exit' TERM; echo $$; while :; do sleep 0.01; done"
+    run = asyncio.create_task(
+        children.Children(own_spawner).run(
+            ["sh", "-c", script], env=ENV, on_stdout_line=lines.append, kill_grace=0.05
+        )
+    )
+    for _ in range(times):
+        await asyncio.sleep(0)
+        run.cancel()
+    await asyncio.sleep(0)
+    assert not run.done()
+    os.kill(pid, signal.SIGCONT)
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert children_of(pid) == "", "it has ended, and was reaped"
+
+
+async def test_a_time_limit_around_a_run_that_passes_while_it_is_started_is_one(
+    own_spawner: launcher.Launcher,
+) -> None:
+    pid = await stopped(own_spawner)
+    asyncio.get_running_loop().call_later(0.05, os.kill, pid, signal.SIGCONT)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await children.Children(own_spawner).run(["sleep", "100"], env=ENV)
+
+
+async def test_a_launcher_that_is_killed_before_it_has_started_a_program_costs_nothing(
+    own_spawner: launcher.Launcher,
+) -> None:
+    pid = await stopped(own_spawner)
+    run = asyncio.create_task(children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV))
+    await asyncio.sleep(0)
+    os.kill(pid, signal.SIGKILL)
+    assert (await run).exit_code == 4
+
+
+async def test_a_launcher_that_does_not_answer_is_replaced(
+    own_spawner: launcher.Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = await stopped(own_spawner)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(launcher, "_ANSWER_TIMEOUT", 0.01)
+        run = asyncio.create_task(children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV))
+        await asyncio.sleep(0)
+    assert (await run).exit_code == 4
+    wait_for_end(pid)
+
+
+async def test_a_program_is_not_started_by_a_launcher_that_is_closed_meanwhile(
+    own_spawner: launcher.Launcher,
+) -> None:
+    pid = await stopped(own_spawner)
+    run = asyncio.create_task(children.Children(own_spawner).run(["true"], env=ENV))
+    await asyncio.sleep(0)
+    os.kill(pid, signal.SIGCONT)
+    own_spawner.close()
+    with pytest.raises(children.ChildStartError, match="canceled"):
+        await run
 
 
 async def test_the_launcher_ends_its_children_when_it_is_closed(

@@ -1,9 +1,16 @@
-"""The last lines that each hook wrote, for people who look at a module."""
+"""What hooks print: records of the log, and the last lines of each, for people who look at a module."""
 
 import collections
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from typing import Final
 
+import structlog
+
+from addon_operator.hook_contract import hook_log_lines
+
+OUTPUT_FIELD: Final = "output"
+"""Field of log records that says to which stream a hook wrote."""
 LINES: Final = 20
 """How many lines are kept of a hook, from both of its outputs."""
 LINE_CHARS: Final = 500
@@ -32,6 +39,37 @@ class LastOutputs:
     def of(self, module: str) -> dict[str, list[str]]:
         """Return the last lines of the hooks of a module that ran, by hook; the global ones for ``""``."""
         return {hook: list(lines) for (owner, hook), lines in self._lines.items() if owner == module}
+
+
+class HookLog:
+    """Writes each line of a hook's output as a record; JSON lines as records of their own if asked."""
+
+    def __init__(self, logger: structlog.typing.FilteringBoundLogger, *, merge_json: bool = False) -> None:
+        self._logger = logger
+        self._merge_json = merge_json
+
+    def handler(
+        self, fields: Mapping[str, str], stream: str, *, is_json: bool = False
+    ) -> Callable[[str], None]:
+        """Return what takes the lines of ``stream`` (``stdout`` or ``stderr``) of a run with these fields.
+
+        ``is_json``: whether lines that are JSON are records of their own in any case.
+        """
+        own = {**fields, OUTPUT_FIELD: stream}
+        # Most runs write nothing.
+        bound = functools.cache(lambda: self._logger.bind(**own))
+
+        def write(text: str) -> None:
+            if not text.strip():
+                return
+            logger = bound()
+            if self._merge_json or is_json:
+                line = hook_log_lines.structured(text, own)
+                getattr(logger, line.level)(line.message, **line.fields)
+            else:
+                logger.info(text)
+
+        return write
 
 
 def both(keep: Callable[[str], None], write: Callable[[str], None]) -> Callable[[str], None]:

@@ -1,13 +1,16 @@
 """Asks programs of modules whether their module is ready, which counts for its health.
 
 They are asked in turns, a few at once, from when the ``onStartup`` hooks of their module have run. What they
-write to the files of a run is dropped: they are asked, and do nothing.
+write to the files of a run is dropped: they are asked, and do nothing. One thing of it is read: programs of
+the SDK for modules of Deckhouse end with exit code 0 when their probe fails, too, and say that in a patch of
+the condition ``IsReady`` of a Module of Deckhouse.
 """
 
 import asyncio
 import dataclasses
 from typing import Final
 
+from addon_operator.documents import document_stream
 from addon_operator.engine import events, module_states, state
 from addon_operator.engine.drift import module_healths
 from addon_operator.engine.hooks import hook_failures, hook_processes
@@ -15,6 +18,7 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
+from addon_operator.kernel.json_types import JsonObject, JsonValue
 from addon_operator.modules.health import resource_health
 from addon_operator.values import store
 
@@ -28,6 +32,9 @@ _LOOK: Final = 1.0
 _AT_ONCE: Final = 2
 _MESSAGE_CHARS: Final = 500
 _BINDING: Final = "readiness"
+_IS_READY: Final = "IsReady"
+_WRITTEN_CHARS: Final = 1 << 20
+"""A patch of one status is far shorter."""
 _OFF: Final = (state.ModuleStatus.DISABLED, state.ModuleStatus.DELETING)
 _SETTINGS: Final = hook_config.HookSettings(execution_timeout=SECONDS)
 
@@ -61,6 +68,7 @@ class ReadinessChecks:
         self._clock = clock
         self._asked: dict[names.ModuleName, _Asked] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._probes: dict[names.ModuleName, str] = {}
 
     def loaded(self, module: names.ModuleName, readiness: state.Hook | None) -> None:
         """Note what the module's hooks hold; until the first answer, the module does not count as ready."""
@@ -118,7 +126,7 @@ class ReadinessChecks:
         fields = {"hook": hook.name, "binding": _BINDING, "module": module}
         contexts = [binding_contexts.schedule(_BINDING)]
         try:
-            await self._runner.run(hook, contexts, values, fields)
+            ran = await self._runner.run(hook, contexts, values, fields)
         except hook_processes.HookRunError as error:
             ended = (
                 hook_failures.ending(error.result, SECONDS) if hook_failures.has_failed(error.result) else ""
@@ -128,7 +136,42 @@ class ReadinessChecks:
         except errors.AddonOperatorError as error:
             text = " ".join(errors.without_values(error).split())[:_MESSAGE_CHARS]
             return resource_health.ResourceHealth(resource_health.HealthState.PROGRESSING, text)
-        return resource_health.HEALTHY
+        said = await asyncio.to_thread(_failed_probe, ran.written.get(hook_processes.KUBERNETES_PATCH, ""))
+        if said is None:
+            self._probes.pop(module, None)
+            return resource_health.HEALTHY
+        if self._probes.get(module) != said:
+            self._probes[module] = said
+            self._tell(events.Noted(f"{hook.name} of module {module} is not ready: {said}", module))
+        text = (
+            f"its probe failed, as {_IS_READY} of its Module of Deckhouse says; the operator's log says more"
+        )
+        return resource_health.ResourceHealth(resource_health.HealthState.PROGRESSING, text)
+
+
+def _failed_probe(written: str) -> str | None:
+    """Return what a program of the SDK says of its probe that failed; ``None`` if it says no such thing."""
+    if _IS_READY not in written or len(written) > _WRITTEN_CHARS:
+        return None
+    try:
+        operations = document_stream.load_json_stream(written)
+    except document_stream.StreamError:
+        return None
+    for condition in (found for operation in operations for found in _conditions(operation)):
+        if condition.get("type") == _IS_READY and condition.get("status") == "False":
+            message = str(condition.get("message") or condition.get("reason") or "it says no reason")
+            return " ".join(message.split())[:_MESSAGE_CHARS]
+    return None
+
+
+def _conditions(operation: JsonValue) -> list[JsonObject]:
+    found: JsonValue = operation
+    if isinstance(operation, dict) and operation.get("kind") == "Module":
+        for key in ("mergePatch", "status", "conditions"):
+            found = found.get(key) if isinstance(found, dict) else None
+        if isinstance(found, list):
+            return [each for each in found if isinstance(each, dict)]
+    return []
 
 
 def _end(asked: _Asked) -> None:

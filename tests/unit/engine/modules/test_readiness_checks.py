@@ -38,6 +38,7 @@ class Programs(hook_processes.HookProcesses):
         self.values: list[JsonObject] = []
         self.timeouts: set[float | None] = set()
         self.answer: Callable[[], None] = lambda: None
+        self.written = ""
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -55,7 +56,7 @@ class Programs(hook_processes.HookProcesses):
         self.timeouts.add(hook.config.settings.execution_timeout)
         await self.gate.wait()
         self.answer()
-        return hook_processes.HookRunResult(ended(), {})
+        return hook_processes.HookRunResult(ended(), {hook_processes.KUBERNETES_PATCH: self.written})
 
 
 class Healths(module_healths.ModuleHealths):
@@ -157,6 +158,52 @@ async def test_a_program_that_fails_keeps_its_module_from_being_ready_and_is_ask
     assert bench.healths.noted == [(WEB, "Progressing", said)]
     assert "password" not in said
     assert await bench.look(readiness_checks.SOONER) == ["web:readiness"]
+
+
+def patch(status: str, **condition: str) -> str:
+    """What a program of the SDK writes after its probe."""
+    conditions = [{"type": "EnabledByModuleManager", "status": "True"}, {"type": "IsReady", "status": status}]
+    conditions[1] |= condition
+    operation = {
+        "operation": "MergePatch",
+        "apiVersion": "deckhouse.io/v1alpha1",
+        "kind": "Module",
+        "name": "web",
+        "mergePatch": {"status": {"conditions": conditions, "phase": "Reconciling"}},
+    }
+    return json.dumps(operation) + "\n"
+
+
+async def test_a_program_of_the_sdk_that_says_its_probe_failed_is_not_ready(bench: Bench) -> None:
+    bench.programs.written = patch("False", message="no\nleader")
+    bench.start(WEB)
+    await bench.look()
+    said = "its probe failed, as IsReady of its Module of Deckhouse says; the operator's log says more"
+    assert bench.healths.noted == [(WEB, "Progressing", said)]
+    await bench.look(readiness_checks.SOONER)
+    assert [each.text for each in bench.heard.of(events.Noted)] == [
+        "web:readiness of module web is not ready: no leader"
+    ], "it is told once"
+    bench.programs.written = patch("True")
+    await bench.look(readiness_checks.SOONER)
+    assert bench.healths.noted[-1] == (WEB, "Healthy", "")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "IsReady",
+        '{"kind": "Module", "mergePatch": "IsReady"}',
+        '{"kind": "Module", "mergePatch": {"status": {"conditions": ["IsReady", {"type": "IsReady"}]}}}',
+        patch("False").replace('"Module"', '"Pod"'),
+        '["IsReady"]',
+    ],
+)
+async def test_whatever_else_a_ready_program_writes_has_no_effect(bench: Bench, written: str) -> None:
+    bench.programs.written = written
+    bench.start(WEB)
+    await bench.look()
+    assert bench.healths.noted == [(WEB, "Healthy", "")]
 
 
 async def test_a_program_that_cannot_be_started_says_so_in_a_line_without_values(bench: Bench) -> None:

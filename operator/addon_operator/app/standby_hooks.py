@@ -106,11 +106,15 @@ class StandbyHooks:
         self._looked = self._read = float("-inf")
 
     async def find(self, key: hook_reviews.Key) -> hook_entries.WebhookEntry | None:
-        """Return who answers there; what was registered, and is not any more, is allowed."""
+        """Return who answers there; what is not registered any more is allowed."""
+        arrived = asyncio.get_running_loop().time()
         async with self._loading:
-            await self._look()
+            await self._look(arrived - _FRESH_SECONDS)
             if key not in self._registered:
-                return _allowing(key) if key in self._known else None
+                # It may have been registered just now.
+                await self._look(arrived)
+            if key not in self._registered:
+                return _allowing(key) if self._looked >= arrived or key in self._known else None
             try:
                 loaded = await self._loaded.get(self._registered[key])
                 await self._read_values()
@@ -151,7 +155,7 @@ class StandbyHooks:
 
     async def _tidy(self) -> None:
         async with self._loading:
-            await self._look()
+            await self._look(asyncio.get_running_loop().time())
             places = {*self._registered.values()}
             for crd_name in [*self._converting]:
                 try:
@@ -181,10 +185,10 @@ class StandbyHooks:
         """Follow nothing any more."""
         await self._watches.close()
 
-    async def _look(self) -> None:
-        """Find out what is registered, unless that was just done; what is known stays if nobody answers."""
+    async def _look(self, since: float) -> None:
+        """Find out what is registered, unless that was done since then; it stays if nobody answers."""
         now = asyncio.get_running_loop().time()
-        if now < self._looked + _FRESH_SECONDS:
+        if self._looked >= since:
             return
         found: dict[hook_reviews.Key, tuple[str, str]] = {}
         try:

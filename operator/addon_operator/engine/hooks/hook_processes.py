@@ -255,7 +255,9 @@ class HookProcesses:
             if question is not None:
                 for other in question.variables[1:]:
                     files.call(question.file, other)
-            result = await self._start(hook, files, log_fields, timeout, grace)
+            # A replica answers the API server whether or not it leads, also while it ends.
+            programs = self._programs if question is None else self._programs.unfenced
+            result = await self._start(hook, files, log_fields, timeout, grace, programs)
             if hook_failures.has_failed(result):
                 written_until_then = await _in_thread(_collect_leniently, files, KUBERNETES_PATCH)
                 raise HookRunError(
@@ -314,12 +316,13 @@ class HookProcesses:
         log_fields: Mapping[str, str],
         timeout: float | None,
         kill_grace: float = children.KILL_GRACE,
+        programs: children.Children | None = None,
     ) -> children.ChildResult:
         path = hook_files.absolute(hook.path, self._started_in)
         is_nested = bool(hook.arguments)
         owner = hook_configurations.owner(hook.module) if is_nested else {}
         keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
-        return await self._programs.run(
+        return await (programs or self._programs).run(
             [*hook_files.command(path), *hook.arguments],
             env={**self._environment, **files.environment(), **owner},
             cwd=path.parent,

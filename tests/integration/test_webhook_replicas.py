@@ -157,15 +157,17 @@ def leads(operator: operator_process.OperatorProcess) -> bool:
     return operator.get("/metrics").status == 200 and operator.metrics().total("leader") == 1
 
 
-def test_a_burst_is_answered_to_the_last_request_while_the_leader_stops(pair: Pair) -> None:
+@pytest.mark.parametrize("who", ["leader", "standby"])
+def test_a_burst_is_answered_to_the_last_request_while_a_replica_stops(pair: Pair, who: str) -> None:
+    stops, stays = (pair.first, pair.second) if who == "leader" else (pair.second, pair.first)
     with futures.ThreadPoolExecutor(AT_ONCE) as pool:
         created = pair.burst(pool)
         wait_answered(created, BURST // 10)
-        pair.first.stop()
+        stops.stop()
         results = [each.result() for each in created]
     assert [each.told() for each in results if not each.is_right] == []
-    pair.second.wait_until(lambda: leads(pair.second), "the second one leads")
-    pair.second.wait_ready()
+    stays.wait_until(lambda: leads(stays), "the other one leads")
+    stays.wait_ready()
     assert pair.create(1).is_right
     assert pair.create(0).is_right
 

@@ -133,9 +133,11 @@ class StandbyHooks:
 
         Raises :class:`.ConversionError` when that cannot be found out.
         """
+        arrived = asyncio.get_running_loop().time()
         async with self._loading:
             try:
-                loaded = [await self._loaded.get(place) for place in await self._noted(crd_name)]
+                noted = await self._noted(crd_name, arrived)
+                loaded = [await self._loaded.get(place) for place in noted]
                 if loaded:
                     await self._read_values()
             except errors.AddonOperatorError as error:
@@ -159,16 +161,16 @@ class StandbyHooks:
             places = {*self._registered.values()}
             for crd_name in [*self._converting]:
                 try:
-                    places.update(await self._noted(crd_name))
+                    places.update(await self._noted(crd_name, asyncio.get_running_loop().time()))
                 except api_errors.KubernetesError:
                     places.update(self._converting[crd_name][1])
         self._loaded.keep_only([place for place in places if not self._is_answered(place)])
 
-    async def _noted(self, crd_name: str) -> Sequence[tuple[str, str]]:
-        """Return module and hook of each that converts, unless that was just looked up."""
+    async def _noted(self, crd_name: str, since: float) -> Sequence[tuple[str, str]]:
+        """Return module and hook of each that converts, as they were noted since then."""
         now = asyncio.get_running_loop().time()
         looked, noted = self._converting.get(crd_name, (float("-inf"), ()))
-        if now < looked + _FRESH_SECONDS:
+        if looked >= since:
             return noted
         try:
             live = await self._kube.get(conversion_specs.path_of(crd_name), metadata_only=True)

@@ -169,7 +169,7 @@ def test_no_hook_is_asked_after_an_uninstallation_and_what_it_converted_is_set_b
         operator.wait_until(
             lambda: "of module shop failed" in guarded.create(site, "refused").text, "it is asked"
         )
-        assert strategy() == "Webhook"
+        operator.wait_until(lambda: strategy() == "Webhook", "its objects are converted")
         things = f"/apis/{group}/{{}}/namespaces/{site.namespace}/things"
         body = {"apiVersion": f"{group}/v2", "kind": "Thing", "metadata": {"name": "a"}}
         assert site.request("POST", things.format("v2"), body).is_success

@@ -3,12 +3,13 @@
 import atexit
 import functools
 
+from addon_operator.kernel import fencing
 from addon_operator.process.children import children, launcher
 
 
-def programs() -> children.Children:
-    """Children without a fence."""
-    return children.Children(_starter())
+def programs(fence: fencing.Fence = fencing.OPEN) -> children.Children:
+    """Children without a fence, or with that one."""
+    return children.Children(_starter(), fence)
 
 
 @functools.cache

@@ -1,7 +1,9 @@
 """Webhook configurations come, stay and go with the chart: with ``Fail`` all pods hang on that."""
 
 import json
+import os
 import pathlib
+import re
 import shutil
 from collections.abc import Mapping
 
@@ -9,7 +11,7 @@ import pytest
 
 from addon_operator.devcluster import api, handle, layout
 from addon_operator.process import commands
-from tests.integration import admitting, charts, operator_process, operator_site
+from tests.integration import admitting, charts, definitions, guarded, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -138,6 +140,61 @@ def test_pods_are_created_after_an_uninstallation_without_any_operator(
         operator_process.wait_until(lambda: not cluster.takes_pods(namespace), "pods are refused")
     operator_process.wait_until(lambda: cluster.takes_pods(namespace), "pods are taken again", deadline=5)
     devcluster.delete_namespace(namespace)
+
+
+def test_no_hook_is_asked_after_an_uninstallation_and_what_it_converted_is_set_back_as_the_guide_says(
+    devcluster: handle.DevCluster, site: operator_site.Site
+) -> None:
+    group = f"{site.namespace}.example"
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    definitions.write(module, "things.yaml", definitions.definition(group, "things", "v1", "v2"))
+    rules = [{"fromVersion": "v2", "toVersion": "v1"}]
+    bindings = {
+        "kubernetesValidating": [guarded.binding(site, "guard.shop.example")],
+        "kubernetesCustomResourceConversion": [
+            {"name": "c", "crdName": f"things.{group}", "conversions": rules}
+        ],
+    }
+    site.hook(module, "guard.sh", bindings, "exit 1")
+    rights = {"rbac.modules": "namespace-admin", "rbac.moduleCRDs": True}
+    crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}"
+
+    def strategy() -> str:
+        return str(json.loads(site.request("GET", crd).text)["spec"]["conversion"]["strategy"])
+
+    with (
+        charts.installed(devcluster, site, rights) as installation,
+        charts.operating(installation) as operator,
+    ):
+        operator.wait_until(
+            lambda: "of module shop failed" in guarded.create(site, "refused").text, "it is asked"
+        )
+        operator.wait_until(lambda: strategy() == "Webhook", "its objects are converted")
+        things = f"/apis/{group}/{{}}/namespaces/{site.namespace}/things"
+        body = {"apiVersion": f"{group}/v2", "kind": "Thing", "metadata": {"name": "a"}}
+        assert site.request("POST", things.format("v2"), body).is_success
+        devcluster.run_helm("uninstall", charts.RELEASE, f"--namespace={site.namespace}")
+        operator_process.wait_until(lambda: guarded.create(site, "taken").is_success, "nobody is asked")
+    assert not site.request("GET", things.format("v1")).is_success, "what the guide warns of"
+    page = (charts.CHART.parents[2] / "docs" / "how-to" / "install.md").read_text("utf-8")
+    (script,) = re.findall(
+        r"^```bash\n(.*?)^```$", page.split("\n## Remove\n")[1].split("\n## ")[0], re.DOTALL | re.MULTILINE
+    )
+    environment = {
+        "PATH": f"{devcluster.bin}:{os.environ['PATH']}",
+        "KUBECONFIG": str(devcluster.kubeconfig),
+        "HOME": str(site.root),
+    }
+    told = commands.run(
+        ["bash", "-euo", "pipefail", "-c", script.replace("operator addons", f"operator {site.namespace}")],
+        timeout=60,
+        env=environment,
+    )
+    assert "things" in told.stdout
+    assert strategy() == "None"
+    operator_process.wait_until(
+        lambda: site.request("GET", things.format("v1")).is_success, "it is read as it is stored"
+    )
 
 
 @pytest.mark.slow

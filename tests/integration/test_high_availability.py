@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent import futures
@@ -14,7 +13,7 @@ import pytest
 
 from addon_operator.devcluster import api, handle, layout
 from addon_operator.process import daemons
-from tests.integration import admitting, operator_process, operator_site
+from tests.integration import admitting, balancing, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +28,6 @@ TAKE_OVER_AFTER_KILL: Final = 20.0
 TAKE_OVER_AFTER_STOP: Final = 3.0
 AT_A_TIME: Final = 4
 """Pods that are created side by side."""
-_CHUNK: Final = 1 << 16
 
 
 def lease(site: operator_site.Site) -> dict[str, Any]:
@@ -189,61 +187,6 @@ def test_a_standby_ends_at_once(site: operator_site.Site) -> None:
     first.stop()
 
 
-class Balancer:
-    """A Service in front of replicas: each connection goes to the next one that takes it."""
-
-    def __init__(self, ports: list[int]) -> None:
-        self._ports = ports
-        self._turn = 0
-        self._threads: list[threading.Thread] = []
-        self._server = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port: int = self._server.getsockname()[1]
-        self._accepting = threading.Thread(target=self._accept, daemon=True)
-        self._accepting.start()
-
-    def close(self) -> None:
-        """Take no connections any more; those that there are end with the replicas."""
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        for thread in (self._accepting, *self._threads):
-            thread.join(30)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._server.accept()
-                self._threads.append(threading.Thread(target=self._serve, args=(client,), daemon=True))
-                self._threads[-1].start()
-
-    def _serve(self, client: socket.socket) -> None:
-        with client:
-            backend = self._connected()
-            if backend is None:
-                return
-            with backend:
-                up = threading.Thread(target=_copy, args=(client, backend), daemon=True)
-                up.start()
-                _copy(backend, client)
-                up.join()
-
-    def _connected(self) -> socket.socket | None:
-        self._turn += 1
-        for number in range(len(self._ports)):
-            port = self._ports[(self._turn + number) % len(self._ports)]
-            with contextlib.suppress(OSError):
-                return socket.create_connection(("127.0.0.1", port))
-        return None
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(_CHUNK):
-            target.sendall(data)
-    for end in (source, target):
-        with contextlib.suppress(OSError):
-            end.shutdown(socket.SHUT_RDWR)
-
-
 class Load:
     """Creates pods, several at a time, and remembers what became of them."""
 
@@ -294,7 +237,7 @@ def admitting_pair(
     ports = [operator_process.free_port() for _ in range(2)]
     namespace = cluster.namespace("shop")
     configurations = [f"{path}/addon-operator-{site.namespace}" for path in admitting.CONFIGURATIONS]
-    with contextlib.closing(Balancer(ports)) as balancer, contextlib.ExitStack() as stack:
+    with contextlib.closing(balancing.Balancer(ports)) as balancer, contextlib.ExitStack() as stack:
         stack.callback(cluster.delete_namespace, namespace)
         for path in configurations:
             stack.callback(client.request, "DELETE", path)

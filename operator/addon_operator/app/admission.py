@@ -103,6 +103,7 @@ class Admission(health.Part):
         self._watch_health = watch_health.WatchHealth("the watch of PodPresets")
         self._tasks: list[asyncio.Task[None]] = []
         self._watch: kopf_sources.PodPresetSource | None = None
+        self._has_stopped = False
         self._show(meters)
 
     def _make_registrar(self) -> registration.Registrar:
@@ -207,7 +208,10 @@ class Admission(health.Part):
         self._run("webhooks", self._register)
 
     async def stop(self) -> None:
-        """Answer what is being asked, report what is left to report, and end."""
+        """Answer what is being asked, report what is left to report, and end, unless that is done."""
+        if self._has_stopped:
+            return
+        self._has_stopped = True
         await self._site.stop()
         await self._notices.close()
         with contextlib.suppress(TimeoutError):

@@ -27,6 +27,7 @@ _DOMAIN: Final = "admission.addon-operator.io"
 _NOTICE_TIMEOUT: Final = 2
 _TIMEOUT: Final = 5
 _ANNOTATIONS: Final = "object.metadata.annotations"
+_NAME: Final = "object.metadata.name"
 _NOT_A_MIRROR: Final = {
     "not-a-mirror-pod": f"!has({_ANNOTATIONS}) || !('{selection.MIRROR}' in {_ANNOTATIONS})"
 }
@@ -143,7 +144,10 @@ def _check_config(settings: settings_module.Settings) -> registration_specs.Webh
         resource="configmaps",
         timeout_seconds=_TIMEOUT,
         namespace_selector={"matchLabels": {"kubernetes.io/metadata.name": settings.namespace}},
-        match_conditions={"values-config-map": f"object.metadata.name == '{settings.config_map}'"},
+        match_conditions={
+            # With generateName there is no name yet.
+            "values-config-map": f"has({_NAME}) && {_NAME} == '{settings.config_map}'"
+        },
     )
 
 

@@ -116,8 +116,10 @@ class _Process:
             checks = admission_part.ConfigChecks(
                 modules, self._settings, made.inspector, made.settings_programs
             )
+            # What hooks answer with stays until nobody asks them any more.
+            answering = await stack.enter_async_context(contextlib.AsyncExitStack())
             await self._admit(stack, made.kube.access, checks)
-            await self._answer_meanwhile(stack, made, modules)
+            await self._answer_meanwhile(answering, made, modules)
             if await self._leadership.acquire():
                 # It took its time.
                 modules = await daemon_threads.run(preflight.load_modules, self._settings)
@@ -341,6 +343,9 @@ class _Process:
             self._check(vital)
         finally:
             await stopping.end({work, lost})
+            if self._admission is not None:
+                # Its hooks need their snapshots, and the Lease for what they write.
+                await self._admission.stop()
             await operator.cluster.watches.close()
             await self._tell_last_events()
             await self._leadership.release()

@@ -112,11 +112,15 @@ class StandbyHooks:
         self._looked = self._read = float("-inf")
 
     async def find(self, key: hook_reviews.Key) -> hook_entries.WebhookEntry | None:
-        """Return who answers there; what was registered, and is not any more, is allowed."""
+        """Return who answers there; what is not registered any more is allowed."""
+        arrived = asyncio.get_running_loop().time()
         async with self._loading:
-            await self._look()
+            await self._look(arrived - _FRESH_SECONDS)
             if key not in self._registered:
-                return _allowing(key) if key in self._known else None
+                # It may have been registered just now.
+                await self._look(arrived)
+            if key not in self._registered:
+                return _allowing(key) if self._looked >= arrived or key in self._known else None
             try:
                 loaded = await self._loaded.get(self._registered[key])
                 await self._read_values()
@@ -135,9 +139,11 @@ class StandbyHooks:
 
         Raises :class:`.ConversionError` when that cannot be found out.
         """
+        arrived = asyncio.get_running_loop().time()
         async with self._loading:
             try:
-                loaded = [await self._loaded.get(place) for place in await self._noted(crd_name)]
+                noted = await self._noted(crd_name, arrived)
+                loaded = [await self._loaded.get(place) for place in noted]
                 if loaded:
                     await self._read_values()
             except errors.AddonOperatorError as error:
@@ -157,20 +163,20 @@ class StandbyHooks:
 
     async def _tidy(self) -> None:
         async with self._loading:
-            await self._look()
+            await self._look(asyncio.get_running_loop().time())
             places = {*self._registered.values()}
             for crd_name in [*self._converting]:
                 try:
-                    places.update(await self._noted(crd_name))
+                    places.update(await self._noted(crd_name, asyncio.get_running_loop().time()))
                 except api_errors.KubernetesError:
                     places.update(self._converting[crd_name][1])
         self._loaded.keep_only([place for place in places if not self._is_answered(place)])
 
-    async def _noted(self, crd_name: str) -> Sequence[tuple[str, str]]:
-        """Return module and hook of each that converts, unless that was just looked up."""
+    async def _noted(self, crd_name: str, since: float) -> Sequence[tuple[str, str]]:
+        """Return module and hook of each that converts, as they were noted since then."""
         now = asyncio.get_running_loop().time()
         looked, noted = self._converting.get(crd_name, (float("-inf"), ()))
-        if now < looked + _FRESH_SECONDS:
+        if looked >= since:
             return noted
         try:
             live = await self._kube.get(conversion_specs.path_of(crd_name), metadata_only=True)
@@ -187,10 +193,10 @@ class StandbyHooks:
         """Follow nothing any more."""
         await self._watches.close()
 
-    async def _look(self) -> None:
-        """Find out what is registered, unless that was just done; what is known stays if nobody answers."""
+    async def _look(self, since: float) -> None:
+        """Find out what is registered, unless that was done since then; it stays if nobody answers."""
         now = asyncio.get_running_loop().time()
-        if now < self._looked + _FRESH_SECONDS:
+        if self._looked >= since:
             return
         found: dict[hook_reviews.Key, tuple[str, str]] = {}
         try:

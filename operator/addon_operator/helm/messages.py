@@ -34,6 +34,15 @@ _REMEDIES: Final = (
         "; 'addon-operator module lint' names the file and the field",
     ),
     (
+        re2.compile(
+            r"spec\.conversion\.\w+: Forbidden: should not be set when strategy is not set to Webhook"
+        ),
+        (
+            "; hooks convert the objects of this definition, and the chart sets its spec.conversion: take "
+            "that out of the chart, for example with patches in module.yaml"
+        ),
+    ),
+    (
         re2.compile(r"chart requires kubeVersion"),
         "; use a version of the chart that is made for this cluster",
     ),

@@ -15,6 +15,8 @@ from addon_operator.documents import json_documents
 from addon_operator.kernel import errors, shown_texts
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
+NOTE: Final = "addon-operator.io/conversion"
+"""Annotation of a definition whose objects hooks convert: its ``spec.conversion`` is the operator's."""
 MAX_MESSAGE: Final = 2000
 """How many characters of a hook's message reach the user."""
 MAX_OBJECT_BYTES: Final = 3 << 20

@@ -104,9 +104,7 @@ class ValuesStore:
         """
         frozen = copy.copy(self)
         frozen._global = self._global.snapshot()  # noqa: SLF001
-        frozen._modules = {  # noqa: SLF001
-            each: self.section_of(each).snapshot() for each in modules if each is not None
-        }
+        frozen._modules = {each: self.section_of(each).snapshot() for each in modules if each}  # noqa: SLF001
         return frozen
 
     def set_files(

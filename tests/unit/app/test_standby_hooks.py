@@ -145,17 +145,30 @@ async def test_a_hook_that_is_registered_answers_with_the_values_of_the_cluster(
     assert await bench.ask() == review_answers.AdmissionAnswer(allowed=False, message="color:green")
 
 
-async def test_what_nobody_registered_is_not_answered_and_what_is_not_registered_any_more_is_allowed(
+async def test_what_is_not_registered_any_more_is_allowed_also_if_this_replica_never_knew_of_it(
     bench: Bench,
 ) -> None:
-    other = (ReviewType.VALIDATING, "other.shop.example")
-    assert await bench.hooks.find(other) is None
     await bench.ask()
     bench.register({})
     clock = clocks.Clock()
     await clock.advance(standby_hooks._FRESH_SECONDS)
     assert await bench.ask() == review_answers.ALLOWED
-    assert await bench.hooks.find(other) is None
+    unknown = await bench.hooks.find((ReviewType.VALIDATING, "other.shop.example"))
+    assert unknown is not None
+    request = hook_entries.ReviewRequest(REVIEW, time.monotonic())
+    assert await unknown.answer(request) == review_answers.ALLOWED
+
+
+async def test_what_was_registered_just_now_is_answered(bench: Bench) -> None:
+    bench.register({})
+    assert await bench.ask() == review_answers.ALLOWED
+    bench.register({GUARD[1]: ("shop", "guard.sh")})
+    assert not (await bench.ask()).allowed
+
+
+async def test_as_long_as_nobody_says_what_is_registered_nothing_is_allowed(bench: Bench) -> None:
+    bench.server.on("GET", REGISTERED, api_server.status(500, "InternalError"))
+    assert await bench.hooks.find(GUARD) is None
 
 
 async def test_while_the_api_server_does_not_answer_what_is_known_stays(bench: Bench) -> None:

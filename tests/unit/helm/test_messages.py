@@ -145,6 +145,13 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             id="an object that cannot be changed",
         ),
         pytest.param(
+            'cannot patch "x.y" with kind CustomResourceDefinition: it is invalid: '
+            "[spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is not set to "
+            "Webhook]",
+            "take that out of the chart",
+            id="a definition that hooks convert",
+        ),
+        pytest.param(
             'create: failed to create: namespaces "addons" not found',
             "kubectl create namespace addons', or set createNamespace: true in module.yaml",
             id="the namespace of the release is missing",

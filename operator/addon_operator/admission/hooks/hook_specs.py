@@ -83,10 +83,12 @@ def spec(
 
 def _without_own(namespace: str, own: Collection[str]) -> str:
     names = ", ".join(f"'{name}'" for name in sorted(own))
+    # With generateName there is no name yet, and what is of no namespace has none: both would be errors.
     return (
-        f"!(request.namespace == '{namespace}' && (request.resource.group == 'coordination.k8s.io' || "
+        f"!(has(request.namespace) && request.namespace == '{namespace}' && "
+        "(request.resource.group == 'coordination.k8s.io' || "
         "request.resource.group == '' && request.resource.resource in ['configmaps', 'secrets'] && "
-        f"request.name in [{names}]))"
+        f"has(request.name) && request.name in [{names}]))"
     )
 
 

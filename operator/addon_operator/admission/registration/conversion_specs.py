@@ -13,12 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from addon_operator.admission.registration import registration_specs as specs
+from addon_operator.hook_contract import conversions
 from addon_operator.kernel import errors
 from addon_operator.kube import paths
 
 API_VERSION: Final = "apiextensions.k8s.io/v1"
 COLLECTION: Final = paths.of(API_VERSION, "customresourcedefinitions")
-NOTE: Final = "addon-operator.io/conversion"
+NOTE: Final = conversions.NOTE
 """Annotation: which operator converts objects, for whom, and what ``spec.conversion`` was before."""
 PATH: Final = "/convert/"
 """Path on the admission site; the name of the definition follows."""

@@ -47,7 +47,8 @@ NOT_READY: Final = "the operator has not read all that it needs for an answer ye
 """Why reviews are refused at first: whoever starts the operator expects that."""
 _JSON: Final = "application/json"
 _BODY_SECONDS: Final = 5.0
-_SHUTDOWN_SECONDS: Final = 5.0
+# With half a second before it: what a hook may take that says nothing of its time.
+_SHUTDOWN_SECONDS: Final = 9.0
 # Of the time that the API server waits, kept for the way back.
 _MARGIN_SECONDS: Final = 0.25
 

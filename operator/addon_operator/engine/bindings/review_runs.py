@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from addon_operator.engine import events, intents, state
-from addon_operator.engine.bindings import process_slots
+from addon_operator.engine.bindings import process_slots, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run, questions
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import clock, errors, names
@@ -22,6 +22,7 @@ QUEUE: Final = "webhooks"
 """What stands for a queue in logs: such runs have none."""
 _ERROR: Final[events.ReviewResult] = "error"
 _TIMEOUT: Final[events.ReviewResult] = "timeout"
+_LOOK_SECONDS: Final = 0.05
 MARGIN: Final = 0.5
 """Seconds of the API server's time that are kept for the way back."""
 
@@ -117,7 +118,7 @@ class ReviewRuns:
         try:
             async with asyncio.timeout(asked.left) as waiting, self._slots.taken(self._key(asked)):
                 waiting.reschedule(None)
-                return await self._ask(asked, context(), question)
+                return await self._ask(asked, await _made(asked, context), question)
         except TimeoutError:
             waits = f"no process was free for it within {clock.duration_text(asked.seconds)}"
             raise UnansweredError(f"{named(asked.hook)} was not asked: {waits}", "timeout") from None
@@ -142,6 +143,17 @@ class ReviewRuns:
     @staticmethod
     def _key(asked: Asked) -> object:
         return (asked.hook.module, asked.hook.name, asked.binding)
+
+
+async def _made(asked: Asked, context: Callable[[], binding_contexts.Context]) -> binding_contexts.Context:
+    """Make it as soon as its snapshots are there: the hook may have begun anew while the question waited."""
+    while True:
+        try:
+            return context()
+        except triggers.IncompleteError as error:
+            if not asked.left:
+                raise UnansweredError(f"{named(asked.hook)} was not asked: {error}", "timeout") from None
+        await asyncio.sleep(min(_LOOK_SECONDS, asked.left))
 
 
 def put_into(inbox: intents.Inbox) -> Changed:

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 from addon_operator.engine import state
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
+from addon_operator.kernel import errors
 from addon_operator.kube.informers import informers
 
 
@@ -69,6 +70,10 @@ class Synchronization:
 Trigger: TypeAlias = Tick | Event | Synchronization
 
 
+class IncompleteError(errors.AddonOperatorError):
+    """Snapshots are wanted that are not there, or not any more."""
+
+
 class FollowedObjects:
     """The objects of all kubernetes bindings that are followed now."""
 
@@ -91,8 +96,14 @@ class FollowedObjects:
         return () if subscription is None else subscription.lazy_snapshot()
 
     def named(self, hook: state.Hook, names: Iterable[str]) -> binding_contexts.Snapshots:
-        """Return the snapshots of the kubernetes bindings of a hook that have these names."""
-        return _Snapshots(hook, self).named(names)
+        """Return the snapshots of the kubernetes bindings of a hook that have these names.
+
+        Raises :class:`IncompleteError`: what is not known would look like what is not there.
+        """
+        wanted = tuple(names)
+        if not self.are_listed(hook, wanted):
+            raise IncompleteError("its snapshots are not complete")
+        return _Snapshots(hook, self).named(wanted)
 
     def are_listed(self, hook: state.Hook, names: Iterable[str]) -> bool:
         """Say whether the snapshots of these kubernetes bindings of a hook are complete."""

@@ -217,9 +217,11 @@ class HookProcesses:
         if question is not None:
             timeout = question.seconds if timeout is None else min(timeout, question.seconds)
             grace = QUESTION_GRACE
+        # A replica answers the API server whether or not it leads, also while it ends.
+        programs = self._programs if question is None else self._programs.unfenced
         async with self._directory(hook.name) as files:
             await _in_thread(_prepare, files, contexts, values, question)
-            result = await self._start(hook, files, log_fields, timeout, grace)
+            result = await self._start(hook, files, log_fields, timeout, grace, programs)
             if hook_failures.has_failed(result):
                 raise HookRunError(
                     hook.name,
@@ -282,12 +284,13 @@ class HookProcesses:
         log_fields: Mapping[str, str],
         timeout: float | None,
         kill_grace: float = children.KILL_GRACE,
+        programs: children.Children | None = None,
     ) -> children.ChildResult:
         path = hook_files.absolute(hook.path, self._started_in)
         is_nested = bool(hook.arguments)
         owner = hook_configurations.owner(hook.module) if is_nested else {}
         keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
-        return await self._programs.run(
+        return await (programs or self._programs).run(
             [*hook_files.command(path), *hook.arguments],
             env={**self._environment, **files.environment(), **owner},
             cwd=path.parent,

@@ -144,6 +144,8 @@ class Subscription(informer_cache.CacheListener):
         if self._closed:
             return
         self._closed = True
+        # Nothing is known any more, which is something else than that there is nothing.
+        self.synced = False
         if self._lookup is not None:
             self._lookup.cancel()
         self._namespaces.close()

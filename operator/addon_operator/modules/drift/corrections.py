@@ -51,7 +51,7 @@ def kept_to(
 
     Applied by force on the server's side, it would take them back.
     """
-    body: dict[str, Any] = copy.deepcopy(dict(expected))
+    body: dict[str, Any] = copy.deepcopy(dict(field_drift.without_conversion(expected, live)))
     counts = {each.path for each in counted}
     others = [
         each

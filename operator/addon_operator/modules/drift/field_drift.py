@@ -1,7 +1,8 @@
 """Where a live object differs from the manifest that it was made from, field by field.
 
 Only what the manifest says counts. What the API server fills in or writes otherwise is no difference, nor is
-what others are meant to write: status, scale, certificates of webhooks, rules of aggregated ClusterRoles.
+what others are meant to write: status, scale, certificates of webhooks, rules of aggregated ClusterRoles,
+conversions by hooks.
 """
 
 import base64
@@ -13,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from addon_operator.documents import json_documents, json_pointers
+from addon_operator.hook_contract import conversions
 from addon_operator.kernel import clock, quantities
 from addon_operator.kernel.json_types import KubernetesObject
 from addon_operator.modules.drift import field_owners
@@ -78,7 +80,7 @@ class _Looked:
 
     def object(self, expected: KubernetesObject, live: KubernetesObject) -> Iterator[Difference]:
         owned = field_owners.owned(live)
-        wanted = _prepared(expected)
+        wanted = _prepared(without_conversion(expected, live))
         metadata, live_metadata = _mapping(expected.get("metadata")), _mapping(live.get("metadata"))
         for key in _METADATA:
             place = owned.field("metadata").field(key)
@@ -204,6 +206,15 @@ class _Index:
 
 def _values(item: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
     return tuple(str(item.get(key)) for key in keys)
+
+
+def without_conversion(expected: KubernetesObject, live: KubernetesObject) -> KubernetesObject:
+    """Return the manifest's object without what a definition says of conversions, if hooks do that."""
+    annotations = _mapping(_mapping(live.get("metadata")).get("annotations"))
+    if expected.get("kind") != "CustomResourceDefinition" or conversions.NOTE not in annotations:
+        return expected
+    spec = {key: value for key, value in _mapping(expected.get("spec")).items() if key != "conversion"}
+    return {**expected, "spec": spec}
 
 
 def _prepared(expected: KubernetesObject) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, triggers
 from addon_operator.engine.hooks import hook_outputs, questions
 from addon_operator.hook_contract import binding_contexts, hook_entries
-from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
+from addon_operator.hook_contract.configuration import bindings, hook_config, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors, names
 from tests.unit.engine import bound_fakes, fakes
@@ -145,3 +145,17 @@ async def test_other_outputs_of_a_dry_run_are_dropped_unless_there_are_no_side_e
     await entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic(), dry_run=dry_run))
     assert executor.asked[0].drops_outputs is drops
     assert executor.asked[0].may_patch_values
+
+
+async def test_a_question_that_waited_while_its_hook_began_anew_gets_no_empty_snapshots() -> None:
+    kinds = bindings.KubernetesBinding("ConfigMap", "v1", name="objects")
+    hook = state.Hook("guard.sh", HOOK.path, hook_config.HookConfig(kubernetes=(kinds,)), HOOK.module)
+    objects, executor = triggers.FollowedObjects(), bound_fakes.AnsweringHooks()
+
+    def from_objects() -> binding_contexts.Context:
+        return binding_contexts.review(NAME, "Validating", b"{}", objects.named(hook, ["objects"]))
+
+    asked = review_runs.Asked(hook, NAME, time.monotonic() + 0.2, 0.2)
+    with pytest.raises(review_runs.UnansweredError, match=r"was not asked|did not answer"):
+        await made(executor).answer(asked, from_objects, QUESTION)
+    assert executor.asked == []

@@ -11,12 +11,13 @@ from typing import Any, Protocol
 
 import pytest
 import structlog
+from typing_extensions import override
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_directory, hook_lines, hook_processes
+from addon_operator.engine.hooks import hook_directory, hook_lines, hook_processes, questions
 from addon_operator.hook_contract import binding_contexts, jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
-from addon_operator.kernel import names
+from addon_operator.kernel import fencing, names
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.loading import hook_files
 from addon_operator.modules import model
@@ -140,6 +141,29 @@ async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
     )
     assert done.written[hook_processes.KUBERNETES_PATCH] == '{"operation": "Create"}\n'
     assert done.result.exit_code == 0
+
+
+class Refusing(fencing.Fence):
+    @override
+    def check(self) -> None:
+        raise fencing.FencedError("another one leads")
+
+    @override
+    def remaining(self) -> float:
+        return 0.0
+
+
+async def test_a_hook_that_is_asked_something_answers_whoever_leads(
+    make_runner: MakeRunner, hook: WriteHook
+) -> None:
+    runner = make_runner(programs=programs.programs(Refusing()))
+    path = hook('echo yes > "$ANSWER_PATH"')
+    with pytest.raises(fencing.FencedError, match="another one leads"):
+        await run_hook(runner, path)
+    asked = state.Hook("hook.sh", path, hook_config.HookConfig())
+    question = questions.Question(("ANSWER_PATH",), str, seconds=20.0)
+    done = await runner.run(asked, CONTEXTS, given({}), {}, question)
+    assert done.written["ANSWER_PATH"] == "yes\n"
 
 
 async def test_a_hook_in_python_works_as_well(runner: hook_processes.HookProcesses, hook: WriteHook) -> None:

@@ -168,7 +168,9 @@ async def test_a_closed_subscription_gets_nothing_more(world: informing.World) -
     _, recorder = await world.synced()
     never, unheard = world.subscribe()
     never.close()
+    assert closing.synced
     closing.close()
+    assert (closing.synced, closing.snapshot()) == (False, []), "nothing is known, not that there is nothing"
     world.server.put("x")
     await recorder.until_told(1)
     assert (closed.calls, unheard.calls) == (["synced"], [])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from addon_operator.hook_contract import conversions
 from addon_operator.modules.drift import corrections, field_drift
 from tests.unit import costs
 
@@ -242,6 +243,22 @@ def test_what_is_applied_by_force_leaves_out_what_others_may_write() -> None:
     body = corrections.kept_to(DEPLOYMENT, live, [])
     assert body == DEPLOYMENT | {"spec": {"template": DEPLOYMENT["spec"]["template"]}}
     assert DEPLOYMENT["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("by_hooks", [True, False])
+def test_a_conversion_that_hooks_do_is_no_drift_and_is_never_taken_back(*, by_hooks: bool) -> None:
+    kind = {"kind": "CustomResourceDefinition", "metadata": {"name": "x.y"}}
+    expected: Object = {**kind, "spec": {"group": "y", "conversion": {"strategy": "None"}}}
+    annotations = {conversions.NOTE: "{}"} if by_hooks else {}
+    live = {
+        **kind,
+        "metadata": {"name": "x.y", "annotations": annotations},
+        "spec": {"group": "y", "conversion": {"strategy": "Webhook", "webhook": {}}},
+    }
+    assert told(live, expected) == ([] if by_hooks else ["/spec/conversion/strategy"])
+    kept = corrections.kept_to(expected, live, field_drift.differences(expected, live))
+    assert ("conversion" in kept["spec"]) is not by_hooks
+    assert expected["spec"]["conversion"]
 
 
 def test_a_difference_does_not_show_its_values_by_itself() -> None:

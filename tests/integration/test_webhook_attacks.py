@@ -1,0 +1,231 @@
+"""Hooks that answer wrongly, or for others: nobody but who asks them is harmed."""
+
+import asyncio
+import concurrent.futures
+import json
+import time
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.devcluster import api, handle, layout
+from addon_operator.kube import paths
+from addon_operator.kube.access import auth
+from addon_operator.kube.client import client
+from tests.integration import admitting, definitions, operator_site
+from tests.integration.guarded import binding, create
+
+pytestmark = pytest.mark.integration
+
+MANY: Final = 10_000
+LARGE: Final = 1 << 20
+"""Characters: as many as a ConfigMap can hold."""
+WRITERS: Final = 32
+ALLOWS: Final = """echo '{"allowed": true}' > "$VALIDATING_RESPONSE_PATH" """
+DENIES: Final = """echo '{"allowed": false, "message": "never"}' > "$VALIDATING_RESPONSE_PATH" """
+
+
+def registered(site: operator_site.Site) -> list[str]:
+    """Names of the validating webhooks of hooks."""
+    path = f"{admitting.CONFIGURATIONS[1]}/addon-operator-{site.namespace}-hooks"
+    answer = site.request("GET", path)
+    return [each["name"] for each in json.loads(answer.text).get("webhooks") or []]
+
+
+def test_a_webhook_that_the_api_server_refuses_is_shown_and_others_stay(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    site.first_retry = operator_site.SOON
+    good = site.module("010-good", values="goodEnabled: true\n")
+    site.hook(good, "good.sh", {"kubernetesValidating": [binding(site, "good.shop.example")]}, DENIES)
+    bad = site.module("020-bad", values="badEnabled: true\n")
+    wrong = [{"name": "odd", "expression": "object.metadata.name.nothing("}]
+    site.hook(
+        bad,
+        "bad.sh",
+        {"kubernetesValidating": [binding(site, "bad.shop.example", matchConditions=wrong)]},
+        DENIES,
+    )
+    site.config()
+    options = {"CONVERGE_ON_FAILURE": "continue", "WATCH_MODULES": "true"}
+    with admitting.admitting(site, devcluster, **options) as operator:
+        operator.wait_logged("the API server does not take", "matchConditions")
+        told = " ".join(site.command("module", "describe", "bad").stdout.split())
+        assert "hook bad.sh of module bad" in told, told
+        assert "matchConditions[0].expression" in told
+        assert registered(site) == ["good.shop.example"]
+        assert "denied the request: never" in create(site, "a").text
+        operator.wait_metric(1, "module_info", module="good", state="Ready")
+        site.hook(bad, "bad.sh", {"kubernetesValidating": [binding(site, "bad.shop.example")]}, ALLOWS)
+        operator.wait_until(
+            lambda: registered(site) == ["bad.shop.example", "good.shop.example"], "it is mended"
+        )
+
+
+EVERYTHING: Final = {
+    "apiGroups": ["*"],
+    "apiVersions": ["*"],
+    "operations": ["CREATE", "UPDATE", "DELETE"],
+    "resources": ["*/*"],
+    "scope": "*",
+}
+
+
+def test_an_operator_starts_works_and_can_be_told_while_a_hook_denies_everything_of_its_namespace(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    site.first_retry = operator_site.SOON
+    of_namespace = {"labelSelector": {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}}}
+    denies = {"name": "never.shop.example", "rules": [EVERYTHING], "namespace": of_namespace}
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    group = f"{site.namespace}.example"
+    definitions.write(module, "things.yaml", definitions.definition(group, "things", "v1", "v2"))
+    rules = [{"fromVersion": "v2", "toVersion": "v1"}]
+    converts = {"name": "c", "crdName": f"things.{group}", "conversions": rules}
+    site.hook(
+        module,
+        "never.sh",
+        {"kubernetesValidating": [denies], "kubernetesCustomResourceConversion": [converts]},
+        DENIES,
+    )
+    site.module("020-web", {"color": "{{ .Values.web.color }}"}, values="web: {color: red}\n")
+    site.config()
+    quick = {"LEASE_DURATION": "4s", "LEASE_RENEW_DEADLINE": "2500ms", "LEASE_RETRY_PERIOD": "500ms"}
+    options = {"CONVERGE_ON_FAILURE": "continue", "ADDON_OPERATOR_HA": "true", **quick}
+    with admitting.admitting(site, devcluster, **options) as operator:
+        operator.wait_until(lambda: registered(site) == ["never.shop.example"], "it is registered")
+        operator.wait_until(lambda: "never" in create(site, "a").text, "it denies")
+        operator.kill()
+    with admitting.admitting(site, devcluster, **options) as again:
+        again.wait_logged("this replica leads")
+        assert "never" in create(site, "a").text
+        site.config(webEnabled="true")
+        again.wait_logged("denied the request: never", "module=web")
+        assert site.revisions() == {}
+        told = " ".join(site.command("module", "describe", "shop").stdout.split())
+        assert 'admission webhook "never.shop.example" denied the request: never' in told, told
+        site.config(shopEnabled="false")
+        again.wait_until(lambda: registered(site) == [], "it can be switched off")
+        again.wait_until(lambda: site.data("web") == {"color": "red"}, "and the others go on")
+        crd = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.{group}"
+        assert json.loads(site.request("GET", crd).text)["spec"]["conversion"] == {"strategy": "None"}
+        again.stop()
+
+
+def test_a_hook_that_hangs_and_one_that_is_killed_leave_others_and_pods_alone_in_a_storm(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    bodies = {
+        "hangs": "exec sleep 60",
+        "dies": "kill -KILL $$",
+        "good": ALLOWS,
+    }
+    for number, (name, body) in enumerate(bodies.items()):
+        module = site.module(f"0{number}0-{name}", values=f"{name}Enabled: true\n")
+        guards = binding(site, f"{name}.shop.example", timeoutSeconds=3)
+        guards["labelSelector"] = {"matchLabels": {"asks": name}}
+        site.hook(module, f"{name}.sh", {"kubernetesValidating": [guards]}, body)
+    site.config()
+    with admitting.opened(site, devcluster) as shop:
+        shop.operator.wait_until(lambda: len(registered(site)) == len(bodies), "all are registered")
+        shop.preset(env=[{"name": "DB_PORT", "value": "6379"}], selector={"matchLabels": admitting.LABELS})
+        shop.operator.wait_until(lambda: admitting.is_injected(shop, shop.operator), "pods are injected")
+        asking = api.ApiClient(layout.Layout(devcluster.kubeconfig.parent), devcluster.url, 30.0)
+
+        def ask(name: str) -> tuple[float, api.ApiAnswer]:
+            body: Any = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"generateName": "a-", "labels": {"asks": name}},
+            }
+            began = time.monotonic()
+            answer = asking.request("POST", f"/api/v1/namespaces/{site.namespace}/configmaps", body)
+            return time.monotonic() - began, answer
+
+        shop.operator.wait_until(lambda: ask("good")[1].is_success, "the good one answers")
+        with concurrent.futures.ThreadPoolExecutor(60) as pool:
+            storm = [pool.submit(ask, name) for name in ("hangs", "dies") for _ in range(25)]
+            time.sleep(operator_site.SOON)
+            good = [ask("good") for _ in range(5)]
+            pods = [timed_pod(shop) for _ in range(5)]
+            said = [each.result()[1].text for each in storm]
+        assert all(answer.is_success for _, answer in good), good
+        # Behind half of the places at the most, none of which is held for longer than a hook may take.
+        assert max(seconds for seconds, _ in good) < 2.5, good
+        assert max(pods) < 1.0, pods
+        # A machine that is busy with more than that may be late with the last word.
+        assert [text for text in said[:25] if "hangs.shop.example" not in text] == []
+        assert [text for text in said[25:] if "of module dies" not in text] == []
+
+
+def timed_pod(shop: admitting.Shop) -> float:
+    """Create a pod that a preset is for; how long that took."""
+    began = time.monotonic()
+    made = shop.pod()
+    assert made["spec"]["containers"][0]["env"]
+    return time.monotonic() - began
+
+
+@pytest.mark.slow
+def test_large_objects_and_ten_thousand_others_in_a_snapshot_reach_the_hook(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    group = f"{site.namespace}.example"
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    definitions.write(module, "things.yaml", definitions.definition(group, "things", "v1"))
+    things = {
+        "name": "things",
+        "kind": "Thing",
+        "apiVersion": f"{group}/v1",
+        "jqFilter": "{name: .metadata.name, size: .size}",
+        "keepFullObjectsInMemory": False,
+        "executeHookOnEvent": [],
+        "executeHookOnSynchronization": False,
+    }
+    guards = binding(site, "guard.shop.example", includeSnapshotsFrom=["things"], timeoutSeconds=20)
+    site.script(
+        module / "hooks" / "guard.sh",
+        COUNTS.replace(
+            "@CONFIG@",
+            json.dumps({"configVersion": "v1", "kubernetes": [things], "kubernetesValidating": [guards]}),
+        ),
+        exact=True,
+    )
+    site.config()
+    with admitting.admitting(site, devcluster) as operator:
+        operator.wait_until(lambda: registered(site) == ["guard.shop.example"], "it is registered")
+        asyncio.run(make_things(devcluster, site.namespace, group, MANY))
+        operator.wait_until(lambda: f"{MANY} things" in create(site, "few").text, "all are in the snapshot")
+        began = time.monotonic()
+        answer = create(site, "large", text="x" * LARGE)
+        assert f"{MANY} things, {LARGE} characters" in answer.text, answer.text[:300]
+        assert time.monotonic() - began < 10.0
+
+
+COUNTS: Final = """\
+#!/bin/bash
+if [[ "${1:-}" == "--config" ]]; then
+  cat <<'END'
+@CONFIG@
+END
+  exit 0
+fi
+jq -c '.[0] | {allowed: false, message: ((.snapshots.things | length | tostring) + " things, "
+  + (.review.request.object.data.text // "" | length | tostring) + " characters")}' \\
+  "$BINDING_CONTEXT_PATH" > "$VALIDATING_RESPONSE_PATH"
+"""
+
+
+async def make_things(cluster: handle.DevCluster, namespace: str, group: str, number: int) -> None:
+    """Create them, many side by side."""
+    collection = paths.of(f"{group}/v1", "things", namespace=namespace)
+    waiting = iter(range(number))
+    async with client.KubeClient(auth.load_access(cluster.kubeconfig, None, None, {})) as kube:
+
+        async def work() -> None:
+            for each in waiting:
+                metadata = {"name": f"t-{each}"}
+                body = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": metadata, "size": 1}
+                await kube.create(collection, body)
+
+        await asyncio.gather(*(work() for _ in range(WRITERS)))

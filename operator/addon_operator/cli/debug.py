@@ -1,7 +1,6 @@
 """What the debug commands have in common: options, asking the operator, formats and tables."""
 
 import contextlib
-import dataclasses
 import datetime as dt
 import json
 import os
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from addon_operator.debug import debug_client
 
 SHOW_SENSITIVE: Final = "showSensitive"
+_WITH_ORIGINS: Final = "values"
+"""What has rows besides, of a module: where each value comes from."""
 _COMPLETION_SECONDS: Final = 1.0
 _OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
@@ -38,6 +39,18 @@ Document = Any
 
 class UnknownAnswerError(errors.AddonOperatorError):
     """What answers is an operator of another version, or not an operator."""
+
+
+class Listed(printing.Listed):
+    """How a list of an operator is shown as a table and by names."""
+
+    def rendered(self, listed: Document, output: str) -> str:
+        """Return the list in a format; raises :class:`UnknownAnswerError` if it is of another version."""
+        return text_of(listed, lambda found: printing.Listed.rendered(self, found, output))
+
+    def show(self, listed: Document, output: str) -> None:
+        """Print the list in a format."""
+        click.echo(self.rendered(listed, output), nl=False)
 
 
 def socket_option(function: Command) -> Command:
@@ -189,22 +202,37 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
             found = client(socket).get(
                 module_path(module, "origins.json"), query(**{SHOW_SENSITIVE: show_sensitive})
             )
-            show(found, "text" if output == default else output, _origins)
+            _ORIGINS.show(found, output if _is_given("output") else "text")
             return
+        if output in (printing.WIDE, printing.NAME):
+            raise click.UsageError(f"-o {output} is for --origin, which prints rows")
         path = f"/global/{what}.json" if module is None else module_path(module, f"{what}.json")
         flags = {"global": with_global, SHOW_SENSITIVE: show_sensitive}
         show(client(socket).get(path, query(**flags)), output)
 
     command: Callable[..., Any] = dump
-    for option in (socket_option, sensitive_option, printing.output_option(default), *reversed(options)):
+    formats = printing.LIST_FORMATS if what == _WITH_ORIGINS and group.name == "module" else printing.FORMATS
+    output = printing.output_option(default, formats)
+    for option in (socket_option, sensitive_option, output, *reversed(options)):
         command = option(command)
     group.command(what, help=help_)(command)
 
 
-def _origins(document: Document) -> str:
+def _is_given(option: str) -> bool:
+    """Say whether the user wrote an option of the command."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is not click.core.ParameterSource.DEFAULT
+
+
+def _origins(document: Document, wide: bool) -> str:
     rows = [(each["path"], one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
             for each in document["values"]]  # fmt: skip
-    return printing.table(("PATH", "value", "origin"), rows) if rows else "no values\n"
+    return printing.listing(("PATH", "value", "origin"), rows, wide=wide) if rows else "no values\n"
+
+
+_ORIGINS: Final = Listed(
+    _origins, "value", lambda document: [str(each["path"]).lstrip("/") for each in document["values"]]
+)
 
 
 def completing(
@@ -264,30 +292,9 @@ def show(document: Document, output: str, text: "Callable[[Document], str] | Non
 
 def rendered(document: Document, output: str, text: "Callable[[Document], str] | None" = None) -> str:
     """Return the document in a format."""
-    if output in ("text", printing.WIDE) and text is not None:
+    if output == "text" and text is not None:
         return text_of(document, text)
     return printing.document(document, output)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Listed:
-    """How a list is shown as a table and by names."""
-
-    table: Callable[[Document, bool], str]
-    """Gets the document, and whether all of it is wanted."""
-    kind: str
-    """What one of the list is, in ``-o name``."""
-    names: Callable[[Document], Sequence[str]]
-
-    def rendered(self, document: Document, output: str) -> str:
-        """Return the document in a format."""
-        if output == printing.NAME:
-            return text_of(document, lambda found: printing.names(self.kind, self.names(found)))
-        return rendered(document, output, lambda found: self.table(found, output == printing.WIDE))
-
-    def show(self, document: Document, output: str) -> None:
-        """Print the document in a format."""
-        click.echo(self.rendered(document, output), nl=False)
 
 
 def text_of(document: Document, text: Callable[[Document], str]) -> str:

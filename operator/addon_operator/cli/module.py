@@ -137,7 +137,7 @@ def _modules(document: debug.Document, wide: bool) -> str:
     if wide:
         return _all_of_modules(document)
     rows = [(*_row(module)[:-2], _message(module)) for module in document["modules"]]
-    listed = printing.listing(_COLUMNS, rows, _style) if rows else "no modules\n"
+    listed = printing.listing(_COLUMNS, rows, _style, wide=wide) if rows else "no modules\n"
     return _wrong_values(document) + listed
 
 

@@ -106,7 +106,7 @@ def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, kee
     own = [*(["--snapshot-update"] if updates else []), *(["--keep-namespace"] if keeps else [])]
     outcome = suites.run(suites.chosen(directories), [*own, *ctx.meta[_ARGUMENTS]])
     click.echo()
-    click.echo(printing.table(_COLUMNS, _rows(outcome.counts)), nl=False)
+    click.echo(printing.listing(_COLUMNS, _rows(outcome.counts)), nl=False)
     if not any(each.has_tests for each in outcome.counts):
         click.echo("no tests; write some into tests/ of a module")
     return outcome.exit_code
@@ -128,7 +128,7 @@ Document = dict[str, Any]
 @click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
 @click.argument("wanted", metavar="[KIND/NAME]", required=False, default="")
 @click.argument("path", metavar="[PATH]", required=False, default="")
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def why(name: str, wanted: str, path: str, output: str, socket: str | None) -> None:
     """Show where a field of an object of MODULE comes from: values, their sources, the template's line.
@@ -139,13 +139,15 @@ def why(name: str, wanted: str, path: str, output: str, socket: str | None) -> N
     """
     query = {key: text for key, text in (("object", wanted), ("path", path)) if text}
     found = debug.client(socket, is_slow=True).get(debug.module_path(name, "why.json"), query)
-    debug.show(found, output, _text)
+    (_OBJECTS if "objects" in found else _FIELDS).show(found, output)
 
 
-def _text(document: Document) -> str:
-    if "objects" in document:
-        rows = [(each["object"], each["template"]) for each in document["objects"]]
-        return printing.table(("OBJECT", "template"), rows) if rows else "no objects\n"
+def _objects(document: Document, wide: bool) -> str:
+    rows = [(each["object"], each["template"]) for each in document["objects"]]
+    return printing.listing(("OBJECT", "template"), rows, wide=wide) if rows else "no objects\n"
+
+
+def _fields(document: Document, _: bool) -> str:
     lines = [f"{document['object']} ({document['template']})"]
     for field in document["fields"]:
         lines += _field(field)
@@ -160,3 +162,11 @@ def _field(field: Document) -> Iterator[str]:
         return
     yield f"  {field['cause']} {', '.join(each['key'] for each in field['values'])}{line}"
     yield from (f"    {each['key']}: {each['origin']}" for each in field["values"])
+
+
+_OBJECTS: Final = debug.Listed(
+    _objects, "object", lambda document: [each["object"] for each in document["objects"]]
+)
+_FIELDS: Final = debug.Listed(
+    _fields, "field", lambda document: [str(each["path"]).lstrip("/") for each in document["fields"]]
+)

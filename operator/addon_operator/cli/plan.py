@@ -74,7 +74,7 @@ Document = dict[str, Any]
     metavar="DIR|GIT-REF",
     help="With --state, mark what would happen with the files of DIR, or of a commit, just as well.",
 )
-@printing.output_option("text", (*printing.FORMATS, MARKDOWN))
+@printing.output_option("text", (*printing.LIST_FORMATS, MARKDOWN))
 @settings.settings_options
 def plan(
     modules: Sequence[str],
@@ -117,8 +117,10 @@ def plan(
         report = asyncio.run(planning.make_compared(loaded, environ, modules, base, recorded))
     else:
         report = asyncio.run(planning.make(loaded, environ, modules, from_pod, recorded))
-    if output == "text":
-        _print_text(report)
+    if output in ("text", printing.WIDE):
+        _print_text(report, wide=output == printing.WIDE)
+    elif output == printing.NAME:
+        click.echo(_names(report), nl=False)
     elif output == MARKDOWN:
         click.echo(plan_markdown.comment(report, _summary(report)), nl=False)
     else:
@@ -218,8 +220,14 @@ def _change(change: "manifest_diff.ManifestChange") -> Document:
     }
 
 
-def _print_text(report: "plan_report.PlanReport") -> None:
-    click.echo(printing.table(_COLUMNS, _rows(report), lambda row: _STYLES.get(row[4], "")))
+def _names(report: "plan_report.PlanReport") -> str:
+    """Return what would change."""
+    modules = printing.names("module", (each.name for each in report.modules if each.is_change))
+    return modules + printing.names("release", (each.release for each in report.purges))
+
+
+def _print_text(report: "plan_report.PlanReport", *, wide: bool) -> None:
+    click.echo(printing.listing(_COLUMNS, _rows(report), _style, wide=wide, folds=True))
     for module in report.modules:
         _print_release(module)
     click.echo(_summary(report))
@@ -230,6 +238,10 @@ def _print_text(report: "plan_report.PlanReport") -> None:
             click.echo(f"{click.style('Not known:', fg='yellow')} module {module.name}: {unknown}", err=True)
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+
+
+def _style(row: Sequence[str]) -> str:
+    return _STYLES.get(row[4], "")
 
 
 def _rows(report: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:

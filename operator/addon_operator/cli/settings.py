@@ -70,7 +70,7 @@ class GroupedCommand(click.Command):
 
 
 @click.command(cls=GroupedCommand)
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @settings_options
 def settings(output: str, flags: Mapping[str, str | None]) -> None:
     """Print every setting with its value and where the value came from.
@@ -84,7 +84,8 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     rows = list(_rows(resolution))
-    click.echo(_text(rows) if output == "text" else printing.document(rows, output), nl=False)
+    listed = printing.Listed(_table, "setting", lambda found: [str(row["name"]) for row in found])
+    click.echo(listed.rendered(rows, output), nl=False)
 
 
 def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
@@ -97,9 +98,9 @@ def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
         }
 
 
-def _text(rows: list[Row]) -> str:
+def _table(rows: list[Row], wide: bool) -> str:
     cells = [(str(row["name"]), _cell(row["value"]), str(row["origin"])) for row in rows]
-    return printing.table(("NAME", "value", "origin"), cells)
+    return printing.listing(("NAME", "value", "origin"), cells, wide=wide)
 
 
 def _cell(value: json_types.JsonValue) -> str:

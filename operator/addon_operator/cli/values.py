@@ -44,6 +44,9 @@ _secret: Final = click.option(
 )
 
 
+_TABLES: Final = ("text", printing.WIDE)
+
+
 @click.group()
 def values() -> None:
     """Check and show the values of modules, without a cluster."""
@@ -56,7 +59,7 @@ def values() -> None:
 @_config
 @_secret
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
-@printing.output_option("text", ("text", "json"))
+@printing.output_option("text", printing.LIST_FORMATS)
 def check(
     directory: str | None,
     modules_dirs: str | None,
@@ -85,15 +88,23 @@ def check(
 
 def print_report(report: "values_check.ValuesReport", output: str) -> int:
     """Print what was found; the result is the exit code."""
-    if output == "json":
+    if output in _TABLES:
+        print_table(report, wide=output == printing.WIDE)
+    elif output == printing.NAME:
+        print_names(report)
+    else:
         rows = [
             {"level": str(finding.level), "subject": finding.subject, "problem": finding.problem}
             for finding in report.findings
         ]
-        click.echo(printing.document(rows, "json"), nl=False)
-    else:
-        print_table(report)
+        click.echo(printing.document(rows, output), nl=False)
     return print_rest(report)
+
+
+def print_names(report: "values_check.ValuesReport") -> None:
+    """Print the names of modules with findings."""
+    subjects = dict.fromkeys(finding.subject for finding in report.findings)
+    click.echo(printing.names("module", subjects), nl=False)
 
 
 def print_rest(report: "values_check.ValuesReport") -> int:
@@ -103,7 +114,7 @@ def print_rest(report: "values_check.ValuesReport") -> int:
     return printing.EXIT_FINDINGS if report.failed else 0
 
 
-def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False) -> None:
+def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False, wide: bool = False) -> None:
     """Print a row for each finding, and how many there are."""
     if report.findings:
         columns = ("LEVEL", *(("RULE",) if with_rules else ()), "module", "finding")
@@ -111,7 +122,10 @@ def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False
             (str(each.level), *((str(each.rule),) if with_rules else ()), each.subject, each.problem)
             for each in report.findings
         ]
-        click.echo(printing.table(columns, rows, lambda row: printing.FINDING_STYLES[row[0]]), nl=False)
+        shown = printing.listing(
+            columns, rows, lambda row: printing.FINDING_STYLES[row[0]], wide=wide, folds=True
+        )
+        click.echo(shown, nl=False)
     counts = collections.Counter(str(each.level) for each in report.findings)
     tally = printing.findings((counts[level], level) for level in printing.FINDING_STYLES)
     ignored = f" ({report.ignored} ignored by comments)" if report.ignored else ""

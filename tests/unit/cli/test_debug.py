@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import pytest
+import rich.console
 import yaml
 from click import shell_completion, testing
 
@@ -384,22 +385,25 @@ def test_texts_of_several_lines_can_be_read() -> None:
 
 
 def test_rows_are_not_folded_where_there_is_no_terminal() -> None:
-    assert (
-        printing.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
-    )
+    made = printing.listing(["NAME", "last error"], [["web", "x" * 5000]], folds=True)
+    assert made.splitlines()[1] == f"web   {'x' * 5000}"
 
 
-@pytest.mark.parametrize("columns", [30, 60, 200])
-def test_a_table_for_a_narrow_terminal_keeps_its_words(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+@pytest.mark.parametrize("columns", [44, 60, 200])
+def test_what_is_folded_for_a_narrow_terminal_keeps_its_words(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     words = "helm upgrade failed with a message"
-    made = printing.table(["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]])
+    made = printing.listing(
+        ["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]], folds=True
+    )
     shown = click.unstyle(made).splitlines()
     assert shown[0].split() == ["MODULE", "STATE", "LAST", "ERROR"]
     assert shown[1].startswith("ingress-nginx  Ready  helm upgrade")
     assert " ".join(line[22:].strip() for line in shown[1:]) == words
-    assert max(map(len, shown)) <= max(columns, 42)
+    assert max(map(len, shown)) <= columns
 
 
 def test_without_an_operator_there_is_one_sentence(tmp_path: pathlib.Path) -> None:
@@ -604,8 +608,34 @@ def test_names_that_leave_no_room_are_cut_in_the_end(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("module", "list"),
+        ("module", "resource-monitor"),
+        ("module", "values", "web", "--origin"),
+        ("queue", "list"),
+        ("queue", "main"),
+        ("config", "list"),
+        ("settings", "--crd-filter-prefixes", "a" * 200),
+    ],
+    ids=" ".join,
+)
+def test_tables_fit_eighty_columns_and_wide_has_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(
+        printing, "console", lambda least=0: rich.console.Console(width=max(80, least), color_system=None)
+    )
+    shown, wide = text(*arguments).splitlines(), text(*arguments, "-o", "wide").splitlines()
+    assert max(map(len, shown)) <= 80
+    assert len(shown) == len(wide)
+    assert not any("…" in line for line in wide)
+
+
+@pytest.mark.parametrize(
     ("arguments", "names"),
     [
+        (("module", "values", "web", "--origin"), "value/web.size\nvalue/web.password\n"),
         (("module", "list"), "module/kube-dns\nmodule/web\n"),
         (("queue", "list"), "queue/main\n"),
         (("queue", "main"), "queue/main\n"),

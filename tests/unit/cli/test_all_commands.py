@@ -1,0 +1,132 @@
+"""What all commands have in common, those of tomorrow included: formats, tables, and names of clusters."""
+
+import ast
+import pathlib
+from collections.abc import Iterator
+from typing import Final
+
+import click
+import pytest
+
+from addon_operator import cli
+from addon_operator.cli import main
+
+SOURCES: Final = sorted(pathlib.Path(str(cli.__file__)).parent.rglob("*.py"))
+DOCUMENTS: Final = {
+    "config": {"module", "global"},
+    "describe": {"module"},
+    "diff": {"module"},
+    "patches": {"module", "global"},
+    "snapshots": {"module", "global"},
+    "values": {"global"},
+    "version": {""},
+}
+"""Commands that print one document or text, and the groups that they are in; all others print rows."""
+GIVEN_FORMATS: Final = {"preview pod": {"yaml", "json", "diff"}, "values show": {"yaml", "json"}}
+"""Commands that print documents for other programs alone."""
+MORE_FORMATS: Final = {"plan": {"markdown"}, "module lint": {"github", "sarif"}}
+LIST: Final = {"table", "wide", "yaml", "json", "name"}
+NAMES_OF_LISTS: Final = {
+    "list",
+    "status",
+    "check",
+    "lint",
+    "settings",
+    "resource-monitor",
+    "main",
+    "plan",
+    "why",
+}
+PRINTS_ROWS_BESIDE_PYTEST: Final = "module_verbs.py"
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield " ".join(path), command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        assert inner is not None
+        yield from leaves(inner, (*path, name))
+
+
+LEAVES: Final = dict(leaves(main.cli))
+
+
+def options(command: click.Command) -> dict[str, click.Option]:
+    return {
+        name: option for option in command.params if isinstance(option, click.Option) for name in option.opts
+    }
+
+
+def formats(option: click.Option) -> set[str]:
+    return set(option.type.get_metavar(option, click.Context(click.Command("x")))[1:-1].split("|"))  # type: ignore[index]
+
+
+FORMATS: Final = {
+    name: formats(option) for name, command in LEAVES.items() if (option := options(command).get("-o"))
+}
+
+
+def expected(name: str) -> set[str]:
+    group, _, verb = name.rpartition(" ")
+    if name in GIVEN_FORMATS:
+        return GIVEN_FORMATS[name]
+    if group in DOCUMENTS.get(verb, ()):
+        return {"table", "yaml", "json"}
+    return LIST | MORE_FORMATS.get(name, set())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_command_has_the_one_set_of_formats(name: str) -> None:
+    assert FORMATS[name] == expected(name)
+
+
+@pytest.mark.parametrize("name", [name for name in LEAVES if name.split()[-1] in NAMES_OF_LISTS])
+def test_every_command_that_lists_something_has_formats(name: str) -> None:
+    assert FORMATS[name] >= LIST
+
+
+def calls(name: str) -> Iterator[tuple[pathlib.Path, ast.Call]]:
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
+                yield file, node
+
+
+def test_there_is_one_kind_of_table_and_all_of_it_can_be_had() -> None:
+    tables = {file.name for file in SOURCES if "rich.table" in file.read_text()}
+    assert tables == {"printing.py", "dev_screen.py"}, "the second is a screen"
+    cut = {
+        file.name for file, call in calls("printing.listing") if "wide" not in {k.arg for k in call.keywords}
+    }
+    assert cut == {PRINTS_ROWS_BESIDE_PYTEST}
+
+
+CLUSTER: Final = {"-n": "--namespace", "--context": "--kube-context", "--kubeconfig": "--kube-config"}
+"""How kubectl names a cluster and a namespace, and how such an option may be called besides."""
+WRITES_A_FILE: Final = "devcluster up"
+"""Its --kubeconfig is a file that it writes, of a cluster that it starts."""
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_cluster_is_named_as_kubectl_does_it_everywhere(name: str) -> None:
+    given = options(LEAVES[name])
+    if name == WRITES_A_FILE:
+        assert "--kubeconfig" in given
+        return
+    about = {option for option in given if "namespace" in option or "kube-co" in option or "kubeco" in option}
+    about -= {"--keep-namespace"}
+    if {"--context", "-n", *about} & set(given):
+        assert set(CLUSTER) <= set(given)
+    for short, long in CLUSTER.items():
+        option = given.get(short)
+        if option is not None:
+            assert set(option.opts) <= {short, long, "--kubeconfig", "--context"}, "it means nothing else"
+
+
+def test_every_command_that_asks_a_cluster_takes_it() -> None:
+    asking = {name for name, command in LEAVES.items() if "--debug-unix-socket" in options(command)}
+    asking |= {"plan", "preview pod", "dev", "start", "settings", "page", "raw"}
+    assert {name for name in asking if not set(CLUSTER) <= set(options(LEAVES[name]))} == set()

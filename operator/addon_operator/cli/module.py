@@ -408,6 +408,11 @@ def _sections(module: debug.Document) -> Iterator[str]:
     yield from _section("Absent objects", module["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]
     yield from _section("Restored lately", restored)
+    yield from _section("Events", [_event(each) for each in module.get("events", ())])
+
+
+def _event(event: debug.Document) -> str:
+    return f"{debug.ago(event['time'])}  {event['type']}  {event['reason']}  {event['message']}"
 
 
 def _failing(module: debug.Document) -> Iterator[str]:

@@ -232,9 +232,9 @@ def test_a_module_is_described_with_its_whole_error(served: tuple[pathlib.Path, 
         "Hooks:", "  pods.sh", "    beforeHelm, order 10, queue main",
         "    kubernetes secrets (secret), queue main", "    kubernetes pods (Pod), queue main", "Waiting:",
     ]  # fmt: skip
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         "Absent objects:", "  v1/ConfigMap addons/gone",
-        "Restored lately:", "  ConfigMap addons/web (times: 3)",
+        "Restored lately:", "  ConfigMap addons/web (times: 3)", "Events: -",
     ]  # fmt: skip
     assert found["absentObjects"] == ["v1/ConfigMap addons/gone"]
     assert found["hooks"][0]["bindings"][0] == {"binding": "beforeHelm", "order": 10, "queue": "main"}
@@ -247,7 +247,7 @@ def test_a_module_that_never_ran_is_described() -> None:
     assert lines[5:] == [
         "Release:     -", "Namespace:   addons", "Last run:    -", "Next try:    -", "Last error: -",
         "Hooks:", "  not known yet",
-        "Waiting: -", "Shared objects: -", "Absent objects: -", "Restored lately: -",
+        "Waiting: -", "Shared objects: -", "Absent objects: -", "Restored lately: -", "Events: -",
     ]  # fmt: skip
     assert error("module", "describe", "kube-dsn").endswith("did you mean 'kube-dns'?")
 

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
+from addon_operator.aio import turns
 from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.modules.health import resource_health
@@ -247,23 +248,31 @@ class Ledger:
             made["problems"] = [_document(kind, each) for kind, each in sorted(module.open.items())]
         return made
 
-    def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
-        """Return what is due now."""
+    async def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
+        """Return what is due now; others have their turn between modules, of which there may be many."""
         due: dict[str, list[Item]] = {target.name: [] for target in targets}
+        later = await turns.mapped(lambda name: self._look_at(name, targets, now, due), list(self._modules))
+        moments = [moment for moment in later if moment is not None]
+        return Look({name: items for name, items in due.items() if items}, min(moments, default=None))
+
+    def _look_at(
+        self, name: str, targets: Sequence[notify_config.Target], now: float, due: Mapping[str, list[Item]]
+    ) -> float | None:
+        """Add what is due of a module, and return when the next thing of it will be."""
+        module = self._modules[name]
+        wanting = self._wanting(name, targets) if module.open else ()
+        self._settle(name, module, wanting)
+        if module.is_gone and not module.open:
+            del self._modules[name]
         later: list[float] = []
-        for name, module in list(self._modules.items()):
-            wanting = self._wanting(name, targets) if module.open else ()
-            self._settle(name, module, wanting)
-            if module.is_gone and not module.open:
-                del self._modules[name]
-            for kind, each in module.open.items():
-                for target in wanting:
-                    moment = _moment(kind, each, target)
-                    if moment is not None and moment > now:
-                        later.append(moment)
-                    elif moment is not None and len(due[target.name]) <= MOST_DUE:
-                        due[target.name].append(_item(name, module, kind, each, target))
-        return Look({name: items for name, items in due.items() if items}, min(later, default=None))
+        for kind, each in module.open.items():
+            for target in wanting:
+                moment = _moment(kind, each, target)
+                if moment is not None and moment > now:
+                    later.append(moment)
+                elif moment is not None and len(due[target.name]) <= MOST_DUE:
+                    due[target.name].append(_item(name, module, kind, each, target))
+        return min(later, default=None)
 
     def _wanting(self, name: str, targets: Sequence[notify_config.Target]) -> Sequence[notify_config.Target]:
         """Return the targets that want to be told of a module."""

@@ -57,6 +57,10 @@ class Problem:
     text: str = ""
     follows: str = ""
     """What happens next."""
+    at: float | None = None
+    """When that happens, in seconds since the epoch."""
+    sooner: str = ""
+    """For what it happens sooner."""
     rolled_back: bool = False
 
 
@@ -73,17 +77,17 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
     if module.status is _Status.READY:
         seen[Kind.FAILED] = None
     elif module.status is _Status.FAILED:
-        seen[Kind.FAILED] = Problem(error, _next_try(module), module.failure == _ROLLED_BACK)
+        seen[Kind.FAILED] = _failure(module, error, rolled_back=module.failure == _ROLLED_BACK)
     elif module.status is _Status.DELETING and error:
-        seen[Kind.FAILED] = Problem(f"its removal failed: {error}", _next_try(module))
+        seen[Kind.FAILED] = _failure(module, f"its removal failed: {error}")
     if module.health is not None and module.health.state is not resource_health.HealthState.PROGRESSING:
         is_failed = module.health.state is resource_health.HealthState.FAILED
         seen[Kind.UNHEALTHY] = Problem(_line(module.health.message)) if is_failed else None
     if module.drift is not None:
         seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
     if module.held_back is not None:
-        opens = clock.rfc3339(module.held_back.until)
-        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), f"the window opens at {opens}")
+        held = module.held_back
+        seen[Kind.HELD_BACK] = Problem(_line(held.what), "the window opens", held.until)
     elif module.status is _Status.READY:
         seen[Kind.HELD_BACK] = None
     return seen
@@ -93,11 +97,11 @@ def _line(text: str) -> str:
     return module_conditions.one_line(text, _TEXT_MAX)
 
 
-def _next_try(module: state.ModuleState) -> str:
+def _failure(module: state.ModuleState, text: str, *, rolled_back: bool = False) -> Problem:
     if module.next_try is None:
-        return "it is tried again when its values or files change"
-    sooner = f", or sooner: it waits for {', '.join(module.cure)}" if module.cure else ""
-    return f"it is tried again at {clock.rfc3339(module.next_try)}{sooner}"
+        return Problem(text, "it is tried again when its values or files change", rolled_back=rolled_back)
+    sooner = _line(", ".join(module.cure))
+    return Problem(text, "it is tried again", module.next_try, sooner, rolled_back)
 
 
 class Told(NamedTuple):

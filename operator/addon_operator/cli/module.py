@@ -127,7 +127,7 @@ def schema(*, of_tests: bool, of_values: str | None) -> None:
     from addon_operator.testing.cases import case_schema
 
     if of_values is not None:
-        made = values_schema.of_directory(pathlib.Path(of_values))
+        made = values_schema.of_directory(pathlib.Path(of_values).absolute())
     else:
         made = case_schema.for_editors() if of_tests else editor_schema.schema()
     click.echo(json.dumps(made, indent=2))

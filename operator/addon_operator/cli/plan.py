@@ -103,14 +103,14 @@ def plan(
         from addon_operator.commands.plan import planning, recording
         from addon_operator.commands.plan_state import plan_state
 
-    recorded = None if state is None else plan_state.read(pathlib.Path(state))
+    recorded = None if state is None else plan_state.read(pathlib.Path(state).absolute())
     environ = dict(os.environ) if recorded is None else {**_settings_of(recorded), **os.environ}
     loaded = app_settings.load(flags, environ)
     _configure_logs(loaded)
     if record is not None:
         texts = app_settings.texts(RECORDED, flags, os.environ)
         made = asyncio.run(recording.make(loaded, texts, os.environ, from_pod))
-        plan_state.write(made, pathlib.Path(record))
+        plan_state.write(made, pathlib.Path(record).absolute())
         _print_recorded(made, record)
         return 0
     if base is not None and recorded is not None:

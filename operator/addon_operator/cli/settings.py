@@ -93,7 +93,7 @@ def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
         given = field in resolution.values
         yield {
             "name": row.documented,
-            "value": row.type.plain(resolution.values[field]) if given else None,
+            "value": row.type.plain(row.type.in_force(resolution.values[field])) if given else None,
             "origin": resolution.origins.get(field, _MISSING_ORIGIN),
         }
 

@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from addon_operator.values import store
 
 
+class _File(click.ParamType[pathlib.Path]):
+    """A file that exists."""
+
+    name = "file"
+
+    def convert(
+        self, value: str | pathlib.Path, param: click.Parameter | None, ctx: click.Context | None
+    ) -> pathlib.Path:
+        path = pathlib.Path(value)
+        if not path.is_file():
+            self.fail(f"there is no file {path.absolute()}", param, ctx)
+        return path
+
+
 modules_dir_option: Final = click.option(
     "--modules-dir",
     "modules_dirs",
@@ -31,7 +45,7 @@ _config: Final = click.option(
     "--values",
     "config",
     metavar="FILE",
-    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    type=_File(),
     help="File to use instead of the values ConfigMap: its manifest, or a file like modules/values.yaml.",
 )
 
@@ -39,7 +53,7 @@ _config: Final = click.option(
 _secret: Final = click.option(
     "--secret",
     metavar="FILE",
-    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    type=_File(),
     help="File to use instead of the values Secret, in the same forms; its values are shown as ***.",
 )
 

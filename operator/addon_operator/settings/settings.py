@@ -385,6 +385,12 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Setting
     return settings_of(setting_resolution.resolve(TABLE, flags, environ), environ, flags)
 
 
+def in_force(loaded: Settings) -> Settings:
+    """Return settings as an operator uses them: all paths are absolute, so that every message says where."""
+    values = {field: row.type.in_force(getattr(loaded, field)) for field, row in TABLE.items()}
+    return dataclasses.replace(loaded, **values)
+
+
 def some(
     fields: Iterable[str], flags: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> setting_resolution.Resolution:

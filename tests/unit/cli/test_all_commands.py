@@ -2,14 +2,17 @@
 
 import ast
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Final
 
 import click
 import pytest
+from click import testing
 
 from addon_operator import cli
 from addon_operator.cli import main
+from addon_operator.settings import settings
 
 SOURCES: Final = sorted(pathlib.Path(str(cli.__file__)).parent.rglob("*.py"))
 DOCUMENTS: Final = {
@@ -130,3 +133,77 @@ def test_every_command_that_asks_a_cluster_takes_it() -> None:
     asking = {name for name, command in LEAVES.items() if "--debug-unix-socket" in options(command)}
     asking |= {"plan", "preview pod", "dev", "start", "settings", "page", "raw"}
     assert {name for name in asking if not set(CLUSTER) <= set(options(LEAVES[name]))} == set()
+
+
+PATHS: Final = ("PATH", "PATHS", "FILE", "DIR", "MODULE_DIR")
+NEEDS: Final = {
+    "config set": ["log.level", "debug"],
+    "module suspend": ["web", "--reason", "x"],
+    "new hook": ["web/x"],
+    "preview pod": ["--no-cluster"],
+    "values show": ["web"],
+}
+"""What a command needs besides, if that is not one word for each argument."""
+STARTS_SOMETHING: Final = {
+    ("devcluster up", "--kubeconfig"),
+    ("plan", "--record"),
+    ("plan", "--base"),
+    ("dev", "--kubeconfig"),
+    ("new module", "directory"),
+}
+"""What is looked at only once a cluster is there, or made."""
+NOWHERE: Final = "some/nowhere"
+
+
+def paths() -> Iterator[tuple[str, str]]:
+    """Return all parameters that name a file or a directory; settings are walked below."""
+    of_settings = {flag for row in settings.TABLE.values() for flag in row.flags}
+    for name, command in LEAVES.items():
+        takes_settings = name in ("start", "plan", "settings")
+        for param in command.params:
+            words = set(re.split(r"[^A-Z_-]+", param.make_metavar(click.Context(command))))
+            if words & set(PATHS) and not (takes_settings and of_settings & set(param.opts)):
+                yield name, param.opts[0]
+
+
+def words_of(name: str, option: str) -> list[str]:
+    command = LEAVES[name]
+    needed = NEEDS.get(name) or [
+        "a-word" for param in command.params if isinstance(param, click.Argument) and param.required
+    ]
+    given = [option, NOWHERE] if option.startswith("-") else [NOWHERE]
+    if option == "--kubeconfig" and name == "preview pod":
+        needed = []
+    if name == "preview pod" and option != "-f":
+        given += ["-f", "pod.yaml"]
+    return [*name.split(), *needed, *given]
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    sorted(each for each in paths() if each not in STARTS_SOMETHING and each != ("module why", "path")),
+    ids=str,
+)
+def test_a_path_of_the_user_is_absolute_in_every_message(
+    name: str, option: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules/010-web").mkdir(parents=True)
+    (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: web}}")
+    monkeypatch.chdir(tmp_path)
+    ran = testing.CliRunner().invoke(main.cli, words_of(name, option), standalone_mode=False)
+    said = f"{ran.output} {ran.exception or ''}"
+    mentions = re.findall(r"[^\s'\"(:]*some/nowhere", said)
+    assert ran.exception is not None or ran.return_value, said
+    assert mentions, said
+    assert set(mentions) == {f"{tmp_path}/{NOWHERE}"}, said
+
+
+def test_a_path_of_the_operator_is_absolute_whichever_setting_it_is() -> None:
+    relative = {
+        field: "a/b" for field, row in settings.TABLE.items() if row.type.metavar in ("PATH", "PATHS")
+    }
+    loaded = settings.in_force(settings.load({"namespace": "addons", **relative}, {}))
+    for field in relative:
+        found = getattr(loaded, field)
+        for path in found if isinstance(found, tuple) else (found,):
+            assert path == pathlib.Path("a/b").absolute(), field

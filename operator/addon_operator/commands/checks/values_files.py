@@ -13,6 +13,7 @@ from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files, named_files
 from addon_operator.modules import module_config
+from addon_operator.settings import setting_resolution
 from addon_operator.settings import settings as app_settings
 from addon_operator.values import config_map_reader, origins, sources, store
 
@@ -47,9 +48,13 @@ class FilesToCheck:
 def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> FilesToCheck:
     """Return the places by flags, variables and defaults, as for ``start``; no other setting is needed.
 
-    Raises :class:`.SettingsError`.
+    Raises :class:`.SettingsError`, and a :class:`.ConfigurationError` for a directory of global hooks that
+    somebody named and that is not there.
     """
-    values: Mapping[str, Any] = app_settings.some((*_FIELDS, *_OF_CHARTS), flags, environ).values
+    resolution = app_settings.some((*_FIELDS, *_OF_CHARTS), flags, environ)
+    values: Mapping[str, Any] = resolution.values
+    if resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN:
+        hook_places.check_global(values["global_hooks_dir"])
     charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
     return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)
 

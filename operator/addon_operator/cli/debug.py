@@ -27,6 +27,8 @@ _COMPLETION_SECONDS: Final = 1.0
 _OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
 
+_KUBECONFIG: Final = "Ask the operator of this cluster. [KUBECONFIG]"
+
 _UNKNOWN_ANSWER: Final = (
     "the answer is not one of this version of addon-operator; use the command of the operator's own version, "
     "or -o json to see it as it is"
@@ -59,16 +61,17 @@ def socket_option(function: Command) -> Command:
         "--debug-unix-socket",
         "socket",
         metavar="PATH",
+        type=click.Path(),
         help="Debug socket of the operator. [DEBUG_UNIX_SOCKET]",
     )(function)
-    for flags, name, metavar, help_ in (
-        (("-n", "--namespace"), "namespace", "NAME", "Its namespace, by default that of the context."),
-        (("--context",), "context", "NAME", "Context of the kubeconfig."),
-        (("--kubeconfig",), "kubeconfig", "PATH", "Ask the operator of this cluster. [KUBECONFIG]"),
+    for flags, name, metavar, type_, help_ in (
+        (("-n", "--namespace"), "namespace", "NAME", str, "Its namespace, by default that of the context."),
+        (("--context",), "context", "NAME", str, "Context of the kubeconfig."),
+        (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), _KUBECONFIG),
     ):
         # Their values are for `outside` alone, and no command's business.
         function = click.option(
-            *flags, name, metavar=metavar, help=help_, expose_value=False, callback=_remember
+            *flags, name, metavar=metavar, type=type_, help=help_, expose_value=False, callback=_remember
         )(function)
     return function
 

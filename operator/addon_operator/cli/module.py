@@ -118,7 +118,11 @@ def render(
 @module.command()
 @click.option("--tests", "of_tests", is_flag=True, help="Print that of tests/*.yaml instead.")
 @click.option(
-    "--values", "of_values", metavar="MODULE_DIR", help="Print that of a module's values.yaml instead."
+    "--values",
+    "of_values",
+    metavar="MODULE_DIR",
+    type=click.Path(),
+    help="Print that of a module's values.yaml instead.",
 )
 def schema(*, of_tests: bool, of_values: str | None) -> None:
     """Print the JSON Schema of module.yaml, for editors."""

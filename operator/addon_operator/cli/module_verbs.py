@@ -86,7 +86,7 @@ class _WithArgumentsOfPytest(click.Command):
 @click.command(
     "test", cls=_WithArgumentsOfPytest, options_metavar="[OPTIONS]", short_help="Run the tests of modules."
 )
-@click.argument("directories", nargs=-1, metavar="[DIR]... [-- PYTEST ARGUMENTS]")
+@click.argument("directories", nargs=-1, metavar="[DIR]... [-- PYTEST ARGUMENTS]", type=click.Path())
 @click.option("--snapshot-update", "updates", is_flag=True, help="Write snapshots anew.")
 @click.option(
     "--keep-namespace", "keeps", is_flag=True, help="Keep the namespace of an operator whose test failed."

@@ -62,16 +62,19 @@ Document = dict[str, Any]
 @click.option(
     "--record",
     metavar="FILE",
+    type=click.Path(),
     help="Write what a plan needs of the cluster into FILE, without secrets, and plan nothing.",
 )
 @click.option(
     "--state",
     metavar="FILE",
+    type=click.Path(),
     help="Plan by what --record wrote into FILE: no cluster is asked, and no credentials are needed.",
 )
 @click.option(
     "--base",
     metavar="DIR|GIT-REF",
+    type=click.Path(),
     help="With --state, mark what would happen with the files of DIR, or of a commit, just as well.",
 )
 @printing.output_option("text", (*printing.LIST_FORMATS, MARKDOWN))

@@ -50,7 +50,10 @@ def _option(
     default = "required" if row.default is None else f"default {row.default}" if row.default else ""
     note = ", ".join(part for part in (row.documented, default) if part)
     bare_flag: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if row.type.is_switch else {}
-    return click.option(*row.flags, field, metavar=row.type.metavar, help=f"{row.help} [{note}]", **bare_flag)
+    type_ = click.Path() if row.type.metavar in ("PATH", "PATHS") else str
+    return click.option(
+        *row.flags, field, metavar=row.type.metavar, type=type_, help=f"{row.help} [{note}]", **bare_flag
+    )
 
 
 class GroupedCommand(click.Command):

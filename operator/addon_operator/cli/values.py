@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import os
 import pathlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from addon_operator.values import store
 
 
-class _File(click.ParamType[pathlib.Path]):
-    """A file that exists."""
-
-    name = "file"
+class _File(click.Path):
+    """A file that exists; the error for another one has its absolute path."""
 
     def convert(
-        self, value: str | pathlib.Path, param: click.Parameter | None, ctx: click.Context | None
+        self, value: "str | os.PathLike[str]", param: click.Parameter | None, ctx: click.Context | None
     ) -> pathlib.Path:
+        """Return the path."""
         path = pathlib.Path(value)
         if not path.is_file():
             self.fail(f"there is no file {path.absolute()}", param, ctx)
@@ -34,11 +34,13 @@ modules_dir_option: Final = click.option(
     "--modules-dir",
     "modules_dirs",
     metavar="PATHS",
+    type=click.Path(),
     help="Directories with modules. [MODULES_DIR, default modules]",
 )
 global_hooks_dir_option: Final = click.option(
     "--global-hooks-dir",
     metavar="PATH",
+    type=click.Path(),
     help="Directory with schemas of global values in openapi/. [GLOBAL_HOOKS_DIR, default global-hooks]",
 )
 _config: Final = click.option(
@@ -67,7 +69,7 @@ def values() -> None:
 
 
 @values.command()
-@click.argument("directory", required=False, metavar="[DIR]")
+@click.argument("directory", required=False, metavar="[DIR]", type=click.Path())
 @modules_dir_option
 @global_hooks_dir_option
 @_config

@@ -11,7 +11,7 @@ import pytest
 from click import testing
 
 from addon_operator import cli
-from addon_operator.cli import main
+from addon_operator.cli import debug, main
 from addon_operator.settings import settings
 
 SOURCES: Final = sorted(pathlib.Path(str(cli.__file__)).parent.rglob("*.py"))
@@ -196,6 +196,30 @@ def test_a_path_of_the_user_is_absolute_in_every_message(
     assert ran.exception is not None or ran.return_value, said
     assert mentions, said
     assert set(mentions) == {f"{tmp_path}/{NOWHERE}"}, said
+
+
+@pytest.mark.parametrize(("name", "option"), sorted({*paths()} - {("module why", "path")}), ids=str)
+def test_the_shell_completes_names_of_files_wherever_one_is_wanted(name: str, option: str) -> None:
+    command = LEAVES[name]
+    (param,) = [each for each in command.params if option in each.opts]
+    offered = param.shell_complete(click.Context(command), "some/no")
+    assert [(item.value, item.type) for item in offered] == [("some/no", "file")]
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [*LEAVES.items()], ids=lambda each: str(each) if isinstance(each, str) else ""
+)
+def test_the_shell_completes_names_of_modules_wherever_an_operator_is_asked_about_one(
+    name: str, command: click.Command
+) -> None:
+    asked = [
+        each
+        for each in command.params
+        if isinstance(each, click.Argument) and "MODULE" in each.make_metavar(click.Context(command))
+    ]
+    if "--debug-unix-socket" in options(command):
+        for param in asked:
+            assert param._custom_shell_complete is debug.complete_module, name
 
 
 def test_a_path_of_the_operator_is_absolute_whichever_setting_it_is() -> None:

@@ -24,9 +24,9 @@ def hooks() -> None:
 
 @hooks.command()
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=pathlib.Path))
-@click.option("--modules-dir", "modules_dirs", metavar="PATHS",
+@click.option("--modules-dir", "modules_dirs", metavar="PATHS", type=click.Path(),
               help="Directories with modules. [MODULES_DIR, default modules]")  # fmt: skip
-@click.option("--global-hooks-dir", metavar="PATH",
+@click.option("--global-hooks-dir", metavar="PATH", type=click.Path(),
               help="Directory with global hooks. [GLOBAL_HOOKS_DIR, default global-hooks]")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Treat warnings as errors: exit with code 1.")
 @printing.output_option("text", printing.LIST_FORMATS)

@@ -14,7 +14,7 @@ _FORMATS = (*printing.LIST_FORMATS, "github", "sarif")
 
 
 @click.command()
-@click.argument("directories", nargs=-1, metavar="[DIR]...")
+@click.argument("directories", nargs=-1, metavar="[DIR]...", type=click.Path())
 @values.modules_dir_option
 @values.global_hooks_dir_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")

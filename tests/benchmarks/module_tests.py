@@ -1,5 +1,6 @@
-"""What tests of modules cost: renders and runs of hooks, beside the bare processes."""
+"""What tests of modules cost: renders and runs of hooks, beside the bare processes; and ``module why``."""
 
+import asyncio
 import contextlib
 import os
 import pathlib
@@ -9,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
+from addon_operator.commands import offline_why
 from addon_operator.testing.modules import module, places, runtime
 from tests.benchmarks import measures
 
@@ -16,6 +18,8 @@ _RENDERS = 100
 _RUNS = 30
 _RENDERS_AIM = 10.0
 _RUN_AIM = 20.0
+_WHYS = 7
+_WHY_AIM = 2.0
 _WEB = pathlib.Path(__file__).parents[2] / "modules" / "010-web"
 _HOOK = _WEB / "hooks" / "replicas.py"
 
@@ -24,7 +28,7 @@ def run() -> list[measures.Row]:
     """All measurements; takes half a minute."""
     with runtime.Runtime() as running:
         web = module.Modules(running, places.of_module(_WEB))("web")
-        return [_renders(running, web), *_hook_runs(web)]
+        return [_renders(running, web), *_hook_runs(web), _why()]
 
 
 @contextlib.contextmanager
@@ -93,3 +97,19 @@ def _hook_runs(web: module.Module) -> list[measures.Row]:
             processor < _RUN_AIM,
         ),
     ]
+
+
+def _why() -> measures.Row:
+    """Where all fields of a Deployment come from, by files, and with the start of what renders."""
+    ours: list[float] = []
+    flags = {"modules_dirs": str(_WEB.parent), "global_hooks_dir": str(_WEB.parents[1] / "global-hooks")}
+    with tempfile.TemporaryDirectory() as directory:
+        config = pathlib.Path(directory, "values.yaml")
+        config.write_text("web: {internal: {replicas: 1}}\n")
+        given = offline_why.Given(flags, config)
+        for _ in range(_WHYS):
+            with _timed(ours):
+                asyncio.run(offline_why.of(given, os.environ, "web", "Deployment/web", ""))
+    median, aim = statistics.median(ours), f"< {_WHY_AIM:g} s"
+    case = "a Deployment with 35 fields"
+    return measures.Row("tests", case, "module why [s]", median, "", None, aim, median < _WHY_AIM)

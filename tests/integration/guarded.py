@@ -1,5 +1,6 @@
 """ConfigMaps about which hooks are asked, and the webhooks that ask."""
 
+import pathlib
 from typing import Any, Final
 
 from addon_operator.devcluster import api
@@ -12,6 +13,13 @@ RULE: Final = {
     "resources": ["configmaps"],
 }
 LABELS: Final = {"guarded": "yes"}
+FORBIDS: Final = """
+if [[ $contexts == *'"forbidden"'* ]]; then
+  echo '{"allowed": false, "message": "not this one"}' > "$VALIDATING_RESPONSE_PATH"
+else
+  echo '{"allowed": true, "warnings": ["be careful"]}' > "$ADMISSION_RESPONSE_PATH"
+fi
+"""
 
 
 def binding(site: operator_site.Site, name: str, **fields: object) -> dict[str, object]:
@@ -24,6 +32,25 @@ def binding(site: operator_site.Site, name: str, **fields: object) -> dict[str, 
         "namespace": {"labelSelector": of_namespace},
         **fields,
     }
+
+
+def snapshots(name: str, **fields: object) -> dict[str, object]:
+    """A binding that only brings snapshots of the ConfigMaps with the label, of all namespaces."""
+    return {
+        "name": name,
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "labelSelector": {"matchLabels": LABELS},
+        "executeHookOnEvent": [],
+        "executeHookOnSynchronization": False,
+        **fields,
+    }
+
+
+def forbid(site: operator_site.Site, module: pathlib.Path, **config: object) -> None:
+    """Give the module a hook that denies ConfigMaps called "forbidden", and warns of all others."""
+    validating = {"kubernetesValidating": [binding(site, "guard.shop.example")]}
+    site.hook(module, "guard.sh", validating | config, FORBIDS)
 
 
 def create(site: operator_site.Site, name: str, namespace: str = "", **data: str) -> api.ApiAnswer:

@@ -239,6 +239,41 @@ def test_objects_are_moved_to_another_version_and_hooks_that_fail_say_so(
         assert "failed: hook convert.sh of module cron did not answer within 9.5s" in answer.text
 
 
+def test_a_module_that_goes_leaves_no_object_that_only_it_could_convert(
+    crons: Crons, devcluster: handle.DevCluster
+) -> None:
+    crons.define("v1alpha1")
+    with admitting.admitting(crons.site, devcluster, WATCH_MODULES="yes") as operator:
+        wait_converted(operator, crons)
+        assert crons.create("v1alpha1", "a", cron=["1", "2"]) == ""
+        assert crons.create("v1alpha1", "cannot", cron=["odd"]) == ""
+        crons.define("v1")
+        operator.wait_until(
+            lambda: crons.live()["status"]["storedVersions"] == ["v1alpha1", "v1"], "v1 is stored, too"
+        )
+        crons.site.config(cronEnabled="false")
+        operator.wait_until(
+            lambda: (
+                "spec.cron is odd" in (told := crons.site.command("module", "describe", "cron").stdout)
+                and "cannot be moved to v1" in " ".join(told.split())
+            ),
+            "the removal waits and says why",
+        )
+        assert crons.conversion["strategy"] == "Webhook"
+        assert crons.spec("v1", "a") == {"schedule": "1 2"}, "nothing is lost, and it is converted still"
+        hook = crons.module / "hooks" / "convert.sh"
+        new = hook.with_suffix(".new")
+        new.write_text(hook.read_text().replace('== "odd"', '== "never"'))
+        new.chmod(0o755)
+        new.rename(hook)
+        operator.wait_until(
+            lambda: crons.conversion["strategy"] == "None", "the conversion is set back", deadline=150
+        )
+        assert crons.live()["status"]["storedVersions"] == ["v1"]
+        assert crons.spec("v1", "a") == {"schedule": "1 2"}
+        operator.wait_metric(1, "module_info", module="cron", state="Disabled")
+
+
 def ask(port: int, crons: Crons) -> str:
     """Have an object converted by the replica that listens there; its answer."""
     item = {

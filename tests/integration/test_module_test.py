@@ -1,5 +1,6 @@
 """Tests of modules as their authors run them: the example modules, the page, a real control plane."""
 
+import json
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import pytest
 
 from addon_operator.devcluster import handle
 from tests.integration import typing_pages
+from tests.unit.testing import fixed_fields
 
 pytestmark = pytest.mark.integration
 
@@ -37,11 +39,12 @@ def run(arguments: list[str], cluster: handle.DevCluster, cwd: pathlib.Path, exi
     return done.stdout
 
 
-def test_the_tests_of_all_example_modules_pass(devcluster: handle.DevCluster) -> None:
-    printed = run(["addon-operator", "module", "test", "modules"], devcluster, ROOT)
+def test_the_tests_of_all_example_modules_and_global_hooks_pass(devcluster: handle.DevCluster) -> None:
+    printed = run(["addon-operator", "module", "test", "."], devcluster, ROOT)
 
-    rows = re.findall(r"^(\d{3}-\S+) +(\d+) +(\d+) +(\d+)", printed, re.MULTILINE)
-    assert [row[0] for row in rows] == sorted(path.name for path in (ROOT / "modules").glob("0*"))
+    rows = re.findall(r"^(\d{3}-\S+|global-hooks) +(\d+) +(\d+) +(\d+)", printed, re.MULTILINE)
+    modules = sorted(path.name for path in (ROOT / "modules").glob("0*"))
+    assert [row[0] for row in rows] == ["global-hooks", *modules]
     assert {row[2:] for row in rows} == {("0", "0")}
 
 
@@ -64,6 +67,13 @@ data:
   first: {{ if $old }}{{ $old.data.now | quote }}{{ else }}{{ .Values.seen.size | quote }}{{ end }}
   now: {{ .Values.seen.size | quote }}
   upgrade: {{ .Release.IsUpgrade | quote }}
+"""
+FIXED = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: fixed}
+immutable: true
+stringData: {size: {{ .Values.seen.size | quote }}}
 """
 CASES = """\
 - name: what lookup keeps survives an upgrade
@@ -96,6 +106,11 @@ def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
         path.write_text(text)
     printed = run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path)
     assert re.search(r"^010-seen +2 +0 +0$", printed, re.MULTILINE), printed
+    (tmp_path / "modules/010-seen/templates/fixed.yaml").write_text(FIXED)
+    printed = run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path, exit_code=1)
+    assert "these fields never change:\n  Secret fixed: data.size" in printed
+    assert re.search(r"^010-seen +1 +1 +0$", printed, re.MULTILINE), printed
+    (tmp_path / "modules/010-seen/templates/fixed.yaml").unlink()
     wrong = CASES.replace('first: "1", now: "2"', 'first: "9", now: "2"')
     (tmp_path / "modules/010-seen/tests/upgrades.yaml").write_text(wrong)
     assert "first" in run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path, exit_code=1)
@@ -108,6 +123,10 @@ def test_upgrade(operator, module):
     assert upgrade.changed == ["ConfigMap seen: data.size"]
     assert running.objects("configmaps").one("ConfigMap", "seen")["data"] == {"size": "2"}
     assert running.objects("configmaps").one("ConfigMap", "made")["data"] == {"by": "hook"}
+
+
+def test_fixed(operator):
+    operator().wait_ready().upgrade(from_={"seen": {"size": 1}}, to={"seen": {"size": 1, "tier": "b"}})
 
 
 def test_wrong(operator):
@@ -136,6 +155,16 @@ TEMPLATE = """apiVersion: v1
 kind: ConfigMap
 metadata: {name: seen}
 data: {size: "{{ .Values.seen.size }}"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: seen}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: seen, tier: {{ .Values.seen.tier | default "a" }}}}
+  template:
+    metadata: {labels: {app: seen, tier: {{ .Values.seen.tier | default "a" }}}}
+    spec: {containers: [{name: seen, image: seen}]}
 """
 
 
@@ -155,10 +184,34 @@ def test_an_operator_is_edited_upgraded_and_explains_a_failure(
         ["addon-operator", "module", "test", "modules", "--keep-namespace"], devcluster, tmp_path, exit_code=1
     )
 
-    assert re.search(r"^010-seen +1 +1 +0", printed, re.MULTILINE), printed
+    assert re.search(r"^010-seen +1 +2 +0", printed, re.MULTILINE), printed
+    named = r"these fields never change:\nE +Deployment seen: spec\.selector\.matchLabels\.tier\n"
+    assert re.search(named, printed), printed
+    assert "field is immutable" in printed
     assert "module seen fails: hook count.sh failed with exit code 1" in printed
     assert "seen count.sh: three is too much" in printed
     assert "--- Events" in printed
-    kept = re.search(r"kept: namespace (\S+) on", printed)
-    assert kept is not None
-    assert kept[1] in devcluster.run_kubectl("get", "namespaces", "--output=name").stdout
+    kept = re.findall(r"kept: namespace (\S+) on", printed)
+    assert kept
+    assert kept[0] in devcluster.run_kubectl("get", "namespaces", "--output=name").stdout
+
+
+def test_what_is_known_to_never_change_is_what_the_api_server_refuses(
+    devcluster: handle.DevCluster, namespace: str, tmp_path: pathlib.Path
+) -> None:
+    cases = {f"fixed-{number}": each for number, each in enumerate(fixed_fields.CHANGES.values())}
+    for at, file in ((1, "before.json"), (2, "after.json")):
+        bodies = [fixed_fields.body(each[0], each[at], name) for name, each in cases.items()]  # type: ignore[arg-type]
+        (tmp_path / file).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
+    kubectl = ["kubectl", f"--kubeconfig={devcluster.kubeconfig}", f"--namespace={namespace}"]
+    try:
+        run([*kubectl, "apply", "--filename=before.json"], devcluster, tmp_path)
+        printed = run([*kubectl, "apply", "--filename=after.json"], devcluster, tmp_path, exit_code=1)
+    finally:
+        run([*kubectl, "delete", "--filename=before.json", "--wait=false"], devcluster, tmp_path)
+    taken = {
+        name
+        for name in cases
+        if re.search(rf"/{name} (configured|unchanged|serverside-applied)$", printed, re.MULTILINE)
+    }
+    assert taken == {name for name, each in cases.items() if not each[3]}, printed

@@ -29,6 +29,7 @@ def test_values_and_fields_tell_where_they_come_from_without_secrets(site: opera
     site.start().wait_ready()
     origins = told_values(site)
     told_fields(site, origins)
+    told_by_files(site)
     wrong = site.command("module", "why", "web", "ConfigMap/wbe")
     assert wrong.returncode == 1
     assert "the chart renders no object ConfigMap/wbe; there are: ConfigMap/web" in wrong.stderr
@@ -88,7 +89,39 @@ def told_fields(site: operator_site.Site, rows: dict[str, Any]) -> None:
     assert (
         "written in the chart" in site.command("module", "why", "web", "ConfigMap/web", "/data/fixed").stdout
     )
+    assert "canary" not in answer.stdout + text
     listed = site.command("module", "why", "web").stdout
     assert "ConfigMap/web" in listed
     assert "templates/configmap.yaml" in listed
-    assert "canary" not in answer.stdout + text
+
+
+def told_by_files(site: operator_site.Site) -> None:
+    """The words are those of the running operator."""
+    online = causes(site)
+    files = {"values": "color: blue, password: canary-password", "secret": "token: canary-token"}
+    for name, section in files.items():
+        (site.root / f"{name}.yaml").write_text(f"web: {{{section}}}\n")
+    state = str(site.root / "state.json")
+    assert site.command("plan", "--record", state).returncode == 0
+    assert causes(site, "--state", state) | {"/data/given": None} == online | {"/data/given": None}
+
+    named = [f"--{name}={site.root / name}.yaml" for name in files]
+    offline = causes(site, f"--modules-dir={site.modules}", *named)
+    assert {path: field["cause"] for path, field in offline.items() if path != "/data/given"} == {
+        path: field["cause"] for path, field in online.items() if path != "/data/given"
+    }
+    for path in ("/data/color", "/data/sum", "/data/level"):
+        assert [each["key"] for each in offline[path]["values"]] == [
+            each["key"] for each in online[path]["values"]
+        ]
+        assert offline[path]["line"] == online[path]["line"]
+    assert offline["/data/color"]["values"][0]["origin"] == f"{site.root}/values.yaml, line 1, column 7"
+
+
+def causes(site: operator_site.Site, *options: str) -> dict[str, Any]:
+    done = site.command("module", "why", "web", "ConfigMap/web", "-o", "json", *options)
+    assert done.returncode == 0, done.stderr
+    assert "canary" not in done.stdout + done.stderr
+    assert not options or "hooks were not run: " in done.stderr
+    fields = json.loads(done.stdout)["fields"]
+    return {each["path"]: {key: each[key] for key in ("cause", "values", "line")} for each in fields}

@@ -3,13 +3,17 @@
 import base64
 import hashlib
 import json
+import os
 import pathlib
 import shutil
+import subprocess
+import sys
 from typing import Any, Final
 
 import pytest
 
 from tests.integration import operator_site
+from tests.unit.docs import test_plan_before_merge
 
 pytestmark = pytest.mark.integration
 
@@ -88,6 +92,65 @@ def site_with_secrets(site: operator_site.Site) -> pathlib.Path:
     return web
 
 
+GH: Final = """\
+printf '%s\\n' "$@" > "$GH_CALLED"
+test -n "$GH_TOKEN"
+"""
+
+
+def commented_by_the_workflow(site: operator_site.Site) -> None:
+    """What the page has for GitHub does what it says, as it is typed there; pip and gh are not at hand."""
+    repository, programs = site.root / "repository", site.root / "programs"
+    site.script(programs / "addon-operator", f'exec "{sys.executable}" -m addon_operator "$@"')
+    site.script(programs / "gh", GH)
+    site.script(programs / "pip", 'test "$*" = "install addon-operator"')
+    environment = site.environment(without_cluster(site)) | {
+        "PATH": f"{programs}:{site.root}:{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(site.root / "summary.md"),
+        "GH_CALLED": str(site.root / "gh.txt"),
+        "BASE": committed(repository, site.root / "base", site.root / "state.json"),
+        "NUMBER": "7",
+        "GH_TOKEN": "token",
+    }
+    for name in ("MODULES_DIR", "GLOBAL_HOOKS_DIR"):
+        del environment[name]
+    committed(repository, site.root, site.root / "state.json")
+    steps = test_plan_before_merge.workflow()["jobs"]["plan"]["steps"]
+    for step in steps:
+        assert step.get("env", {}).keys() <= environment.keys()
+        if "run" in step:
+            # As a runner starts it.
+            done = subprocess.run(
+                ["bash", "-e", "-c", step["run"]], cwd=repository, env=environment, check=False,
+                capture_output=True, text=True,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stdout + done.stderr
+    plan = (repository / "plan.md").read_text()
+    assert "| `gone` | 🔴 purge |" in plan
+    assert "<details><summary><b>web</b>: 1 object</summary>" in plan
+    assert (site.root / "summary.md").read_text() == plan
+    assert (site.root / "gh.txt").read_text().split() == [
+        "pr", "comment", "7", "--edit-last", "--create-if-none", "--body-file", "plan.md"
+    ]  # fmt: skip
+    assert not any(canary in plan for canary in CANARIES)
+
+
+def committed(repository: pathlib.Path, files: pathlib.Path, state: pathlib.Path) -> str:
+    """Commit the modules in a directory, and the state file; the result is the commit."""
+    for part in ("modules", "global-hooks", "plan"):
+        shutil.rmtree(repository / part, ignore_errors=True)
+    shutil.copytree(files / "modules", repository / "modules")
+    shutil.copytree(files / "global-hooks", repository / "global-hooks")
+    (repository / "plan").mkdir()
+    shutil.copy(state, repository / "plan" / "state.json")
+    git = ["git", "-C", str(repository), "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=x"]):
+        subprocess.run([*git, *arguments], check=True)
+    return subprocess.run(
+        [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
 def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret(
     site: operator_site.Site,
 ) -> None:
@@ -116,6 +179,7 @@ def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret
     }  # fmt: skip
     assert not any(each["pending"] for name, each in changed.items() if name != "look")
     assert "written-in" not in str(changed)
+    commented_by_the_workflow(site)
     site.start().wait_ready().stop()
     after = site.revisions()
     assert {name for name in before | after if before.get(name) != after.get(name)} == {

@@ -10,25 +10,14 @@ import pytest
 
 from addon_operator.devcluster import handle
 from tests.integration import admitting, operator_process, operator_site
-from tests.integration.guarded import LABELS, binding, create
+from tests.integration.guarded import binding, create, forbid, snapshots
 
 pytestmark = pytest.mark.integration
 
 
 def test_a_hook_answers_the_api_server(site: operator_site.Site, devcluster: handle.DevCluster) -> None:
     module = site.module("010-shop", values="shopEnabled: true\n")
-    site.hook(
-        module,
-        "guard.sh",
-        {"kubernetesValidating": [binding(site, "guard.shop.example")]},
-        """
-        if [[ $contexts == *'"forbidden"'* ]]; then
-          echo '{"allowed": false, "message": "not this one"}' > "$VALIDATING_RESPONSE_PATH"
-        else
-          echo '{"allowed": true, "warnings": ["be careful"]}' > "$ADMISSION_RESPONSE_PATH"
-        fi
-        """,
-    )
+    forbid(site, module)
     site.config()
     with admitting.admitting(site, devcluster) as operator:
         operator.wait_logged("module run ended")
@@ -80,18 +69,7 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         module,
         "hosts.sh",
         {
-            "kubernetes": [
-                {
-                    "name": "hosts",
-                    "kind": "ConfigMap",
-                    "apiVersion": "v1",
-                    "labelSelector": {"matchLabels": LABELS},
-                    "jqFilter": ".data.host",
-                    "keepFullObjectsInMemory": False,
-                    "executeHookOnSynchronization": False,
-                    "executeHookOnEvent": [],
-                }
-            ],
+            "kubernetes": [snapshots("hosts", jqFilter=".data.host", keepFullObjectsInMemory=False)],
             "kubernetesValidating": [
                 binding(
                     site, "hosts.shop.example", includeSnapshotsFrom=["hosts"], timeoutSeconds=3, **everywhere
@@ -156,18 +134,7 @@ def test_requests_are_answered_while_their_module_is_disabled_under_load(
     site: operator_site.Site, devcluster: handle.DevCluster
 ) -> None:
     module = site.module("010-shop", values="shopEnabled: true\n")
-    site.hook(
-        module,
-        "guard.sh",
-        {"kubernetesValidating": [binding(site, "guard.shop.example")], "afterDeleteHelm": 1},
-        """
-        if [[ $contexts == *'"forbidden"'* ]]; then
-          echo '{"allowed": false, "message": "not this one"}' > "$VALIDATING_RESPONSE_PATH"
-        else
-          echo '{"allowed": true}' > "$VALIDATING_RESPONSE_PATH"
-        fi
-        """,
-    )
+    forbid(site, module, afterDeleteHelm=1)
     site.config()
     with admitting.admitting(site, devcluster) as operator:
         operator.wait_logged("module run ended")
@@ -223,16 +190,7 @@ def test_a_replica_that_stands_by_answers_and_goes_on_when_the_leader_dies(
         module,
         "guard.sh",
         {
-            "kubernetes": [
-                {
-                    "name": "all",
-                    "kind": "ConfigMap",
-                    "apiVersion": "v1",
-                    "labelSelector": {"matchLabels": LABELS},
-                    "executeHookOnEvent": [],
-                    "executeHookOnSynchronization": False,
-                }
-            ],
+            "kubernetes": [snapshots("all")],
             "kubernetesValidating": [binding(site, "guard.shop.example", includeSnapshotsFrom=["all"])],
         },
         """

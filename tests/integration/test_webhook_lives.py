@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import admitting, operator_site
+from tests.integration import admitting, module_objects, operator_site
 from tests.integration.guarded import LABELS, binding, create
 
 pytestmark = pytest.mark.integration
@@ -85,6 +85,68 @@ def test_what_a_hook_denies_of_its_own_modules_chart_is_the_error_of_that_run(
         told = site.command("module", "describe", "shop")
         assert denied in " ".join(told.stdout.split()), told
         operator.wait_metric(1, "module_info", module="other", state="Ready")
+
+
+def test_a_module_whose_hooks_the_api_server_does_not_ask_says_so_wherever_one_looks(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    shown = module_objects.Modules(site, devcluster)
+    wrong = binding(
+        site, "guard.shop.example", matchConditions=[{"name": "odd", "expression": "object.metadata.nme ="}]
+    )
+    refused = site.module("010-shop", values="shopEnabled: true\n")
+    site.hook(refused, "guard.sh", {"kubernetesValidating": [wrong]}, DENIES_RED)
+    waits = site.module("020-cron", values="cronEnabled: true\n")
+    crd = f"crons.{site.namespace}.example"
+    converting = {"name": "up", "crdName": crd, "conversions": [{"fromVersion": "v1", "toVersion": "v2"}]}
+    site.hook(
+        waits,
+        "convert.sh",
+        {
+            "kubernetesCustomResourceConversion": [converting],
+            "kubernetesValidating": [binding(site, "cron.shop.example")],
+        },
+        DENIES_RED,
+    )
+    site.config()
+    with admitting.admitting(
+        site, devcluster, MODULE_OBJECTS="true", CONVERGE_ON_FAILURE="continue"
+    ) as operator:
+        status = shown.wait(operator, "shop", WebhooksRegistered="False", Ready="False")
+        assert "does not take kubernetesValidating guard.shop.example of hook guard.sh" in status["lastError"]
+        status = shown.wait(operator, "cron", WebhooksRegistered="False", Ready="True")
+        (condition,) = [each for each in status["conditions"] if each["type"] == "WebhooksRegistered"]
+        absent = (
+            f"kubernetesCustomResourceConversion up of hook convert.sh is not registered: there is no "
+            f"CustomResourceDefinition {crd}"
+        )
+        assert condition["message"].startswith(absent)
+        listed = " ".join(site.command("module", "list", "-o", "wide").stdout.split())
+        assert "0/1 registered" in listed
+        assert "1/2 registered" in listed
+        assert absent in listed
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": crd},
+            "spec": {
+                "group": f"{site.namespace}.example",
+                "scope": "Namespaced",
+                "names": {"plural": "crons", "singular": "cron", "kind": "Cron"},
+                "versions": [
+                    {
+                        "name": name,
+                        "served": True,
+                        "storage": name == "v2",
+                        "schema": {"openAPIV3Schema": {"type": "object"}},
+                    }
+                    for name in ("v1", "v2")
+                ],
+            },
+        }
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        assert site.request("POST", path, definition).is_success
+        shown.wait(operator, "cron", WebhooksRegistered="True", Ready="True")
 
 
 def test_webhooks_come_and_go_with_the_files_of_hooks(

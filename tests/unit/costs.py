@@ -17,22 +17,20 @@ def is_linear(make: Callable[[int], _T], work: Callable[[_T], object], size: int
     """
     few, many = make(size), make(_TIMES * size)
     # Others may have the caches of the processor meanwhile; what is quadratic is so each time.
-    return any(seconds(work, many) < 2 * _TIMES * seconds(work, few) for _ in range(_TRIES))
+    return any(_once(work, many) < 2 * _TIMES * seconds(work, few) for _ in range(_TRIES))
 
 
 def seconds(work: Callable[[_T], object], given: _T) -> float:
-    """Return the processor time of this thread for the fastest of three times.
+    """Return the processor time of this thread for the fastest of three times."""
+    return min(_once(work, given) for _ in range(_TRIES))
 
-    Garbage is collected before, not meanwhile: that costs what all other tests have left in memory.
-    """
-    took = []
-    gc.collect()
+
+def _once(work: Callable[[_T], object], given: _T) -> float:
+    # Collecting garbage would cost what all other tests have left in memory.
     gc.disable()
     try:
-        for _ in range(_TRIES):
-            began = time.thread_time()
-            work(given)
-            took.append(time.thread_time() - began)
+        began = time.thread_time()
+        work(given)
+        return time.thread_time() - began
     finally:
         gc.enable()
-    return min(took)

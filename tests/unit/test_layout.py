@@ -11,6 +11,10 @@ PACKAGE = ROOT / "operator" / "addon_operator"
 UNIT = ROOT / "tests" / "unit"
 MOST_FILES = 18
 """Modules of a room, its ``__init__.py`` not counted."""
+MOST_LINES = 400
+"""Of a module."""
+MOST_LINES_OF_A_FUNCTION = 50
+"""From its ``def`` on."""
 ELSEWHERE = (".", "deploy", "docs", "scripts", "shell")
 """Folders of unit tests whose subject is a folder of the repository, or no module of Python."""
 TOPICS = ("documentation", "hostile_requests", "malformed_objects")
@@ -63,6 +67,27 @@ def test_no_room_has_more_files_than_one_look_takes_in() -> None:
     assert {
         name: len(modules(room)) for name, room in rooms().items() if len(modules(room)) > MOST_FILES
     } == {}
+
+
+def sources() -> dict[str, str]:
+    """All modules that are no tests, by their path."""
+    paths = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
+
+
+def test_no_module_has_more_lines_than_one_reads_at_a_time() -> None:
+    lines = {name: text.count("\n") for name, text in sources().items()}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_no_function_has_more_lines_than_a_screen() -> None:
+    functions = {
+        f"{name}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for name, text in sources().items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: lines for name, lines in functions.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
 
 
 def test_unit_tests_lie_where_their_subject_lies_and_are_named_for_it() -> None:

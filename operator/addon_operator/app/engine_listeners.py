@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from addon_operator.app import event_log, event_metrics
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import config_events, events, module_states, state, tasks
 from addon_operator.kernel import clock, names
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.telemetry import metrics
@@ -32,7 +32,7 @@ def shown(meters: metrics.Metrics, log: event_log.Logger) -> events.Listener:
     return all_of(event_metrics.EventMetrics(meters), event_log.EventLog(log))
 
 
-def config_events(
+def config_listener(
     recorder: kube_events.EventWriter,
     objects: Mapping[str, kube_events.ObjectReference],
     uid: Callable[[], str],
@@ -47,7 +47,7 @@ def config_events(
             about = dataclasses.replace(objects["ConfigMap"], uid=uid())
             recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
             return
-        if not isinstance(event, events.ConfigRefused):
+        if not isinstance(event, config_events.ConfigRefused):
             return
         places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)
         recorder.record(
@@ -61,8 +61,8 @@ def config_events(
     return tell
 
 
-def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Listener:
-    """Let the modules' states know of retries, maintenance, health, drift, and definitions not in force."""
+def states_listener(states: module_states.ModuleStates, time: clock.Clock) -> events.Listener:
+    """Let the modules' states know of retries, maintenance, health, drift, definitions and webhooks."""
 
     def tell(event: events.Event) -> None:
         match event:
@@ -80,5 +80,7 @@ def module_states(states: state.ModuleStates, time: clock.Clock) -> events.Liste
                 states.suspend(event.module, event.now)
             case events.DefinitionsLeftOut():
                 states.leave_out_definitions(event.module, event.text)
+            case events.RegistrationsChanged() if event.owner:
+                states.note_registrations(names.ModuleName(event.owner), event.text)
 
     return tell

@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 from addon_operator.app import resource_notices
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import config_events, events, state, tasks
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors, names
 
@@ -36,7 +36,7 @@ class EventLog:
                 self._log.warning(event.text)
             case events.Noted(module=module):
                 self._log.info(event.text, **({"module": module} if module else {}))
-            case events.BindingEvent():
+            case events.BindingEvent() | events.RegistrationsChanged():
                 self._of_bindings(event)
             case events.TaskStarted() | events.TaskFailed():
                 self._of_tasks(event)
@@ -46,9 +46,9 @@ class EventLog:
                 self._of_hooks(event)
             case events.ConvergeStarted() | events.ConvergeEnded() | events.ConvergeUnsettled():
                 self._of_converges(event)
-            case events.ConfigTaken() | events.ConfigRefused() | events.ConfigRight():
+            case events.ConfigTaken() | config_events.ConfigRefused() | config_events.ConfigRight():
                 self._of_config(event)
-            case events.ConfigNotRead() | events.PartFailed():
+            case config_events.ConfigNotRead() | events.PartFailed():
                 self._of_defects(event)
             case _:
                 self._of_modules(event)
@@ -109,6 +109,16 @@ class EventLog:
             case events.ReloadRefused(problem=problem):
                 self._log.error(f"{state.REFUSED}: {problem}")
 
+    def _registrations_changed(self, event: events.RegistrationsChanged) -> None:
+        whose = f"module {event.owner}" if event.owner else "global hooks"
+        fields = {"module": event.owner} if event.owner else {}
+        if event.is_due:
+            return
+        if event.text:
+            self._log.warning(f"{whose}: {event.text}", **fields)
+        else:
+            self._log.info(f"{whose}: all webhooks and conversions are registered", **fields)
+
     def _discovered(self, event: events.ModulesDiscovered) -> None:
         """Log discovered modules at the start, and when that changes."""
         counts = (
@@ -160,21 +170,23 @@ class EventLog:
                     "make the hooks stop changing values"
                 )
 
-    def _of_defects(self, event: events.ConfigNotRead | events.PartFailed) -> None:
+    def _of_defects(self, event: config_events.ConfigNotRead | events.PartFailed) -> None:
         """Log a defect of ours with what a developer needs."""
         again = f"next try in {event.delay:.0f} s; report this bug with the log"
-        if isinstance(event, events.ConfigNotRead):
+        if isinstance(event, config_events.ConfigNotRead):
             what = f"an edit of {event.source} could not be read, and the last good values stay in force"
         else:
             what = f"a part of the operator failed: {event.part}"
         self._log.error(f"{what}; {again}", exc_info=event.error)
 
-    def _of_config(self, event: events.ConfigTaken | events.ConfigRefused | events.ConfigRight) -> None:
+    def _of_config(
+        self, event: events.ConfigTaken | config_events.ConfigRefused | config_events.ConfigRight
+    ) -> None:
         """Log an edit by what it touches and what follows; never by its values."""
-        if isinstance(event, events.ConfigRight):
+        if isinstance(event, config_events.ConfigRight):
             self._log.info(f"the values {event.kind} is valid again")
             return
-        if isinstance(event, events.ConfigRefused):
+        if isinstance(event, config_events.ConfigRefused):
             self._log.error(f"{event.error}; {event.follows}")
             return
         change, reaction = event.change, event.reaction
@@ -185,7 +197,10 @@ class EventLog:
             **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
         )
 
-    def _of_bindings(self, event: events.BindingEvent) -> None:
+    def _of_bindings(self, event: events.BindingEvent | events.RegistrationsChanged) -> None:
+        if isinstance(event, events.RegistrationsChanged):
+            self._registrations_changed(event)
+            return
         hook, binding = event.hook, event.binding
         fields = {"hook": hook.name} | ({"module": hook.module} if hook.module else {})
         named = f"binding {binding.name} ({binding.kind}) of hook {hook.name}"

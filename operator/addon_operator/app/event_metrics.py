@@ -4,7 +4,7 @@ from typing import Final
 
 import prometheus_client
 
-from addon_operator.engine import events, state
+from addon_operator.engine import config_events, events, state
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.process.children import children
 from addon_operator.telemetry import families, metrics
@@ -111,9 +111,9 @@ class EventMetrics:
                 counter.labels(module=event.module).inc()
             case events.DiscoveryFailed():
                 self._meters.converges.discover_errors_total.inc()
-            case events.ConfigRefused():
+            case config_events.ConfigRefused():
                 self._meters.converges.config_values_errors_total.inc()
-            case events.ConfigNotRead():
+            case config_events.ConfigNotRead():
                 self._meters.process.internal_errors_total.labels(part="config").inc()
             case events.PartFailed(part=part):
                 self._meters.process.internal_errors_total.labels(part=part).inc()

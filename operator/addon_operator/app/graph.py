@@ -7,8 +7,9 @@ from typing import Any
 from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, parts
 from addon_operator.app import tools as tools_module
-from addon_operator.debug import debug_api, debug_render
-from addon_operator.engine import engine, events, intents, introspection, state
+from addon_operator.debug import debug_render, engine_api
+from addon_operator.engine import engine, events, intents, introspection, module_states, state
+from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import (
     api_watch,
     cluster_requirements,
@@ -46,7 +47,7 @@ class Operator(health.Part):
     source: kopf_sources.ValuesSource
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
-    answers: debug_api.EngineApi
+    answers: engine_api.EngineApi
     beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     """What has to run beside the engine until the end, by name."""
 
@@ -92,16 +93,11 @@ class Graph(health.Beginning):
             tools.inspector, tools.settings_programs, crd_names=tools.settings.enabled_modules_crd_names
         )
         self._crd_sources = tools.crd_sources(self._values)
-        self._states = state.ModuleStates([files.module for files in modules.modules], tell)
+        self._states = module_states.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
         self._refused = refused_config.RefusedConfig(self._states, self._clock)
         self._inbox = intents.Inbox()
-        self._tell = engine_listeners.all_of(
-            engine_listeners.module_states(self._states, self._clock),
-            self._refused,
-            tell,
-            self._run_causes().listen,
-        )
+        self._tell = self._listeners(tell)
         self._runner = tools.hook_processes()
         self._windows = module_windows.ModuleWindows(
             self._states, self._inbox, self._tell, self._clock, default=self._settings.windows
@@ -120,16 +116,7 @@ class Graph(health.Beginning):
         self._annotations = module_annotations.ModuleAnnotations(
             self._cluster, self._states, self._values, self._inbox, self._tell, self._clock
         )
-        self._bindings = parts.bindings(
-            self._queues,
-            self._executor,
-            self._inbox,
-            self._cluster.watches,
-            tools.jq_filters,
-            self._clock,
-            self._tell,
-            asking,
-        )
+        self._bindings = self._hook_bindings(asking)
 
     @property
     def waits_for(self) -> str | None:
@@ -158,22 +145,7 @@ class Graph(health.Beginning):
         await self.config.load_when_valid()
         await self._annotations.begin()
         definitions = self._module_crds()
-        monitor = parts.monitor(
-            self._cluster,
-            self._tools.releases,
-            definitions,
-            self._values,
-            self._states,
-            self._tell,
-            self._inbox,
-            parts.Watching(
-                ignored,
-                self._tools.healths.judge_health,
-                drift_config.DriftMode(self._settings.drift_mode),
-                self._windows,
-                self._settings.health_rules,
-            ),
-        )
+        monitor = self._monitor(definitions, ignored)
         readiness = readiness_checks.ReadinessChecks(
             self._states, monitor.healths, self._runner, self._values, self._tell, self._clock
         )
@@ -201,6 +173,48 @@ class Graph(health.Beginning):
             self._cluster,
             self._answers(hooks, monitor),
             {**self._beside(running, monitor, runner), "readiness": readiness.work},
+        )
+
+    def _listeners(self, tell: events.Listener) -> events.Listener:
+        return engine_listeners.all_of(
+            engine_listeners.states_listener(self._states, self._clock),
+            self._refused,
+            tell,
+            self._run_causes().listen,
+        )
+
+    def _hook_bindings(self, asking: parts.Asking) -> hook_bindings.HookBindings:
+        return parts.bindings(
+            self._queues,
+            self._executor,
+            self._inbox,
+            self._cluster.watches,
+            self._tools.jq_filters,
+            self._clock,
+            self._tell,
+            asking,
+        )
+
+    def _monitor(
+        self, definitions: module_crds.ModuleCrds, ignored: frozenset[str]
+    ) -> release_monitor.ReleaseMonitor:
+        """``ignored``: releases that are never removed."""
+        watching = parts.Watching(
+            ignored,
+            self._tools.healths.judge_health,
+            drift_config.DriftMode(self._settings.drift_mode),
+            self._windows,
+            self._settings.health_rules,
+        )
+        return parts.monitor(
+            self._cluster,
+            self._tools.releases,
+            definitions,
+            self._values,
+            self._states,
+            self._tell,
+            self._inbox,
+            watching,
         )
 
     def _pass_on(self, event: events.Event) -> None:
@@ -281,14 +295,14 @@ class Graph(health.Beginning):
         self,
         hooks: Sequence[state.Hook],
         monitor: release_monitor.ReleaseMonitor,
-    ) -> debug_api.EngineApi:
+    ) -> engine_api.EngineApi:
         views = introspection.Introspection(
             self._states, self._queues, self._bindings, hooks, self._clock, self.refusals
         )
         renderer = debug_render.Renderer(
             self._tools.releases, self._values, self._cluster.kube, self._cluster.kinds, self._tools.charts
         )
-        return debug_api.EngineApi(
+        return engine_api.EngineApi(
             views,
             self._values,
             self._states,

@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Callable
 
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, module_states
 from addon_operator.engine.bindings import (
-    conversions,
+    hook_answers,
     hook_bindings,
     hook_tasks,
     process_slots,
@@ -37,7 +37,7 @@ from addon_operator.helm.releases import (
     releases,
     rendering,
 )
-from addon_operator.hook_contract import conversion_entries, webhook_entries
+from addon_operator.hook_contract import hook_entries
 from addon_operator.kernel import clock as clocks
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.client import client
@@ -55,10 +55,10 @@ class Asking:
     """What requests of the API server that hooks answer go through."""
 
     slots: process_slots.ProcessSlots
-    registry: webhooks.WebhookRegistry[webhook_entries.WebhookEntry] = dataclasses.field(
+    registry: webhooks.WebhookRegistry[hook_entries.WebhookEntry] = dataclasses.field(
         default_factory=webhooks.NoRegistry
     )
-    conversions: webhooks.WebhookRegistry[conversion_entries.ConversionEntry] = dataclasses.field(
+    conversions: webhooks.WebhookRegistry[hook_entries.ConversionEntry] = dataclasses.field(
         default_factory=webhooks.NoRegistry
     )
 
@@ -77,11 +77,11 @@ def bindings(
     objects = triggers.FollowedObjects()
     runs = hook_tasks.HookTasks(queues, executor, objects, inbox, clock)
     reviews = review_runs.ReviewRuns(executor, asking.slots, review_runs.put_into(inbox))
-    answers = webhooks.HookAnswers(reviews, objects, tell)
-    converting = conversions.HookConversions(reviews, objects, tell)
+    answers = hook_answers.WebhookAnswers(reviews, objects, tell)
+    converting = hook_answers.ConversionAnswers(reviews, objects, tell)
     answering = (
-        webhooks.Webhooks(answers, asking.registry, tell),
-        webhooks.Webhooks(converting, asking.conversions, tell),
+        webhooks.Webhooks(answers, asking.registry),
+        webhooks.Webhooks(converting, asking.conversions),
     )
     return hook_bindings.HookBindings(runs, watches, jq, schedules.Schedules(clock), tell, answering)
 
@@ -117,7 +117,7 @@ def monitor(
     manager: releases.ReleaseManager,
     definitions: module_crds.ModuleCrds,
     values: store.ValuesStore,
-    states: state.ModuleStates,
+    states: module_states.ModuleStates,
     tell: events.Listener,
     inbox: intents.Inbox,
     watching: Watching,

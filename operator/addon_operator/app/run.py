@@ -269,7 +269,7 @@ class _Process:
         }
         listeners = [
             engine_listeners.shown(self._meters, self._log),
-            engine_listeners.config_events(recorder, configured, lambda: built.config.uid),
+            engine_listeners.config_listener(recorder, configured, lambda: built.config.uid),
         ]
         if self._objects is not None:
             listeners.append(self._objects.show)

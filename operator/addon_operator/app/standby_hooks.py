@@ -16,18 +16,16 @@ from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import conversion_specs, registration_specs
 from addon_operator.aio import waiting
 from addon_operator.app import tools
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.bindings import (
-    conversions,
+    hook_answers,
     kubernetes_binding,
     process_slots,
     review_runs,
     standby_loaded,
-    webhooks,
 )
 from addon_operator.engine.hooks import hook_configurations, hook_outputs, hook_processes, hook_run
-from addon_operator.hook_contract import conversion_entries, webhook_entries
-from addon_operator.hook_contract import conversions as hook_conversions
+from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import bindings, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import clock, errors, names
@@ -93,7 +91,7 @@ class StandbyHooks:
         self._values = modules.store(made.inspector)
         self._inspector = made.inspector
         self._tell = asking.tell
-        self._states = state.ModuleStates([files.module for files in modules.modules], asking.tell)
+        self._states = module_states.ModuleStates([files.module for files in modules.modules], asking.tell)
         self._runner = made.hook_processes(alone=True)
         config = made.config_sync(self._values, intents.Inbox(), asking.tell)
         outputs = made.hook_outputs(seen, config, self._values, meters, _Outputs)
@@ -107,7 +105,7 @@ class StandbyHooks:
         self._known: set[hook_reviews.Key] = set()
         self._looked = self._read = float("-inf")
 
-    async def find(self, key: hook_reviews.Key) -> webhook_entries.WebhookEntry | None:
+    async def find(self, key: hook_reviews.Key) -> hook_entries.WebhookEntry | None:
         """Return who answers there; what was registered, and is not any more, is allowed."""
         async with self._loading:
             await self._look()
@@ -117,16 +115,16 @@ class StandbyHooks:
                 loaded = await self._loaded.get(self._registered[key])
                 await self._read_values()
             except errors.AddonOperatorError as error:
-                raise webhook_entries.NotAnsweredError(
+                raise hook_entries.NotAnsweredError(
                     f"webhook {key[1]} cannot be answered: {error}"
                 ) from error
-        answers = webhooks.HookAnswers(self._runs, loaded.objects, self._tell)
+        answers = hook_answers.WebhookAnswers(self._runs, loaded.objects, self._tell)
         for entry in answers.entries([loaded.hook]):
             if (entry.binding.type, entry.binding.name) == key:
                 return entry
         return None
 
-    async def find_conversions(self, crd_name: str) -> list[conversion_entries.ConversionEntry]:
+    async def find_conversions(self, crd_name: str) -> list[hook_entries.ConversionEntry]:
         """Return who converts objects of a definition, as it says itself.
 
         Raises :class:`.ConversionError` when that cannot be found out.
@@ -137,14 +135,12 @@ class StandbyHooks:
                 if loaded:
                     await self._read_values()
             except errors.AddonOperatorError as error:
-                raise hook_conversions.ConversionError(f"{crd_name} cannot be converted: {error}") from error
-        return [
-            entry
-            for each in loaded
-            for entry in conversions.HookConversions(self._runs, each.objects, self._tell).entries(
-                [each.hook]
-            )
-        ]
+                raise conversions.ConversionError(f"{crd_name} cannot be converted: {error}") from error
+        found: list[hook_entries.ConversionEntry] = []
+        for each in loaded:
+            answers = hook_answers.ConversionAnswers(self._runs, each.objects, self._tell)
+            found.extend(answers.entries([each.hook]))
+        return found
 
     async def keep(self) -> None:
         """Let go of hooks that nobody asks here any more, until cancelled."""
@@ -270,10 +266,10 @@ class Surroundings:
     """Says whether the engine of this process answers for a hook."""
 
 
-def _allowing(key: hook_reviews.Key) -> webhook_entries.WebhookEntry:
-    async def allow(_request: webhook_entries.ReviewRequest) -> review_answers.AdmissionAnswer:
+def _allowing(key: hook_reviews.Key) -> hook_entries.WebhookEntry:
+    async def allow(_request: hook_entries.ReviewRequest) -> review_answers.AdmissionAnswer:
         return review_answers.ALLOWED
 
     asked, name = key
     binding = webhook_bindings.WebhookBinding(asked, name)
-    return webhook_entries.WebhookEntry("", "", binding, allow)
+    return hook_entries.Entry("", "", binding, allow)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 SHOW_SENSITIVE: Final = "showSensitive"
 _WITH_ORIGINS: Final = "values"
 """What has rows besides, of a module: where each value comes from."""
-_COMPLETION_SECONDS: Final = 1.0
 _OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
 
@@ -101,6 +100,13 @@ def outside(socket: str | None) -> "places.Place | None":
     return places.named(**flags, environ=os.environ)
 
 
+def refuse_operator(socket: str | None, why: str) -> None:
+    """Raise a usage error if an operator is named that is not asked."""
+    meta = click.get_current_context().meta
+    if socket is not None or any(str(key).startswith(_OUTSIDE) for key in meta):
+        raise click.UsageError(f"{why}, and no operator is asked: leave out what names one")
+
+
 def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
     """Return what asks something of modules through their objects; ``None`` if :func:`outside` is."""
     place = outside(socket)
@@ -113,10 +119,10 @@ def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | No
 
 def _is_here(socket: str | None) -> bool:
     """Say whether an operator's socket is named, or there."""
-    from addon_operator.settings import settings
+    from addon_operator.settings import settings_loading
 
     field = "debug_unix_socket"
-    found = settings.some([field], {field: socket}, os.environ)
+    found = settings_loading.some([field], {field: socket}, os.environ)
     return found.origins[field] != "default" or found.values[field].exists()
 
 
@@ -173,14 +179,15 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
         from addon_operator.commands.outside import pod_client
 
         return pod_client.PodClient(place, timeout)
-    return debug_client.DebugClient(_socket_path(socket), timeout)
+    return debug_client.DebugClient(socket_path(socket), timeout)
 
 
-def _socket_path(socket: str | None) -> pathlib.Path:
-    from addon_operator.settings import settings
+def socket_path(socket: str | None) -> pathlib.Path:
+    """Return the socket of the operator on this machine; raises :class:`.SettingsError`."""
+    from addon_operator.settings import settings_loading
 
     field = "debug_unix_socket"
-    path: pathlib.Path = settings.some([field], {field: socket}, os.environ).values[field]
+    path: pathlib.Path = settings_loading.some([field], {field: socket}, os.environ).values[field]
     return path
 
 
@@ -205,10 +212,9 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
             found = client(socket).get(
                 module_path(module, "origins.json"), query(**{SHOW_SENSITIVE: show_sensitive})
             )
-            _ORIGINS.show(found, output if _is_given("output") else "text")
+            show_origins(found, output)
             return
-        if output in (printing.WIDE, printing.NAME):
-            raise click.UsageError(f"-o {output} is for --origin, which prints rows")
+        refuse_rows(output)
         path = f"/global/{what}.json" if module is None else module_path(module, f"{what}.json")
         flags = {"global": with_global, SHOW_SENSITIVE: show_sensitive}
         show(client(socket).get(path, query(**flags)), output)
@@ -221,10 +227,17 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
     group.command(what, help=help_)(command)
 
 
-def _is_given(option: str) -> bool:
-    """Say whether the user wrote an option of the command."""
-    source = click.get_current_context().get_parameter_source(option)
-    return source is not click.core.ParameterSource.DEFAULT
+def show_origins(document: Document, output: str) -> None:
+    """Print where values come from: as a table, unless a format was asked for."""
+    source = click.get_current_context().get_parameter_source("output")
+    is_chosen = source is not click.core.ParameterSource.DEFAULT
+    _ORIGINS.show(document, output if is_chosen else "text")
+
+
+def refuse_rows(output: str) -> None:
+    """Refuse formats of rows for a document; raises a usage error."""
+    if output in (printing.WIDE, printing.NAME):
+        raise click.UsageError(f"-o {output} is for --origin, which prints rows")
 
 
 def _origins(document: Document, wide: bool) -> str:
@@ -236,51 +249,6 @@ def _origins(document: Document, wide: bool) -> str:
 _ORIGINS: Final = Listed(
     _origins, "value", lambda document: [str(each["path"]).lstrip("/") for each in document["values"]]
 )
-
-
-def completing(
-    path: str, names: "Callable[[Document], Sequence[str]]"
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return what completes names of the answer at a path for the shell; none if nobody answers at once."""
-
-    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-        from addon_operator.debug import debug_client
-
-        try:
-            socket = _socket_path(ctx.params.get("socket"))
-            document = debug_client.DebugClient(socket, _COMPLETION_SECONDS).get(path)
-            found = [str(name) for name in names(document)]
-        except (errors.AddonOperatorError, KeyError, TypeError):
-            return []
-        return [name for name in found if name.startswith(incomplete)]
-
-    return complete
-
-
-def complete_module(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the names of modules for the shell: of the operator here, or else of the cluster, if quick."""
-    here = _complete_here(ctx, parameter, incomplete)
-    return here or [name for name in _modules_of_cluster(ctx) if name.startswith(incomplete)]
-
-
-_complete_here: Final = completing(
-    "/module/list.json", lambda document: [row["name"] for row in document["modules"]]
-)
-
-
-def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
-    """Return the names of Module objects; none if there is no way to a cluster, or it takes long."""
-    try:
-        # While the shell completes, no command is current.
-        with ctx:
-            place = outside(ctx.params.get("socket"))
-        if place is None:
-            return ()
-        from addon_operator.commands.outside import module_requests
-
-        return module_requests.listed(place, _COMPLETION_SECONDS)
-    except (errors.AddonOperatorError, click.ClickException, OSError):
-        return ()
 
 
 def query(**flags: bool) -> dict[str, str]:
@@ -375,6 +343,19 @@ def waiting_texts(waiting: Sequence[Document]) -> list[str]:
         f"waits: {binding['reason']}"
         for binding in waiting
     ]
+
+
+def answering_text(bound: Document) -> str:
+    """Say whether the API server asks a hook, and why not."""
+    why = bound["notRegistered"]
+    return f"{bound['binding']} {bound['name']} of hook {bound['hook']} is " + (
+        f"not registered: {why}" if why else "registered"
+    )
+
+
+def not_registered(answering: Sequence[Document]) -> list[str]:
+    """Return one phrase per webhook and conversion that is not registered."""
+    return [answering_text(each) for each in answering if each["notRegistered"]]
 
 
 def age(seconds: float) -> str:

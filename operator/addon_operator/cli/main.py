@@ -20,7 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "config": "addon_operator.cli.config:config",
     "devcluster": "addon_operator.cli.devcluster:devcluster",
     "dev": "addon_operator.cli.authoring.dev:dev",
-    "global": "addon_operator.cli.global_:global_",
+    "global": "addon_operator.cli.module:global_",
     "hooks": "addon_operator.cli.authoring.hooks:hooks",
     "module": "addon_operator.cli.module:module",
     "new": "addon_operator.cli.authoring.new:new",

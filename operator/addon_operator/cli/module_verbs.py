@@ -1,12 +1,15 @@
 """Verbs of ``addon-operator module`` in a file of their own: suspending, resuming, testing, and why."""
 
+import asyncio
+import os
+import pathlib
 import socket as sockets
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import debug, printing
+from addon_operator.cli import completion, debug, plan, printing, values
 
 if TYPE_CHECKING:
     from addon_operator.testing import suites
@@ -28,7 +31,7 @@ class _Text(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.option(
     "--reason",
     metavar="TEXT",
@@ -55,7 +58,7 @@ def suspend(name: str, reason: str, duration: float | None, socket: str | None) 
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @debug.socket_option
 def resume(name: str, socket: str | None) -> None:
     """Look after MODULE again that was suspended: what changed meanwhile is applied."""
@@ -93,10 +96,11 @@ class _WithArgumentsOfPytest(click.Command):
 )
 @click.pass_context
 def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, keeps: bool) -> int:
-    """Run the tests of modules on disk: tests/*.yaml and tests/test_*.py of each.
+    """Run the tests of modules and global hooks on disk: tests/*.yaml and tests/test_*.py of each.
 
-    DIR is a module, a directory of modules, or one with modules/ in it; without it, the current directory if
-    it is one of these, else the modules of the settings. What stands after -- is for pytest.
+    DIR is a module, a directory of modules, global-hooks/, or one with both in it; without it, the
+    current directory if it is one of these, else the modules of the settings. What stands after -- is for
+    pytest.
 
     It needs pytest: pip install 'addon-operator[testing]'. The exit code is 1 if a test fails, or if there
     are no tests.
@@ -125,21 +129,56 @@ Document = dict[str, Any]
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=debug.complete_module)
+@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
 @click.argument("wanted", metavar="[KIND/NAME]", required=False, default="")
 @click.argument("path", metavar="[PATH]", required=False, default="")
+@values.modules_dir_option
+@values.global_hooks_dir_option
+@values.config_option
+@values.secret_option
+@click.option(
+    "--state",
+    metavar="FILE",
+    type=click.Path(),
+    help="File of 'plan --record' to use instead of the cluster.",
+)
 @printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
-def why(name: str, wanted: str, path: str, output: str, socket: str | None) -> None:
+def why(name: str, wanted: str, path: str, output: str, socket: str | None, **given: Any) -> None:  # noqa: ANN401
     """Show where a field of an object of MODULE comes from: values, their sources, the template's line.
 
     PATH is that of the field, as /spec/replicas or spec.replicas. Without it, all fields are shown; without
     KIND/NAME, all objects. The chart is rendered with other values to find it out, a few times and for two
     seconds at most; what is not found then is said to be unknown. Values that are sensitive are not shown.
+
+    A running operator answers. With one of --modules-dir, --global-hooks-dir, --values, --secret and --state,
+    files do, with the same words; no cluster is needed then, and hooks are not run.
     """
+    if any(each is not None for each in given.values()):
+        debug.refuse_operator(socket, "files answer")
+        _show(_by_files(given, name, wanted, path), output)
+        return
     query = {key: text for key, text in (("object", wanted), ("path", path)) if text}
     found = debug.client(socket, is_slow=True).get(debug.module_path(name, "why.json"), query)
+    _show(found, output)
+
+
+def _show(found: Document, output: str) -> None:
     (_OBJECTS if "objects" in found else _FIELDS).show(found, output)
+
+
+def _by_files(given: Document, name: str, wanted: str, path: str) -> Any:  # noqa: ANN401  # decoded JSON
+    from addon_operator.commands import offline_why
+    from addon_operator.commands.plan_state import plan_state
+
+    state = given["state"] and plan_state.read(pathlib.Path(given["state"]).absolute())
+    environ = {**(plan.settings_of(state) if state else {}), **os.environ}
+    flags = {field: given[field] for field in ("modules_dirs", "global_hooks_dir")}
+    chosen = offline_why.Given(flags, given["config"], given["secret"], state)
+    answer = asyncio.run(offline_why.of(chosen, environ, name, wanted, path))
+    for note in answer.notes:
+        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+    return answer.document
 
 
 def _objects(document: Document, wide: bool) -> str:

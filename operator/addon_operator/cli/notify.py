@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug, printing
+from addon_operator.cli import completion, debug, printing
 
 _COLUMNS: Final = ("TARGET", "FORMAT", "HOST", "AFTER", "LAST SENT", "on", "modules", "problem")
 
@@ -27,7 +27,7 @@ def list_(output: str, socket: str | None) -> None:
 @click.argument(
     "name",
     metavar="NAME",
-    shell_complete=debug.completing("/notify/list.json", lambda rows: [row["name"] for row in rows]),
+    shell_complete=completion.completing("/notify/list.json", lambda rows: [row["name"] for row in rows]),
 )
 @debug.socket_option
 def test(name: str, socket: str | None) -> None:

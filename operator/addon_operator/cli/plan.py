@@ -13,6 +13,7 @@ from addon_operator.cli import printing, settings
 from addon_operator.commands.plan import plan_markdown
 from addon_operator.kernel import clock, optional_imports
 from addon_operator.settings import settings as app_settings
+from addon_operator.settings import settings_loading
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
@@ -107,11 +108,11 @@ def plan(
         from addon_operator.commands.plan_state import plan_state
 
     recorded = None if state is None else plan_state.read(pathlib.Path(state).absolute())
-    environ = dict(os.environ) if recorded is None else {**_settings_of(recorded), **os.environ}
-    loaded = app_settings.load(flags, environ)
+    environ = dict(os.environ) if recorded is None else {**settings_of(recorded), **os.environ}
+    loaded = settings_loading.load(flags, environ)
     _configure_logs(loaded)
     if record is not None:
-        texts = app_settings.texts(RECORDED, flags, os.environ)
+        texts = settings_loading.texts(RECORDED, flags, os.environ)
         made = asyncio.run(recording.make(loaded, texts, os.environ, from_pod))
         plan_state.write(made, pathlib.Path(record).absolute())
         _print_recorded(made, record)
@@ -133,9 +134,9 @@ def plan(
     return EXIT_CHANGES if report.is_change else 0
 
 
-def _settings_of(recorded: "plan_state.PlanState") -> Mapping[str, str]:
+def settings_of(recorded: "plan_state.PlanState") -> Mapping[str, str]:
     """Return what a state file may set: whoever wrote it names no program and no directory."""
-    return app_settings.texts(RECORDED, {}, recorded.settings)
+    return settings_loading.texts(RECORDED, {}, recorded.settings)
 
 
 def _check_options(

@@ -102,16 +102,16 @@ def pod(
 
 def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":
     from addon_operator.kube.access import auth
-    from addon_operator.settings import settings
+    from addon_operator.settings import settings_loading
 
-    values = settings.some(_CLUSTER_SETTINGS, flags, os.environ).values
+    values = settings_loading.some(_CLUSTER_SETTINGS, flags, os.environ).values
     return auth.load_access(values["kube_config"], values["kube_context"], values["kube_server"], os.environ)
 
 
 def _volume_types(flag: str | None) -> Sequence[str]:
-    from addon_operator.settings import settings
+    from addon_operator.settings import settings_loading
 
-    resolution = settings.some([_VOLUME_TYPES], {_VOLUME_TYPES: flag}, os.environ)
+    resolution = settings_loading.some([_VOLUME_TYPES], {_VOLUME_TYPES: flag}, os.environ)
     names: Sequence[str] = resolution.values[_VOLUME_TYPES]
     return names
 

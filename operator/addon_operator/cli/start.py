@@ -11,7 +11,7 @@ import click
 from addon_operator.cli import settings
 from addon_operator.kernel import errors, optional_imports
 from addon_operator.process import own_memory
-from addon_operator.settings import settings as app_settings
+from addon_operator.settings import settings_loading
 
 _JSON: Final = "json"
 
@@ -26,9 +26,9 @@ def start(flags: Mapping[str, str | None]) -> None:
     # The operator's parts take time to import, and structlog more than that without quick_imports: wrong
     # settings are reported first.
     try:
-        loaded = app_settings.load(flags, os.environ)
+        loaded = settings_loading.load(flags, os.environ)
     except errors.AddonOperatorError as error:
-        if app_settings.log_type(flags, os.environ) == _JSON:
+        if settings_loading.log_type(flags, os.environ) == _JSON:
             from addon_operator.telemetry import logs
 
             logs.configure("error", _JSON)
@@ -41,7 +41,7 @@ def start(flags: Mapping[str, str | None]) -> None:
         from addon_operator.app import run
 
     try:
-        run.run(app_settings.in_force(loaded), os.environ)
+        run.run(settings_loading.in_force(loaded), os.environ)
     except errors.AddonOperatorError as error:
         _end_with_a_record(error, loaded.log_type)
         raise

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import printing
-from addon_operator.kernel import json_types, names
+from addon_operator.cli import debug, printing
+from addon_operator.kernel import names
 from addon_operator.values import checks
 
 if TYPE_CHECKING:
-    from addon_operator.commands.checks import values_check, values_files
+    from addon_operator.commands.checks import values_check
     from addon_operator.values import store
 
 
@@ -43,7 +43,7 @@ global_hooks_dir_option: Final = click.option(
     type=click.Path(),
     help="Directory with schemas of global values in openapi/. [GLOBAL_HOOKS_DIR, default global-hooks]",
 )
-_config: Final = click.option(
+config_option: Final = click.option(
     "--values",
     "config",
     metavar="FILE",
@@ -52,7 +52,7 @@ _config: Final = click.option(
 )
 
 
-_secret: Final = click.option(
+secret_option: Final = click.option(
     "--secret",
     metavar="FILE",
     type=_File(),
@@ -72,8 +72,8 @@ def values() -> None:
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path())
 @modules_dir_option
 @global_hooks_dir_option
-@_config
-@_secret
+@config_option
+@secret_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
 @printing.output_option("text", printing.LIST_FORMATS)
 def check(
@@ -152,10 +152,12 @@ def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False
 @click.argument("module")
 @modules_dir_option
 @global_hooks_dir_option
-@_config
-@_secret
-@printing.output_option("yaml", ("yaml", "json"))
-@click.option("--origin", is_flag=True, help="Show which file or schema each value comes from.")
+@config_option
+@secret_option
+@printing.output_option("yaml", printing.LIST_FORMATS)
+@click.option(
+    "--origin", is_flag=True, help="Show which file or schema each value comes from, by default as a table."
+)
 def show(
     module: str,
     modules_dirs: str | None,
@@ -183,13 +185,12 @@ def show(
         read = values_files.read_config(secret, store.modules, "Secret")
         _warn(*read.warnings)
         store.set_config(dataclasses.replace(store.config, secret=read))
-    shown = _with_origins(values_files.leaves(store, owner)) if origin else store.masked_values(owner)
-    click.echo(printing.document(shown, output), nl=False)
+    if origin:
+        debug.show_origins(values_files.origins_of(store, owner), output)
+    else:
+        debug.refuse_rows(output)
+        debug.show(store.masked_values(owner), output)
     _warn_of_violations(store, owner)
-
-
-def _with_origins(leaves: "list[values_files.Leaf]") -> json_types.JsonObject:
-    return {leaf.path: {"value": leaf.value, "origin": leaf.origin} for leaf in leaves}
 
 
 def _warn_of_violations(values: "store.ValuesStore", owner: Any) -> None:  # noqa: ANN401  # a module's name or None

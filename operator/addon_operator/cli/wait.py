@@ -38,10 +38,10 @@ def wait(timeout: float, listen_address: str | None, listen_port: str | None) ->
     It is ready once it has installed all its modules. Until then, the command prints what /readyz says, each
     time that it changes. Exit code 1 if the operator is not ready in time.
     """
-    from addon_operator.settings import settings
+    from addon_operator.settings import settings_loading
 
     given = {"listen_address": listen_address, "listen_port": listen_port}
-    values = settings.some(list(given), given, os.environ).values
+    values = settings_loading.some(list(given), given, os.environ).values
     host, port = str(values["listen_address"]), int(values["listen_port"])
     reason, ends = "", time.monotonic() + timeout
     while (now := _unready(_ALL_ADDRESSES.get(host, host), port)) is not None:

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from addon_operator.admission.server import connections
 from addon_operator.aio import short_cache
-from addon_operator.debug import debug_api, debug_socket, runtime_config
+from addon_operator.debug import debug_api, debug_socket, engine_api, runtime_config
 from addon_operator.engine import module_requests
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings as app_settings
@@ -309,7 +309,7 @@ def _flag(request: web.Request, name: str) -> bool:
 
 _STATUS: Final[dict[type[errors.AddonOperatorError], int]] = {
     debug_api.NotReadyError: 503,
-    debug_api.NoSuchModuleError: 404,
+    engine_api.NoSuchModuleError: 404,
     module_requests.CannotRunError: 409,
     notifier.NotifyError: 409,
     runtime_config.RuntimeConfigError: 400,

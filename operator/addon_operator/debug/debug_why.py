@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import itertools
 import pathlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -24,6 +25,9 @@ FIELDS: Final = 200
 _SHOWN: Final = 200
 _MAX_TEMPLATE: Final = 1 << 20
 _DATA: Final = ("data", "stringData")
+_VALUES: Final = ".Values"
+_ACTION: Final = "{{"
+_BLOCKS: Final = re.compile(r"\{\{-?\s*(if|with|range|define|block|end)\b")
 
 
 class WhyError(errors.AddonOperatorError):
@@ -141,12 +145,17 @@ def _told(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Caus
     value = field_causes.field_of(asked.document.body, pointer)
     is_secret = asked.document.key.kind == "Secret" and pointer[:1] in {(part,) for part in _DATA}
     shown = schemas.HIDDEN if is_secret else asked.request.redact(str(value))[:_SHOWN]
+    line = _line(_lines(asked), pointer, cause)
+    if not cause.values and line is not None:
+        # What was tried may only have made no difference, such as both sides of a limit, or have failed.
+        is_constant = cause.is_constant and _VALUES not in line.text
+        cause = dataclasses.replace(cause, is_constant=is_constant or line.is_literal)
     return {
         "path": json_pointers.render(pointer),
         "value": shown,
         "cause": _in_words(cause),
         "values": [_value(asked, path) for path in cause.values],
-        "line": _line(asked, pointer, cause),
+        "line": None if line is None else line.number,
         "renders": cause.renders,
     }
 
@@ -175,22 +184,39 @@ def _value(asked: _Asked, path: origins.Path) -> dict[str, str]:
     }
 
 
-def _line(asked: _Asked, pointer: json_pointers.Tokens, cause: field_causes.Cause) -> int | None:
-    """Return the line of the template that seems to make the field; ``None`` if there is not just one."""
-    if not (cause.values or cause.is_constant):
-        return None
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a template."""
+
+    number: int
+    text: str
+    is_literal: bool
+    """Whether it stands for itself, whatever the values are."""
+
+
+def _lines(asked: _Asked) -> list[_Line]:
+    """Return the lines of the object's template; none if it cannot be read."""
     file = pathlib.Path(_file(asked.module, asked.document))
     try:
         if file.stat().st_size > _MAX_TEMPLATE:
-            return None
-        lines = file.read_text(errors="replace").splitlines()
+            return []
+        texts = file.read_text(errors="replace").splitlines()
     except OSError:
-        return None
+        return []
+    lines, depth = [], 0
+    for number, text in enumerate(texts, 1):
+        lines.append(_Line(number, text, depth == 0 and _ACTION not in text))
+        depth += sum(-1 if word == "end" else 1 for word in _BLOCKS.findall(text))
+    return lines
+
+
+def _line(lines: Sequence[_Line], pointer: json_pointers.Tokens, cause: field_causes.Cause) -> _Line | None:
+    """Return the line of the template that seems to make the field; ``None`` if there is not just one."""
     key = next((token for token in reversed(pointer) if not token.isdecimal()), "")
     named = [f".{path[-1]}" for path in cause.values if isinstance(path[-1], str)]
-    numbers = [
-        number
-        for number, line in enumerate(lines, 1)
-        if f"{key}:" in line and (cause.is_constant or any(name in line for name in named))
+    found = [
+        line
+        for line in lines
+        if f"{key}:" in line.text and (not cause.values or any(name in line.text for name in named))
     ]
-    return numbers[0] if len(numbers) == 1 else None
+    return found[0] if len(found) == 1 else None

@@ -9,7 +9,7 @@ import copy
 import dataclasses
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from addon_operator.documents import manifest_diff
@@ -19,7 +19,7 @@ from addon_operator.values import origins
 RENDERS: Final = 14
 """How often a chart is rendered at most for one answer."""
 SECONDS: Final = 2.0
-"""When no further render is begun."""
+"""So long are further renders begun, but none that would probably end later."""
 LEAVES: Final = 8192
 """Values that are tried."""
 _FIRST: Final = 7_000_000
@@ -28,6 +28,8 @@ _ABSENT: Final = "\0absent"
 
 Render = Callable[[json_types.JsonObject], Awaitable[str]]
 Pointer = tuple[str, ...]
+Other = Callable[[json_types.JsonValue], json_types.JsonValue]
+"""Makes another value of one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,22 +62,30 @@ class FieldCauses:
         self._leaves = [path for path, _ in origins.leaves(values)][:LEAVES]
         self._until = time.monotonic() + SECONDS
         self._count = 0
+        self._longest = 0.0
+        self._seen: dict[tuple[Other, tuple[int, int]], manifest_diff.ManifestDocument | None] = {}
+        self._has_marks = False
         self._marked: manifest_diff.ManifestDocument | None = None
 
     async def of(self, pointer: Pointer) -> Cause:
         """Return the cause of one field."""
-        if self._marked is None:
+        if not self._has_marks:
+            self._has_marks = True
             self._marked = await self._with_marks()
         before = field_of(self._documents[self._at].body, pointer)
         if self._marked is not None and (found := self._found(self._marked, pointer)):
             return Cause(found, renders=self._count)
-        changed = await self._changed(self._leaves, pointer, before)
-        if changed is None:
-            return Cause(renders=self._count)
-        if not changed:
-            return Cause(is_constant=len(self._leaves) < LEAVES, renders=self._count)
-        found = await self._narrowed(pointer, before)
-        return Cause(found, is_derived=True, renders=self._count)
+        is_same = False
+        for other in _OTHERS:
+            if other is _scalar and is_same:
+                continue
+            changed = await self._changed(other, (0, len(self._leaves)), pointer, before)
+            if changed:
+                found = await self._narrowed(other, pointer, before)
+                return Cause(found, is_derived=True, renders=self._count)
+            # Some charts cannot do with nothing: that says nothing of the field.
+            is_same = is_same or (changed is False and other is not _nothing)
+        return Cause(is_constant=is_same and len(self._leaves) < LEAVES, renders=self._count)
 
     async def _with_marks(self) -> manifest_diff.ManifestDocument | None:
         """Return the object with a mark in place of each value; only texts are marked if that fails."""
@@ -96,38 +106,55 @@ class FieldCauses:
         numbers = [int(match[1] or match[2]) - _FIRST for match in _MARK.finditer(text[:100_000])]
         return tuple(dict.fromkeys(self._leaves[number] for number in numbers if number < len(self._leaves)))
 
-    async def _narrowed(self, pointer: Pointer, before: object) -> tuple[origins.Path, ...]:
+    async def _narrowed(self, other: Other, pointer: Pointer, before: object) -> tuple[origins.Path, ...]:
         """Return the one value that changes the field; nothing if several together do, or time is up."""
-        left: Sequence[origins.Path] = self._leaves
-        while len(left) > 1:
-            half = left[: len(left) // 2]
-            changed = await self._changed(half, pointer, before)
+        start, end = 0, len(self._leaves)
+        while end - start > 1:
+            middle = (start + end) // 2
+            changed = await self._changed(other, (start, middle), pointer, before)
             if changed is None:
                 return ()
-            left = half if changed else left[len(left) // 2 :]
-        return tuple(left) if await self._changed(left, pointer, before) else ()
+            start, end = (start, middle) if changed else (middle, end)
+        is_it = await self._changed(other, (start, end), pointer, before)
+        return tuple(self._leaves[start:end]) if is_it else ()
 
-    async def _changed(self, paths: Sequence[origins.Path], pointer: Pointer, before: object) -> bool | None:
-        """Say whether other values at these places change the field; ``None`` if that is not known."""
-        if self._count >= RENDERS or time.monotonic() > self._until:
-            return None
-        document = await self._rendered({path: _other(_get(self._values, path)) for path in paths})
-        if document is None:
-            return None
-        return bool(field_of(document.body, pointer) != before)
+    async def _changed(
+        self, other: Other, part: tuple[int, int], pointer: Pointer, before: object
+    ) -> bool | None:
+        """Say whether other values in a part of the places change it; ``None`` if that is not known."""
+        document = await self._with_others(other, part)
+        return None if document is None else bool(field_of(document.body, pointer) != before)
+
+    async def _with_others(
+        self, other: Other, part: tuple[int, int]
+    ) -> manifest_diff.ManifestDocument | None:
+        """Return the object with other values; fields of one object share the renders."""
+        key = (other, part)
+        if key not in self._seen:
+            changes = {path: other(_get(self._values, path)) for path in self._leaves[slice(*part)]}
+            self._seen[key] = await self._rendered(changes)
+        return self._seen[key]
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether no further render may begin: one that would probably end too late counts."""
+        return self._count >= RENDERS or time.monotonic() + self._longest > self._until
 
     async def _rendered(
         self, changes: Mapping[origins.Path, json_types.JsonValue]
     ) -> manifest_diff.ManifestDocument | None:
-        if self._count >= RENDERS or time.monotonic() > self._until:
+        if self._is_over:
             return None
         self._count += 1
+        began = time.monotonic()
         # Values and manifests may be large.
         values = await asyncio.to_thread(self._edited, changes)
         try:
             manifest = await self._render(values)
         except errors.AddonOperatorError:
             return None
+        finally:
+            self._longest = max(self._longest, time.monotonic() - began)
         return await asyncio.to_thread(self._same_object, manifest)
 
     def _edited(self, changes: Mapping[origins.Path, json_types.JsonValue]) -> json_types.JsonObject:
@@ -188,6 +215,23 @@ def _other(value: json_types.JsonValue) -> json_types.JsonValue:
     if value is None:
         return "x"
     return ["x"] if isinstance(value, list) and not value else type(value)()
+
+
+def _scalar(value: json_types.JsonValue) -> json_types.JsonValue:
+    """Return another value of a text, a number or a switch; charts are particular about lists."""
+    return value if value is None or isinstance(value, list | dict) else _other(value)
+
+
+def _nothing(value: json_types.JsonValue) -> json_types.JsonValue:
+    """Return the least of a kind: a chart may compare a number, or look whether a text is empty."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return -1 if value == 0 else 0
+    return "x" if value is None or value == "" else type(value)()
+
+
+_OTHERS: Final[tuple[Other, ...]] = (_other, _scalar, _nothing)
 
 
 def _get(values: json_types.JsonValue, path: origins.Path) -> json_types.JsonValue:

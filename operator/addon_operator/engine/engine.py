@@ -59,6 +59,7 @@ class Engine:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queues.work(), name="queues")
             group.create_task(self._bindings.work(), name="schedules")
+            group.create_task(self._bindings.watch_registrations(), name="registrations")
             group.create_task(self.converger.work(), name="converge")
             group.create_task(self._start(), name="startup")
             group.create_task(self.react(), name="reactions")

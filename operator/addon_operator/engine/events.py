@@ -6,7 +6,7 @@ Whoever has something to report takes ``tell: Listener`` and calls it with one o
 
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,7 +18,7 @@ from addon_operator.modules import model, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.process.children import children
-from addon_operator.values import sources, store
+from addon_operator.values import sources
 
 Event = state.EngineEvent
 """Everything that is reported."""
@@ -154,6 +154,16 @@ class DefinitionsLeftOut(ModuleEvent, frozen=True):
     text: str
 
 
+class RegistrationsChanged(Event, frozen=True):
+    """Which webhooks and conversions of hooks are not registered, and why; empty if all are."""
+
+    owner: str
+    """The module; empty for the global hooks."""
+    text: str
+    is_due: bool = False
+    """Whether that is only because the run that registers them has not come that far."""
+
+
 class ModuleDecided(Event, frozen=True):
     """A discovery found a module enabled or disabled."""
 
@@ -237,74 +247,9 @@ class ConvergeUnsettled(Event, frozen=True):
 class ConfigTaken(Event, frozen=True):
     """An edit of the values ConfigMap or the values Secret was accepted."""
 
-    change: store.ConfigChange
+    change: sources.ConfigChange
     reaction: reactions.Reaction
     kind: str = "ConfigMap"
-
-
-class WrongKey(msgspec.Struct, frozen=True):
-    """What is wrong with a key of the values ConfigMap or the values Secret."""
-
-    key: str
-    """``global``, a section or a switch of a module."""
-    text: str
-    """Where and what, without values."""
-
-
-WRONG_SHOWN: Final = 10
-"""How many wrong places are named where people look."""
-_WRONG_LENGTH: Final = 500
-"""Characters of each."""
-
-
-def listed_wrong(wrong: Sequence[WrongKey]) -> str:
-    """Return what is wrong, as a part of a sentence."""
-    more = len(wrong) - WRONG_SHOWN
-    texts = [
-        each.text if len(each.text) <= _WRONG_LENGTH else f"{each.text[:_WRONG_LENGTH]}…"
-        for each in wrong[:WRONG_SHOWN]
-    ]
-    return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
-
-
-class ConfigRefused(Event, frozen=True):
-    """The values ConfigMap or the values Secret is wrong; reported once for each edit."""
-
-    error: sources.ConfigMapError
-    uid: str
-    wrong: tuple[WrongKey, ...] = ()
-    at_start: bool = False
-    """Nothing has begun yet; otherwise the last good values stay in force."""
-    kind: str = "ConfigMap"
-
-    @property
-    def source(self) -> str:
-        """The names of the objects that are wrong."""
-        return self.error.source
-
-    @property
-    def follows(self) -> str:
-        """What that means, as a part of a sentence."""
-        if self.at_start:
-            return "nothing runs until it is fixed"
-        return "the last good values stay in force"
-
-
-class ConfigRight(Event, frozen=True):
-    """The values ConfigMap or the values Secret, which was wrong or was not read, is in force again."""
-
-    kind: str
-
-
-class ConfigNotRead(Event, frozen=True):
-    """A defect keeps an edit of the values ConfigMap or Secret from being read; it is tried again."""
-
-    kind: str
-    source: str
-    """The object's name in messages."""
-    error: Exception
-    delay: float
-    """Seconds until the next try."""
 
 
 class PartFailed(Event, frozen=True):

@@ -5,7 +5,7 @@ import dataclasses
 
 from addon_operator.engine import state
 from addon_operator.kernel import names
-from addon_operator.values import store
+from addon_operator.values import sources
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class ConfigEdited:
     who is in maintenance; the store has them.
     """
 
-    change: store.ConfigChange
+    change: sources.ConfigChange
     kind: str = "ConfigMap"
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, TypedDict
 
 from addon_operator.aio import turns
-from addon_operator.engine import state, tasks
-from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine import module_states, state, tasks
+from addon_operator.engine.bindings import hook_bindings, webhooks
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
@@ -66,6 +66,8 @@ class ModuleRow(TypedDict):
     cure: list[str]
     """What it is tried again for sooner."""
     waitingBindings: list[hook_bindings.WaitingBinding]
+    answering: list[webhooks.AnsweringRow]
+    """What its hooks are to answer the API server, and whether it asks."""
     heldBack: "HeldBackRow | None"
 
 
@@ -165,7 +167,7 @@ class Introspection:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         queues: queue_set.QueueSet,
         bindings: hook_bindings.HookBindings,
         global_hooks: Sequence[state.Hook],
@@ -185,6 +187,11 @@ class Introspection:
     def waiting_global_bindings(self) -> list[hook_bindings.WaitingBinding]:
         """Those of global hooks whose objects cannot be followed just now."""
         return list(self._bindings.waiting(tasks.GLOBAL_OWNER))
+
+    @property
+    def answering_global_hooks(self) -> list[webhooks.AnsweringRow]:
+        """What global hooks are to answer the API server, and whether it asks."""
+        return self._bindings.answering(tasks.GLOBAL_OWNER)
 
     @property
     def enabled(self) -> tuple[names.ModuleName, ...]:
@@ -302,6 +309,7 @@ class Introspection:
             "nextTry": _rfc3339(module.next_try),
             "cure": list(module.cure),
             "waitingBindings": list(self._bindings.waiting(module.module.name)),
+            "answering": self._bindings.answering(module.module.name),
             "heldBack": None if module.held_back is None else held_back_row(module.held_back),
         }
 

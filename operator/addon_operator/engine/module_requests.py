@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from addon_operator.engine import intents, state
+from addon_operator.engine import intents, module_states, state
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
@@ -25,7 +25,11 @@ class ModuleRequests:
     """Hands requests on: to the engine, or to the cluster if they have to outlive this process."""
 
     def __init__(
-        self, states: state.ModuleStates, inbox: intents.Inbox, kube: client.KubeClient, namespace: str
+        self,
+        states: module_states.ModuleStates,
+        inbox: intents.Inbox,
+        kube: client.KubeClient,
+        namespace: str,
     ) -> None:
         """``namespace`` is that of the Module objects."""
         self._states = states

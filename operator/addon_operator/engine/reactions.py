@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from addon_operator.engine import state as engine_state
 from addon_operator.kernel import names
 from addon_operator.modules import model
-from addon_operator.values import store
+from addon_operator.values import sources
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def to_hook_effects(
 
 
 def to_config_change(
-    change: store.ConfigChange,
+    change: sources.ConfigChange,
     *,
     state: engine_state.ConvergeState,
     modules: Sequence[model.Module],

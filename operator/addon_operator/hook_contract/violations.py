@@ -28,8 +28,6 @@ _ANY: Final = "*"
 _ANY_OR_NONE: Final = ("", _ANY)
 _SERVED_API: Final = re.compile(rf"v1|{names.SUBDOMAIN}/[a-z]([-a-z0-9]*[a-z0-9])?")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_METRIC_LABEL: Final = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _SHOWN_CHARS: Final = 60
 
 
@@ -184,8 +182,12 @@ def _check_period(text: str) -> None:
         raise _FormatError(f"{text!r} is not longer than 0")
 
 
-def _matches(fits: Callable[[str], object], what: str) -> Callable[[str], None]:
+def _matches(fits: Callable[[str], object], what: str, longest: int | None = None) -> Callable[[str], None]:
+    """Return a check; ``longest`` is how many characters there may be, if ``what`` does not say it."""
+
     def check(text: str) -> None:
+        if longest is not None and len(text) > longest:
+            raise _FormatError(f"{_shown(text)} has {len(text)} characters, and may have {longest}")
         if not fits(text):
             raise _FormatError(f"{text!r} is not {what}")
 
@@ -214,33 +216,40 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     "period": _check_period,
     "jq": _check_jq,
     "label-key": _matches(names.is_label_key, "a label name of Kubernetes"),
-    "label-value": _matches(names.is_label_value, "a label value of Kubernetes"),
+    "label-value": _matches(names.is_label_value, "a label value of Kubernetes", names.LABEL_MAX),
     "object-name": _OBJECT_NAME_CHECK,
     "object-name-or-empty": lambda text: text and _OBJECT_NAME_CHECK(text),
     "json-pointer": _check_pointer,
-    "metric-name": _matches(_METRIC_NAME.fullmatch, "a name of a metric; use letters, digits, '_' and ':'"),
+    "metric-name": _matches(names.can_be_printed, "a name of a metric; use characters that can be printed"),
     "metric-label": _matches(
-        _METRIC_LABEL.fullmatch, "a name of a label; use letters, digits and single '_'"
+        lambda text: names.can_be_printed(text) and not names.of_prometheus(text).startswith("__"),
+        "a name of a label; use characters that can be printed, and no '__' at the beginning",
     ),
     "api-version": _API_VERSION_CHECK,
     "crd-name": _matches(
         names.is_crd_name,
         "the name of a CustomResourceDefinition; write plural and group, such as crontabs.example.com",
+        names.SUBDOMAIN_MAX,
     ),
     "dns-label": _matches(
-        names.is_dns_label, "a name that a namespace can have; use lower-case letters, digits and '-'"
+        names.is_dns_label,
+        "a name that a namespace can have; use lower-case letters, digits and '-'",
+        names.LABEL_MAX,
     ),
     "webhook-name": _matches(
         names.is_webhook_name,
         "a name that a webhook can have; write a domain of at least three parts, such as hosts.shop.example",
+        names.SUBDOMAIN_MAX,
     ),
     "rule-group": _matches(
         lambda text: text in _ANY_OR_NONE or names.is_subdomain(text),
         "an API group; write one such as apps, without a version, '' for the core group, or '*'",
+        names.SUBDOMAIN_MAX,
     ),
     "rule-version": _matches(
         lambda text: text == _ANY or names.is_dns_label(text),
         "a version; write one such as v1, without a group, or '*'",
+        names.LABEL_MAX,
     ),
     "rule-resource": _matches(
         lambda text: names.is_resource(text.replace(_ANY, "any")),

@@ -154,7 +154,10 @@ def unknown(name: str, modules: Sequence[ModuleName]) -> str:
 
 SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 """A whole name of most objects; besides, it has at most 253 characters."""
-_SUBDOMAIN_MAX: Final = 253
+SUBDOMAIN_MAX: Final = 253
+_NOT_OF_PROMETHEUS: Final = re.compile(r"[^a-zA-Z0-9_:]")
+LABEL_MAX: Final = 63
+"""Of characters of a part of a domain, and of a label's value."""
 RELEASE_MAX: Final = 53
 """How long the name of a Helm release may be."""
 _LABEL_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -172,7 +175,7 @@ def is_dns_label(text: str) -> bool:
 
 def is_subdomain(text: str) -> bool:
     """Say whether a text can be the name of an object of most kinds."""
-    return len(text) <= _SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
+    return len(text) <= SUBDOMAIN_MAX and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_crd_name(text: str) -> bool:
@@ -186,6 +189,20 @@ def is_webhook_name(text: str) -> bool:
     return is_subdomain(text) and text.count(".") > 1
 
 
+def can_be_printed(text: str) -> bool:
+    """Say whether a text is not empty and has no characters that cannot be printed, such as line breaks."""
+    return bool(text) and text.isprintable()
+
+
+def of_prometheus(text: str) -> str:
+    """Return the name of a metric or a label as scrapers see it that do not take all of UTF-8.
+
+    Source: "Escaping schemes" of Prometheus' documentation.
+    """
+    escaped = _NOT_OF_PROMETHEUS.sub("_", text)
+    return f"_{escaped[1:]}" if escaped[:1].isdigit() else escaped
+
+
 def is_resource(text: str) -> bool:
     """Say whether a text can be a resource of the API, such as ``pods`` or ``pods/status``."""
     parts = text.split("/")
@@ -195,7 +212,7 @@ def is_resource(text: str) -> bool:
 def is_label_key(text: str) -> bool:
     """Say whether a text can be the key of a label."""
     prefix, slash, _ = text.rpartition("/")
-    return _LABEL_KEY.fullmatch(text) is not None and (not slash or len(prefix) <= _SUBDOMAIN_MAX)
+    return _LABEL_KEY.fullmatch(text) is not None and (not slash or len(prefix) <= SUBDOMAIN_MAX)
 
 
 def is_label_value(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Which directories hold modules, and what the modules there are called."""
 
 import contextlib
+import enum
 import os
 import pathlib
 import stat
@@ -16,8 +17,61 @@ SCHEMAS_DIRECTORY: Final = "openapi"
 _FILES_OF_A_MODULE: Final = ("Chart.yaml", module_config.FILE)
 _FILES: Final = (*_FILES_OF_A_MODULE, VALUES_FILE)
 _DIRECTORIES_OF_A_MODULE: Final = ("crds", "hooks", SCHEMAS_DIRECTORY, "templates")
-_GLOBAL_HOOKS: Final = "global-hooks"
+MODULES_NAME: Final = "modules"
+GLOBAL_NAME: Final = "global-hooks"
+_ENABLED: Final = "enabled"
+_MARKS: Final = ("Chart.yaml", "templates", "crds", _ENABLED)
+_MARKS_OF_NUMBERED: Final = (*_MARKS, "hooks", SCHEMAS_DIRECTORY, VALUES_FILE)
 _PARTS: Final = ("chart", "charts", "crds", "hooks", SCHEMAS_DIRECTORY, "templates")
+
+
+class Kind(enum.Enum):
+    """What a directory that somebody names without more is."""
+
+    MODULE = enum.auto()
+    MODULES = enum.auto()
+    """A directory of modules; those that have nothing of the others are taken for one."""
+    REPOSITORY = enum.auto()
+    """One with ``modules/`` in it, and perhaps ``global-hooks/``."""
+
+
+def kind_of(directory: pathlib.Path) -> Kind:
+    """Say what a directory is; one that modules lie in is not a module, whatever else lies beside them.
+
+    Its own ``module.yaml`` or ``Chart.yaml`` makes it a module. Else, it is what its modules make it. Only
+    one without any is a module by its parts, such as ``templates``; ``hooks`` alone count with a number.
+    """
+    if _has_any(directory, _FILES_OF_A_MODULE):
+        return Kind.MODULE
+    inner, is_numbered = directory / MODULES_NAME, _has_number(directory.absolute())
+    if _is_directory(inner) and (not is_numbered or holds_a_module(inner)):
+        return Kind.MODULES if kind_of(inner) is Kind.MODULE else Kind.REPOSITORY
+    if _is_directory(directory / GLOBAL_NAME) or holds_a_module(directory):
+        return Kind.MODULES
+    marks = _MARKS_OF_NUMBERED if is_numbered else _MARKS
+    is_stock = _has_any(directory / module_config.CHART_DIRECTORY, ("Chart.yaml",))
+    return Kind.MODULE if is_stock or _has_any(directory, marks) else Kind.MODULES
+
+
+def is_module(directory: pathlib.Path) -> bool:
+    """Say whether a directory that somebody names is one module, see :func:`kind_of`."""
+    return kind_of(directory) is Kind.MODULE
+
+
+def _has_any(directory: pathlib.Path, entries: Iterable[str]) -> bool:
+    # Where nobody may look, nothing is.
+    return any(os.path.lexists(directory / name) for name in entries)
+
+
+def holds_a_module(directory: pathlib.Path) -> bool:
+    """Say whether a module lies there for sure: it has a number, or its own files."""
+    with contextlib.suppress(OSError):
+        inside = (each for each in directory.iterdir() if each.name != module_config.CHART_DIRECTORY)
+        return any(
+            _is_directory(entry) and (_has_number(entry) or _has_any(entry, _FILES_OF_A_MODULE))
+            for entry in inside
+        )
+    return False
 
 
 def listed(directory: pathlib.Path) -> list[pathlib.Path]:
@@ -87,7 +141,7 @@ def _is_module(part: pathlib.Path) -> bool:
     """
     is_chart = part.name == module_config.CHART_DIRECTORY
     return not is_chart and any(
-        (part / name).exists() for name in (*_FILES_OF_A_MODULE, "templates", "enabled")
+        (part / name).exists() for name in (*_FILES_OF_A_MODULE, "templates", _ENABLED)
     )
 
 
@@ -118,7 +172,7 @@ def _check_is_no_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) 
 def _check_is_not_around(directory: pathlib.Path, found: Sequence[pathlib.Path]) -> None:
     """Raise a :class:`.ConfigurationError` for what only lies around a directory of modules."""
     around = list(_around_modules(found))
-    beside = (path for path in found if path not in around and path.name != _GLOBAL_HOOKS)
+    beside = (path for path in found if path not in around and path.name != GLOBAL_NAME)
     if around and not any(map(_looks_like_module, beside)):
         inner = ":".join(str(path) for path in around)
         raise errors.ConfigurationError(
@@ -129,7 +183,7 @@ def _check_is_not_around(directory: pathlib.Path, found: Sequence[pathlib.Path])
 
 def _around_modules(found: Iterable[pathlib.Path]) -> Iterator[pathlib.Path]:
     """Return those that have nothing of a module but modules in them, such as a directory of modules."""
-    own = (*_FILES_OF_A_MODULE, *_PARTS, "enabled")
+    own = (*_FILES_OF_A_MODULE, *_PARTS, _ENABLED)
     for path in found:
         # Foreign directories lie there, too, and may be closed.
         with contextlib.suppress(OSError):
@@ -143,11 +197,15 @@ def _has_numbered(path: pathlib.Path) -> bool:
 
 
 def _is_numbered(path: pathlib.Path) -> bool:
-    return module_name(path) is not None and names.directory_order(path.name) is not None
+    return module_name(path) is not None and _has_number(path)
+
+
+def _has_number(path: pathlib.Path) -> bool:
+    return names.directory_order(path.name) is not None
 
 
 def _looks_like_module(path: pathlib.Path) -> bool:
-    return _is_numbered(path) or any((path / name).exists() for name in (*_FILES, *_PARTS, "enabled"))
+    return _is_numbered(path) or any((path / name).exists() for name in (*_FILES, *_PARTS, _ENABLED))
 
 
 def check(directory: pathlib.Path) -> None:

@@ -94,26 +94,13 @@ def stream(
 
     Raises :class:`CommandError` when it cannot be started or ends with another exit code than 0.
     """
-    started = Completed(tuple(argv), -1, "", "")
-    try:
-        process = subprocess.Popen(
-            started.argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            env=env,
-            cwd=cwd,
-        )
-    except OSError as error:
-        raise _not_started(started, error) from error
+    process = _opened(argv, env=env, cwd=cwd)
     lines: list[str] = []
     with _no_survivor(process):
         for line in process.stdout or ():
             lines.append(line)
             on_line(line.rstrip("\n"))
-    return _checked(Completed(started.argv, process.returncode, "".join(lines), ""), check=True)
+    return _checked(Completed(tuple(argv), process.returncode, "".join(lines), ""), check=True)
 
 
 class Background:
@@ -143,19 +130,7 @@ def background(
 
     Raises :class:`CommandError` when it cannot be started.
     """
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            env=env,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise _not_started(Completed(tuple(argv), -1, "", ""), error) from error
+    process = _opened(argv, env=env, start_new_session=True)
     try:
         yield Background(process)
     finally:
@@ -220,3 +195,27 @@ def _not_started(completed: Completed, error: OSError) -> CommandError:
 def _shown(argv: Sequence[str]) -> str:
     text = shlex.join(argv)
     return text if len(text) <= _SHOWN_COMMAND else text[: _SHOWN_COMMAND - 1] + "…"
+
+
+def _opened(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None,
+    cwd: pathlib.Path | None = None,
+    start_new_session: bool = False,
+) -> "subprocess.Popen[str]":
+    """Start a program of which both outputs are read as one, line by line."""
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            env=env,
+            cwd=cwd,
+            start_new_session=start_new_session,
+        )
+    except OSError as error:
+        raise _not_started(Completed(tuple(argv), -1, "", ""), error) from error

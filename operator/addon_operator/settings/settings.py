@@ -9,12 +9,12 @@ A field says its type, default, help, names and flags; parsing, the flags of ``s
 
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from addon_operator.podpreset import volume_types
-from addon_operator.settings import setting_names, setting_resolution
+from addon_operator.settings import setting_resolution
 from addon_operator.settings import setting_types as t
 
 if TYPE_CHECKING:
@@ -371,56 +371,3 @@ def charts_below(tmp_dir: pathlib.Path, chart_cache_dir: pathlib.Path | None) ->
 
 TABLE: Final[Mapping[str, setting_resolution.Setting]] = setting_resolution.table_of(Settings)
 """All settings by the field's name, in the order of the documentation."""
-
-
-def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> Settings:
-    """Load the settings from flags (by field name) and variables: flag, variable, default, in this order.
-
-    ``ADDON_OPERATOR_X`` goes before ``X``, and that before ``SHELL_OPERATOR_X`` where that is understood.
-    An empty variable counts as not set; an empty flag is a value.
-
-    Raises :class:`.SettingsError` with one line for each setting that is
-    wrong or missing.
-    """
-    return settings_of(setting_resolution.resolve(TABLE, flags, environ), environ, flags)
-
-
-def in_force(loaded: Settings) -> Settings:
-    """Return settings as an operator uses them: all paths are absolute, so that every message says where."""
-    values = {field: row.type.in_force(getattr(loaded, field)) for field, row in TABLE.items()}
-    return dataclasses.replace(loaded, **values)
-
-
-def some(
-    fields: Iterable[str], flags: Mapping[str, str | None], environ: Mapping[str, str]
-) -> setting_resolution.Resolution:
-    """Return some settings by field, as :func:`load` finds them, whatever is wrong with the others.
-
-    Raises :class:`.SettingsError` about these.
-    """
-    resolution = setting_resolution.resolve({field: TABLE[field] for field in fields}, flags, environ)
-    resolution.check()
-    return resolution
-
-
-def texts(
-    fields: Iterable[str], flags: Mapping[str, str | None], environ: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the texts of those of some settings that somebody gave, by variable without prefix."""
-    return setting_resolution.texts({field: TABLE[field] for field in fields}, flags, environ)
-
-
-def log_type(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> str:
-    """Return ``LOG_TYPE``, whatever else is wrong; the default if it is wrong itself."""
-    row = TABLE["log_type"]
-    values = setting_resolution.resolve({"log_type": row}, flags, environ).values
-    return str(values.get("log_type") or row.default)
-
-
-def settings_of(
-    resolution: setting_resolution.Resolution, environ: Mapping[str, str], flags: Mapping[str, str | None]
-) -> Settings:
-    """Return the settings of a resolution without problems; raises ``SettingsError`` otherwise."""
-    warnings = setting_names.warnings(TABLE.values(), environ, flags)
-    resolution.check(warnings)
-    return Settings(**resolution.values, origins=resolution.origins, warnings=warnings)

@@ -4,7 +4,8 @@ They are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says w
 ``Healthy`` how its resources are, ``Drifted`` whether somebody changed them, ``Reconciling`` that something
 is under way, ``Stalled`` that it failed several times. ``ConfigValid`` says whether the values that the
 ConfigMap or the Secret has for the module are in force, ``DefinitionsInForce`` whether its
-CustomResourceDefinitions are, or those of another module, ``Suspended`` whether somebody has it left alone.
+CustomResourceDefinitions are, or those of another module, ``WebhooksRegistered`` whether the API server asks
+the hooks that are to answer it, ``Suspended`` whether somebody has it left alone.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
 
@@ -27,6 +28,7 @@ TYPES: Final = (
     "Stalled",
     "ConfigValid",
     "DefinitionsInForce",
+    "WebhooksRegistered",
     "Suspended",
 )
 
@@ -75,6 +77,7 @@ def conditions(module: state.ModuleState, stored: Stored, generation: int, now: 
         _stalled(module),
         _config_valid(module),
         _definitions_in_force(module),
+        _webhooks_registered(module),
         _left_to_people(module),
     )
     return [
@@ -206,7 +209,9 @@ def _left_alone(module: state.ModuleState) -> str:
 
 def _not_in_force(module: state.ModuleState) -> str:
     values = "; it had the last good values, and newer ones are wrong" if module.wrong_values else ""
-    return values + ("; its files changed since and are wrong" if _wrong_files(module) else "")
+    files = "; its files changed since and are wrong" if _wrong_files(module) else ""
+    webhooks = "; the API server does not ask all of its hooks" if module.not_registered else ""
+    return values + files + webhooks
 
 
 def _wrong_files(module: state.ModuleState) -> str:
@@ -225,6 +230,20 @@ def _definitions_in_force(module: state.ModuleState) -> _Said:
     if module.left_out_definitions:
         return _Said("False", "OfAnotherModule", module.left_out_definitions)
     return _Said("True", "DefinitionsInForce", "No other module has its CustomResourceDefinitions.")
+
+
+def _webhooks_registered(module: state.ModuleState) -> _Said:
+    if module.status in _OFF:
+        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.not_registered:
+        # A run that has not come that far is under way, and nothing is wrong yet.
+        is_wrong = module.status in (_Status.READY, _Status.FAILED) or bool(module.last_error_without_values)
+        return _Said("False" if is_wrong else "Unknown", "NotRegistered", f"{module.not_registered}.")
+    if module.hooks is None:
+        return _Said("Unknown", "NotKnown", "Its hooks have not said yet what they answer.")
+    if any(hook.config.webhooks or hook.config.conversions for hook in module.hooks):
+        return _Said("True", "Registered", "The API server asks all hooks that are to answer it.")
+    return _Said("True", "NoWebhooks", "None of its hooks is to answer the API server.")
 
 
 def _left_to_people(module: state.ModuleState) -> _Said:

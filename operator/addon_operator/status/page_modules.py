@@ -70,6 +70,7 @@ _CONDITIONS: Final = {
     "Unhealthy": "Healthy",
     "Progressing": "Healthy",
     "Not in force": "ConfigValid",
+    "Not registered": "WebhooksRegistered",
     "Drifted": "Drifted",
     "Suspended": "Suspended",
     "Disabled": "Enabled",
@@ -112,6 +113,15 @@ class _Module:
         return self.content.failing_hooks.get(self.row["name"], ())
 
     @property
+    def _not_registered(self) -> str:
+        return hook_bindings.not_registered(self.row["answering"])
+
+    @property
+    def _is_unregistered(self) -> bool:
+        """Whether a run that registers everything has ended, and something is not."""
+        return self.row["state"] not in _UNDER_WAY and bool(self._not_registered)
+
+    @property
     def _run_failed(self) -> bool:
         row = self.row
         has_failed = row["state"] in _UNDER_WAY and bool(self._error)
@@ -125,7 +135,7 @@ class _Module:
             return Group.ATTENTION if row["wrongValues"] else Group.DISABLED
         if any((row["wrongValues"], row["drift"], row["suspended"], row["heldBack"], row["waitingBindings"])):
             return Group.ATTENTION
-        if self._failing_hooks:
+        if self._failing_hooks or self._is_unregistered:
             return Group.ATTENTION
         if row["state"] in _UNDER_WAY or row["health"] == _PROGRESSING:
             return Group.WORKING
@@ -144,6 +154,7 @@ class _Module:
     def _attention(self) -> Iterator[tuple[bool, str]]:
         row = self.row
         yield bool(row["wrongValues"]), "Not in force"
+        yield self._is_unregistered, "Not registered"
         yield bool(self._failing_hooks), "Hook fails"
         yield bool(row["drift"]), "Drifted"
         yield row["heldBack"] is not None, "Held back"
@@ -156,6 +167,7 @@ class _Module:
         yield self._error if self._run_failed else ""
         yield row["healthMessage"] if row["health"] == _FAILED else ""
         yield row["wrongValues"]
+        yield self._not_registered if self._is_unregistered else ""
         yield from map(failing, self._failing_hooks)
         yield row["drift"] and f"changed by others: {row['drift']}"
         yield f"{row['heldBack']['what']} waits for a window" if row["heldBack"] else ""
@@ -194,6 +206,11 @@ class _Module:
             yield "Health", [health, *([Moment(at)] if (at := self._condition("Healthy")) else ())]
         yield "Changed by others", [row["drift"]]
         yield "Not in force", [row["wrongValues"]]
+        yield (
+            "Answers the API server",
+            [", ".join(f"{each['binding']} {each['name']}" for each in row["answering"])],
+        )
+        yield "Not registered", [self._not_registered]
         yield "Waits for", [", ".join(row["waitsFor"])]
         yield "Held back", [introspection.held_back_text(row["heldBack"])]
         yield "Suspended", [row["suspended"]]

@@ -74,8 +74,8 @@ class HookMetrics(library_registry.Collector):
         """Apply a plan as a whole; ``False`` if another one was applied since it was made: make it anew."""
         if plan.before is not self._families:
             return False
-        counters = (family.name for family in plan.after.values() if family.is_plain_counter)
-        self._registry.plain_counters.update(counters)
+        plain = (family.exposed_names for family in plan.after.values() if family.is_plain_counter)
+        self._registry.plain_counters.update(*plain)
         self._families = plan.after
         return True
 
@@ -201,7 +201,7 @@ class _Batch:
                 f"metric {wanted.name} of {wanted.owner}: the operator itself exports a metric of that name; "
                 "name it otherwise"
             )
-        if wanted.name in _OF_PROMETHEUS or wanted.name.startswith(_OF_SCRAPES):
+        if any(name in _OF_PROMETHEUS or name.startswith(_OF_SCRAPES) for name in wanted.exposed_names):
             raise HookMetricError(
                 f"metric {wanted.name} of {wanted.owner}: Prometheus itself writes metrics of that name; "
                 "name it otherwise"

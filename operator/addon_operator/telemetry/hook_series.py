@@ -10,6 +10,8 @@ from typing import Final, Literal, TypeAlias
 import prometheus_client
 from prometheus_client import metrics_core, utils
 
+from addon_operator.kernel import names
+
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 """All labels of a series, sorted by name."""
 Type: TypeAlias = Literal["counter", "gauge", "histogram"]
@@ -70,13 +72,14 @@ class Family:
 
     @property
     def exposed_names(self) -> frozenset[str]:
-        """The names of the metric and of its series in all formats."""
+        """The names of the metric and of its series in all formats, for all scrapers."""
+        exposed = {self.name}
         if self.type == "histogram":
-            return frozenset(self.name + suffix for suffix in ("", "_bucket", "_sum", "_count", "_created"))
+            exposed = {self.name + suffix for suffix in ("", "_bucket", "_sum", "_count", "_created")}
         if self.type == "counter" and not self.is_plain_counter:
             bare = self.name.removesuffix(_TOTAL)
-            return frozenset({self.name, bare, f"{bare}_created"})
-        return frozenset({self.name})
+            exposed = {self.name, bare, f"{bare}_created"}
+        return frozenset(exposed | set(map(names.of_prometheus, exposed)))
 
     def copy(self) -> "Family":
         """Return a copy that can be changed; its series too."""

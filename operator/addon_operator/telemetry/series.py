@@ -43,7 +43,9 @@ class Registry(prometheus_client.CollectorRegistry):
         while (end := text.find(_UNTYPED, at)) >= 0:
             line = text[text.rfind(b"\n", 0, end) + 1 : end]
             name = line.removeprefix(_TYPE)
-            is_plain = name != line and name.decode() in self.plain_counters
+            # What is not a name of old is in quotes for scrapers that take it.
+            called = name.decode().removeprefix('"').removesuffix('"')
+            is_plain = name != line and called in self.plain_counters
             pieces += [text[at:end], _COUNTER if is_plain else _UNTYPED]
             at = end + len(_UNTYPED)
         return b"".join([*pieces, text[at:]])

@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from addon_operator.testing.live.running_operator import Operator, OperatorFailedError
     from addon_operator.testing.modules.hook_runs import HookFailedError, HookRun
     from addon_operator.testing.modules.manifests import Manifests, NoSuchObjectError
-    from addon_operator.testing.modules.module import Hook, Module, Modules
+    from addon_operator.testing.modules.module import GlobalHooks, Hook, Module, Modules
     from addon_operator.testing.modules.module_values import Enabled, Values
     from addon_operator.testing.snapshots import Snapshot
 
 __all__ = [
     "Module",
     "Modules",
+    "GlobalHooks",
     "Values",
     "Enabled",
     "Manifests",
@@ -32,6 +33,7 @@ __all__ = [
 _HOMES: Final = {
     "Module": "modules.module",
     "Modules": "modules.module",
+    "GlobalHooks": "modules.module",
     "Hook": "modules.module",
     "Values": "modules.module_values",
     "Enabled": "modules.module_values",

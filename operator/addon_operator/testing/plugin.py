@@ -15,7 +15,7 @@ from addon_operator.testing import session
 if TYPE_CHECKING:
     from addon_operator.devcluster.handle import DevCluster
     from addon_operator.testing.live.running_operator import OperatorMaker
-    from addon_operator.testing.modules.module import Module, Modules
+    from addon_operator.testing.modules.module import GlobalHooks, Module, Modules
     from addon_operator.testing.snapshots import Snapshot
 
 _GROUP: Final = "addon-operator modules"
@@ -41,13 +41,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect the tests in YAML of modules."""
+    """Collect the tests in YAML of modules and of global hooks."""
     if file_path.suffix not in _SUFFIXES or file_path.parent.name != _TESTS:
         return None
     from addon_operator.testing.cases import collecting
     from addon_operator.testing.modules import places
 
-    if not places.is_module(file_path.parent.parent):
+    owner = file_path.parent.parent
+    if not places.is_module(owner) and not places.is_global_hooks(owner):
         return None
     return collecting.CaseFile.from_parent(parent, path=file_path)
 
@@ -66,13 +67,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture
 def modules(request: pytest.FixtureRequest) -> "Modules":
     """Give the modules beside the tested one: ``modules("020-other")`` is one of them."""
-    return session.modules_around(request.config, request.path)[0]
+    return session.modules_around(request.config, request.path)
 
 
 @pytest.fixture
 def module(request: pytest.FixtureRequest) -> "Module":
     """Give the module in whose directory ``tests/`` the test lies."""
-    return session.modules_around(request.config, request.path)[1]
+    return session.tested_module(request.path, session.modules_around(request.config, request.path))
+
+
+@pytest.fixture
+def global_hooks(request: pytest.FixtureRequest) -> "GlobalHooks":
+    """Give the global hooks beside the modules: ``global_hooks.hook("x.py")`` is one of them."""
+    return session.global_hooks(session.modules_around(request.config, request.path))
 
 
 @pytest.fixture
@@ -104,8 +111,9 @@ def operator(
     """``operator(modules=[…], values={…})`` starts an operator in a namespace of its own."""
     from addon_operator.testing.live import running_operator
 
-    modules, module = session.modules_around(request.config, request.path)
-    maker = running_operator.OperatorMaker(cluster, modules, module, tmp_path)
+    modules = session.modules_around(request.config, request.path)
+    tested = session.tested(request.path, modules)
+    maker = running_operator.OperatorMaker(cluster, modules, tested, tmp_path)
     try:
         yield maker
     finally:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from addon_operator.testing.modules.module import Module, Modules
+    from addon_operator.testing.modules.module import GlobalHooks, Module, Modules
     from addon_operator.testing.modules.runtime import Runtime
     from addon_operator.testing.snapshots import Snapshot
 
@@ -30,17 +30,45 @@ def runtime_of(config: pytest.Config) -> "Runtime":
     return config.stash[_RUNTIME]
 
 
-def modules_around(config: pytest.Config, path: pathlib.Path) -> "tuple[Modules, Module]":
-    """Return the modules beside a test file's module, and that one."""
+def modules_around(config: pytest.Config, path: pathlib.Path) -> "Modules":
+    """Return the modules beside a test file's module, or beside its global hooks."""
     from addon_operator.testing.modules import module, places
 
+    if (found := places.module_around(path)) is not None:
+        return module.Modules(runtime_of(config), places.of_module(found))
+    if (hooks := places.global_hooks_around(path)) is not None:
+        return module.Modules(runtime_of(config), places.of_global_hooks(hooks))
+    pytest.fail(
+        f"{path} is not in the directory 'tests' of a module or of global hooks, so there is nothing to test",
+        False,
+    )
+
+
+def tested(path: pathlib.Path, modules: "Modules") -> "Module | None":
+    """Return the module that a test file is of; ``None`` if it is of global hooks."""
+    from addon_operator.testing.modules import places
+
     found = places.module_around(path)
+    return None if found is None else modules(found.name)
+
+
+def tested_module(path: pathlib.Path, modules: "Modules") -> "Module":
+    """Return the module that a test file is of."""
+    found = tested(path, modules)
     if found is None:
         pytest.fail(
-            f"{path} is not in the directory 'tests' of a module, so there is no module to test", False
+            f"{path} is a test of global hooks, so there is no module to test; "
+            "take the fixture global_hooks, or modules(NAME)",
+            False,
         )
-    modules = module.Modules(runtime_of(config), places.of_module(found))
-    return modules, modules(found.name)
+    return found
+
+
+def global_hooks(modules: "Modules") -> "GlobalHooks":
+    """Return the global hooks beside modules."""
+    from addon_operator.testing.modules import module
+
+    return module.GlobalHooks(modules)
 
 
 def snapshot_of(config: pytest.Config, path: pathlib.Path, test: str) -> "Snapshot":

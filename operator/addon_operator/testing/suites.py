@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from addon_operator.commands.checks import module_lint, values_files
+from addon_operator.commands.checks import values_files
 from addon_operator.kernel import errors
 from addon_operator.loading import module_directories
 from addon_operator.testing.modules import places
@@ -62,17 +62,26 @@ class Outcome:
 def chosen(directories: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[pathlib.Path]:
     """Return the modules in these directories: each is a module, or holds modules, or ``modules/``.
 
+    Global hooks beside ``modules/`` or named themselves are among them, if they have tests.
+
     Without any, it is the current directory if that is one of these, and else ``MODULES_DIR``.
     Raises a :class:`.ConfigurationError` for a directory without a module.
     """
     here = pathlib.Path.cwd()
-    is_here = values_files.is_module(here) or (here / "modules").is_dir()
+    kind = module_directories.kind_of(here)
+    is_here = kind is not module_directories.Kind.MODULES or module_directories.holds_a_module(here)
     flags: list[tuple[Mapping[str, str | None], str | None]] = [
-        module_lint.flags_of(each, None) for each in directories or ((".",) if is_here else ())
+        values_files.flags_of(each, None)
+        for each in directories or ((".",) if is_here else ())
+        if not places.is_global_hooks(pathlib.Path(each))
     ]
-    found: list[pathlib.Path] = []
-    for below, only in flags or [({}, None)]:
-        for root in values_files.places(below, environ).modules_dirs:
+    found = [path.absolute() for path in map(pathlib.Path, directories) if places.is_global_hooks(path)]
+    for below, only in flags or ([] if directories else [({}, None)]):
+        place = values_files.places(below, environ)
+        hooks = place.global_hooks_dir.absolute()
+        if (not below or below["global_hooks_dir"]) and (hooks / places.TESTS).is_dir():
+            found.append(hooks)
+        for root in place.modules_dirs:
             paths = [path.absolute() for path in module_directories.listed(root)]
             found += [path for path in paths if only in (None, path.name)]
     if not found:

@@ -6,6 +6,7 @@ It needs nothing but what it is given, so that it can be done in another process
 
 import abc
 import contextlib
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from addon_operator.documents import json_documents
@@ -82,15 +83,16 @@ class Inspector(abc.ABC):
 class LocalInspector(Inspector):
     """Reads and checks in this process, without a bound on time and memory: for what is our own user's."""
 
+    def __init__(self, counts: Callable[[schema_violations.Violation], bool] = lambda _: True) -> None:
+        """Tell of what is wrong only what ``counts`` says."""
+        self._counts = counts
+
     def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002 - no bound here
         """Bound nothing: what is read here ends by itself."""
         return contextlib.nullcontext()
 
     def parse_section(self, key: str, text: str) -> json_types.JsonObject:
-        """Parse a section's text in the ConfigMap.
-
-        Raises a :class:`.ConfigurationError` if it is not one.
-        """
+        """See :class:`Inspector`."""
         return config_map_reader.parse_section(key, text)
 
     def config_violations(
@@ -101,22 +103,18 @@ class LocalInspector(Inspector):
         before: json_types.JsonObject | None,
         section_schemas: schemas.SectionSchemas,
     ) -> list[schema_violations.Violation]:
-        """Return what the section's schemas do not allow if the ConfigMap says ``config``.
-
-        ``files``: what the ``values.yaml`` files say of the section. ``before``: what the ConfigMap says now,
-        for rules about transitions; ``None`` if that was never in force, or stays.
-        """
+        """See :class:`Inspector`."""
         try:
             value = configured(files, config, section_schemas)
         except schema_walk.TooManyDefaultsError as error:
-            return [_too_many(key, error, section_schemas)]
+            return self._told([_too_many(key, error, section_schemas)])
         violations: list[schema_violations.Violation] = []
         if (schema := section_schemas.config) is not None:
             old = None
             if schema.has_rules and before is not None:
                 old = configured(files, before, section_schemas)
             violations = schema.violations(key, value, old)
-        return violations or _too_large(key, value, section_schemas)
+        return self._told(violations or _too_large(key, value, section_schemas))
 
     def values_violations(
         self,
@@ -127,18 +125,17 @@ class LocalInspector(Inspector):
         *,
         for_helm: bool,
     ) -> list[schema_violations.Violation]:
-        """Return what the values schema does not allow.
-
-        ``before``: the last values that it allowed, for rules about transitions; ``None`` if nothing changes.
-        ``for_helm``: whether ``x-required-for-helm`` counts.
-        """
-        return schema.violations(key, value, before, for_helm=for_helm)
+        """See :class:`Inspector`."""
+        return self._told(schema.violations(key, value, before, for_helm=for_helm))
 
     def chart_violations(
         self, values: json_types.JsonObject, chart: chart_schemas.ChartSchemas
     ) -> list[schema_violations.Violation]:
-        """Return what a chart's schemas do not allow in what it gets, see :class:`.ChartSchemas`."""
-        return chart.violations(values)
+        """See :class:`Inspector`."""
+        return self._told(chart.violations(values))
+
+    def _told(self, violations: Iterable[schema_violations.Violation]) -> list[schema_violations.Violation]:
+        return [one for one in violations if self._counts(one)]
 
 
 HERE: Final = LocalInspector()

@@ -204,7 +204,8 @@ class Section:
             return []
         chart_values = part.arrange({names.GLOBAL_KEY: global_values, self.key: value})
         violations = [
-            _of_global(one, chart_values) for one in self._inspector.chart_violations(chart_values, chart)
+            schema_violations.of_global(one, chart_values)
+            for one in self._inspector.chart_violations(chart_values, chart)
         ]
         violations = [
             dataclasses.replace(
@@ -383,21 +384,6 @@ class Section:
         if self._schemas.values is not None:
             self._schemas.values.fill(value)
         return value
-
-
-def _of_global(
-    violation: schema_violations.Violation, chart_values: json_types.JsonObject
-) -> schema_violations.Violation:
-    """Return the same with the place of what a chart within the chart has from the ``global`` above it."""
-    keys = violation.keys
-    if names.GLOBAL_KEY in keys and not schema_violations.has(chart_values, keys):
-        above = keys[keys.index(names.GLOBAL_KEY) :]
-        return (
-            dataclasses.replace(violation, keys=above)
-            if schema_violations.has(chart_values, above)
-            else violation
-        )
-    return violation
 
 
 def _defaults(schema: schemas.Schema, filled: json_types.JsonObject) -> origins.Layer:

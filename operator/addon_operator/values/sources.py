@@ -49,6 +49,10 @@ class ValuesFile:
     enabled: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     """Switches by their key, e.g. ``someModuleEnabled``."""
 
+    def section(self, key: names.ValuesKey) -> json_types.JsonObject:
+        """Return what it says of a section; not to be changed."""
+        return self.sections.get(key, {})
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigValues:
@@ -95,6 +99,25 @@ class ConfigValues:
         key = names.maintenance_key(module)
         layers = [self.maintenance] if self.secret is None else [self.secret.maintenance, self.maintenance]
         return next((modes[key] for modes in layers if key in modes), "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """What differs, by content, between two states of the ConfigMap and the Secret over it."""
+
+    global_changed: bool
+    """The ``global`` section."""
+    flags_changed: frozenset[names.ModuleName]
+    """Modules that their switches now decide otherwise."""
+    sections_changed: frozenset[names.ModuleName]
+    """Modules with another section."""
+    maintenance_changed: frozenset[names.ModuleName]
+    """Modules with another maintenance mode."""
+
+    def __bool__(self) -> bool:
+        return self.global_changed or bool(
+            self.flags_changed or self.sections_changed or self.maintenance_changed
+        )
 
 
 def parse_common_values(text: str, source: str) -> ValuesFile:

@@ -54,25 +54,6 @@ class ModuleValues:
     """The directory of its hooks, among which programs may check settings."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConfigChange:
-    """What differs, by content, between two states of the ConfigMap and the Secret over it."""
-
-    global_changed: bool
-    """The ``global`` section."""
-    flags_changed: frozenset[names.ModuleName]
-    """Modules that their switches now decide otherwise."""
-    sections_changed: frozenset[names.ModuleName]
-    """Modules with another section."""
-    maintenance_changed: frozenset[names.ModuleName]
-    """Modules with another maintenance mode."""
-
-    def __bool__(self) -> bool:
-        return self.global_changed or bool(
-            self.flags_changed or self.sections_changed or self.maintenance_changed
-        )
-
-
 class ValuesStore:
     """The values of all modules through all sources."""
 
@@ -139,7 +120,7 @@ class ValuesStore:
         ConfigMap and Secret must then be read again with the new modules and given to :meth:`set_config`.
         """
         shared = copy.copy(self._global)
-        shared.set_files([_section_of(file, names.GLOBAL_KEY) for file in common], global_schemas)
+        shared.set_files([file.section(names.GLOBAL_KEY) for file in common], global_schemas)
         sections = {module.module: self._module_section(module) for module in modules}
         # Nothing of this can fail.
         self._global, self._modules, self._common = shared, sections, tuple(common)
@@ -161,19 +142,19 @@ class ValuesStore:
     def _module_section(self, module: ModuleValues) -> section.Section:
         before = self._modules.get(module.module)
         own = section.Section(module.module, self.inspector) if before is None else copy.copy(before)
-        files = (_section_of(module.common, own.key), _section_of(module.own, own.key))
+        files = (module.common.section(own.key), module.own.section(own.key))
         own.set_files(files, module.schemas)
         own.set_config(self._config.section(own.key), self._config.secret_section(own.key))
         return own
 
-    def set_config(self, config: sources.ConfigValues) -> ConfigChange:
+    def set_config(self, config: sources.ConfigValues) -> sources.ConfigChange:
         """Replace what ConfigMap and Secret say, and return what that changed."""
         before = self._decided()
         self._config = config
         after = self._decided()
         for each in (self._global, *self._modules.values()):
             each.come_into_force()
-        return ConfigChange(
+        return sources.ConfigChange(
             self._set_config_of(self._global),
             frozenset(module for module in self._modules if before[module][0] != after[module][0]),
             frozenset(module for module, each in self._modules.items() if self._set_config_of(each)),
@@ -243,13 +224,13 @@ class ValuesStore:
         mode = self._config.maintenance_of(module)
         return sources.SUSPENDED if module in self._suspended and not mode else mode
 
-    def suspend(self, modules: Collection[names.ModuleName]) -> ConfigChange:
+    def suspend(self, modules: Collection[names.ModuleName]) -> sources.ConfigChange:
         """Have exactly these modules in maintenance, whatever the ConfigMap says, and return the change."""
         before = self._decided()
         self._suspended = frozenset(modules)
         after = self._decided()
         changed = frozenset(module for module in self._modules if before[module] != after[module])
-        return ConfigChange(
+        return sources.ConfigChange(
             global_changed=False,
             flags_changed=frozenset(),
             sections_changed=frozenset(),
@@ -268,10 +249,6 @@ class ValuesStore:
         hooks = self._hooks.get(module)
         return [] if hooks is None else self.settings_checks.verdicts(hooks, module, settings)
 
-    def chart_leads_outside(self, module: names.ModuleName) -> bool:
-        """Say whether Helm would fetch what a schema of the module's chart refers to."""
-        return self.section_of(module).chart_leads_outside
-
     def layers(
         self, module: names.ModuleName | None, config: sources.ConfigValues | None = None
     ) -> list[origins.Layer]:
@@ -282,7 +259,7 @@ class ValuesStore:
         config = self._config if config is None else config
         key = self.section_of(module).key
         files = self._common if module is None else self._files[module]
-        below = [origins.Layer(file.source, _section_of(file, key)) for file in files]
+        below = [origins.Layer(file.source, file.section(key)) for file in files]
         configured = [config] if config.secret is None else [config, config.secret]
         return [*below, *(origins.Layer(each.source, each.sections.get(key, {})) for each in configured)]
 
@@ -374,13 +351,6 @@ class ValuesStore:
             (*self._global.secret_places, *own.secret_places),
         )
 
-    def adopt(self, owner: names.ModuleName | None, given: hook_values.Patches) -> None:
-        """Take over what hooks gave elsewhere, such as in a running operator.
-
-        Raises :class:`.PatchError`, and then takes nothing.
-        """
-        self.section_of(owner).adopt(given)
-
     def adopt_switches(self, switches: Mapping[str, bool]) -> None:
         """Take over what global hooks said of modules elsewhere."""
         self._global.hook_switches = dict(switches)
@@ -424,7 +394,3 @@ class ValuesStore:
             for module, files in self._files.items()
             if sources.decide(module, files, self._global.hook_switches, config).enabled
         ]
-
-
-def _section_of(file: sources.ValuesFile, key: names.ValuesKey) -> json_types.JsonObject:
-    return file.sections.get(key, {})

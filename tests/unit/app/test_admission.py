@@ -17,14 +17,14 @@ from addon_operator.app import (
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
-from addon_operator.settings import settings
+from addon_operator.settings import settings, settings_loading
 from tests.fakes import api_server, logs, review_handlers
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podpresets.settings.k8s.io"
 
 
 def load(**environ: str) -> settings.Settings:
-    return settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons", **environ})
+    return settings_loading.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons", **environ})
 
 
 def in_cluster(directory: pathlib.Path) -> auth.ClusterAccess:
@@ -173,7 +173,7 @@ def test_the_site_answers_the_webhooks_that_are_registered_and_no_others(environ
 
 def test_operators_in_different_namespaces_have_configurations_of_their_own() -> None:
     names = {each.name for each in admission_webhooks.configurations(load())}
-    others = admission_webhooks.configurations(settings.load({}, {"NAMESPACE": "other"}))
+    others = admission_webhooks.configurations(settings_loading.load({}, {"NAMESPACE": "other"}))
     assert names.isdisjoint(each.name for each in others)
 
 

@@ -15,7 +15,7 @@ from addon_operator.inspection import values_worker
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
-from addon_operator.settings import settings
+from addon_operator.settings import settings_loading
 from tests.fakes import api_server
 
 SCHEMA = """
@@ -57,7 +57,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> module_files.LoadedModu
 
 @pytest.fixture
 def checks(modules: module_files.LoadedModules) -> admission_part.ConfigChecks:
-    loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
+    loaded = settings_loading.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
     return admission_part.ConfigChecks(modules, loaded)
 
 
@@ -131,7 +131,7 @@ async def test_before_the_engine_is_there_an_edit_is_checked_with_the_values_sec
         "type: object\nrequired: [token]\nproperties: {token: {type: string}}"
     )
     (tmp_path / "must" / "values.yaml").write_text("mustEnabled: true")
-    loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
+    loaded = settings_loading.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
     checks = admission_part.ConfigChecks(module_files.load([tmp_path], 1), loaded)
     server.on("GET", "/api/v1/namespaces/addons/secrets/values", answer)
     checks.read(values_secret.ValuesSecret(kube, "addons", "values"))
@@ -150,7 +150,7 @@ async def test_what_takes_too_long_to_read_can_be_mended_and_not_be_made(
 ) -> None:
     monkeypatch.setattr(admission_part, "_BEFORE_SECONDS", 0.05)
     monkeypatch.setattr(admission_part, "EDIT_SECONDS", 30.0)
-    loaded = settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
+    loaded = settings_loading.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"})
     slow = {"web": "port: [" + "{a: 1}, " * 60_000 + "]"}
     with values_worker.ValuesWorker() as worker:
         checks = admission_part.ConfigChecks(modules, loaded, worker)

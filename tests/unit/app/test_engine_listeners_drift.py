@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from typing_extensions import override
 
 from addon_operator.app import engine_listeners, module_objects
-from addon_operator.engine import events, state
+from addon_operator.engine import events, module_states, state
 from addon_operator.kernel import names
 from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model
@@ -39,9 +39,9 @@ class Bench:
         self.meters = metrics.Metrics()
         self.changes: list[str] = []
         self.writer = Writer()
-        self.states = state.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self._changed)
+        self.states = module_states.ModuleStates([model.Module(WEB, 1, pathlib.Path("web"))], self._changed)
         self.tell_of = engine_listeners.all_of(
-            engine_listeners.module_states(self.states, clocks.Clock()),
+            engine_listeners.states_listener(self.states, clocks.Clock()),
             engine_listeners.shown(self.meters, structlog.get_logger()),
             module_objects.ModuleObjects(
                 self.writer,

@@ -207,7 +207,7 @@ def test_each_removal_is_an_event_on_the_config_map() -> None:
             told.append((about, type_, reason, message))
 
     config_map = kube_events.ObjectReference("v1", "ConfigMap", "addon-operator", "addons")
-    tell = engine_listeners.config_events(Recorder(), {"ConfigMap": config_map}, lambda: "uid-1")
+    tell = engine_listeners.config_listener(Recorder(), {"ConfigMap": config_map}, lambda: "uid-1")
     tell(events.RemovalDue("release old is purged: no module directory explains it"))
     tell(events.Noted("release uninstalled", "old"))
     about = dataclasses.replace(config_map, uid="uid-1")

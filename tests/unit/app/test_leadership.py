@@ -16,7 +16,7 @@ from addon_operator.kernel import errors, fencing
 from addon_operator.kube.objects import lease
 from addon_operator.process import process_marks
 from addon_operator.process.children import launcher
-from addon_operator.settings import settings
+from addon_operator.settings import settings, settings_loading
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
 from tests.fakes import api_server, clocks
@@ -79,7 +79,7 @@ async def world() -> AsyncIterator[World]:
 
 
 def loaded(**environ: str) -> settings.Settings:
-    return settings.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"} | environ)
+    return settings_loading.load({}, {"ADDON_OPERATOR_NAMESPACE": "addons"} | environ)
 
 
 async def test_an_operator_without_replicas_leads_at_once_and_shows_it_to_others(world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from addon_operator.app import tools
 from addon_operator.kube.client import client
-from addon_operator.settings import settings
+from addon_operator.settings import settings_loading
 from tests.fakes import api_server
 
 POD = "/api/v1/namespaces/addons/pods/operator-7d-x"
@@ -45,7 +45,7 @@ async def test_the_release_is_that_of_the_pods_deployment(kube: client.KubeClien
 @pytest.mark.parametrize("variable", ["ADDON_OPERATOR_POD", "HOSTNAME"])
 async def test_the_pod_is_known_by_its_variables(variable: str, kube: client.KubeClient) -> None:
     environ = {"ADDON_OPERATOR_NAMESPACE": "addons", "HELM_IGNORE_RELEASE": "a,b", variable: "operator-7d-x"}
-    found = await tools.ignored_releases(kube, settings.load({}, environ), environ)
+    found = await tools.ignored_releases(kube, settings_loading.load({}, environ), environ)
     assert found == {"ours", "a", "b"}
 
 

@@ -11,8 +11,8 @@ import pytest
 from click import testing
 
 from addon_operator import cli
-from addon_operator.cli import debug, main
-from addon_operator.settings import settings
+from addon_operator.cli import completion, main
+from addon_operator.settings import settings, settings_loading
 
 SOURCES: Final = sorted(pathlib.Path(str(cli.__file__)).parent.rglob("*.py"))
 DOCUMENTS: Final = {
@@ -25,7 +25,7 @@ DOCUMENTS: Final = {
     "version": {""},
 }
 """Commands that print one document or text, and the groups that they are in; all others print rows."""
-GIVEN_FORMATS: Final = {"preview pod": {"yaml", "json", "diff"}, "values show": {"yaml", "json"}}
+GIVEN_FORMATS: Final = {"preview pod": {"yaml", "json", "diff"}}
 """Commands that print documents for other programs alone."""
 MORE_FORMATS: Final = {"plan": {"markdown"}, "module lint": {"github", "sarif"}}
 LIST: Final = {"table", "wide", "yaml", "json", "name"}
@@ -219,14 +219,14 @@ def test_the_shell_completes_names_of_modules_wherever_an_operator_is_asked_abou
     ]
     if "--debug-unix-socket" in options(command):
         for param in asked:
-            assert param._custom_shell_complete is debug.complete_module, name
+            assert param._custom_shell_complete is completion.complete_module, name
 
 
 def test_a_path_of_the_operator_is_absolute_whichever_setting_it_is() -> None:
     relative = {
         field: "a/b" for field, row in settings.TABLE.items() if row.type.metavar in ("PATH", "PATHS")
     }
-    loaded = settings.in_force(settings.load({"namespace": "addons", **relative}, {}))
+    loaded = settings_loading.in_force(settings_loading.load({"namespace": "addons", **relative}, {}))
     for field in relative:
         found = getattr(loaded, field)
         for path in found if isinstance(found, tuple) else (found,):

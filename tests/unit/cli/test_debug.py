@@ -13,16 +13,18 @@ import rich.console
 import yaml
 from click import shell_completion, testing
 
-from addon_operator.cli import debug, main, module, printing
+from addon_operator.cli import debug, main, module_tables, printing
 from addon_operator.commands.outside import module_requests
 from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
 from addon_operator.engine import state
+from addon_operator.engine.bindings import webhooks
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.modules import windows
 from tests.unit.cli import debug_server
 from tests.unit.debug import inspected
+from tests.unit.engine import bound_fakes
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +124,11 @@ def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:
     assert row["waitingBindings"] == [
         {"hook": "pods.sh", "binding": "pods", "kind": "Pod", "reason": "the operator may not list pods"}
     ]
-    assert document("global", "list") == {"globalHooks": ["pods.sh"], "waitingBindings": []}
+    assert document("global", "list") == {
+        "globalHooks": ["pods.sh"],
+        "waitingBindings": [],
+        "answering": [],
+    }
 
 
 def test_wrong_values_that_are_not_in_force_stand_above_the_modules_and_at_those_that_they_concern(
@@ -196,6 +202,34 @@ def test_what_hooks_answer_the_api_server_is_described(
         "    kubernetesValidating guard.shop.example (CREATE deployments.apps)",
         "    kubernetesCustomResourceConversion up (crons.shop.example v1 to v2)",
     ]
+
+
+def test_whether_the_api_server_asks_hooks_stands_with_their_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: webhooks.AnsweringRow = {
+        "hook": "guard.sh",
+        "binding": "kubernetesValidating",
+        "name": "a.b.c",
+        "notRegistered": "",
+    }
+    other: webhooks.AnsweringRow = {**asked, "name": "d.e.f", "notRegistered": "a right is missing"}
+    of_owner = {"web": [asked, other], "": [other]}
+    monkeypatch.setattr(
+        bound_fakes.WaitingBindings, "answering", lambda _bindings, owner: of_owner.get(owner, [])
+    )
+    wrong = "kubernetesValidating d.e.f of hook guard.sh is not registered: a right is missing"
+    (web,) = [line for line in text("module", "list").splitlines() if line.startswith("web")]
+    assert wrong.partition(":")[0] in web
+    head, _, wide = text("module", "list", "-o", "wide").splitlines()
+    assert wide[head.index("ANSWERS") :].startswith("1/2 registered  ")
+    assert wrong in wide
+    lines = text("module", "describe", "web").splitlines()
+    place = lines.index("Answers the API server:")
+    assert lines[place + 1 : place + 3] == [
+        "  kubernetesValidating a.b.c of hook guard.sh is registered",
+        f"  {wrong}",
+    ]
+    assert wrong in text("global", "list")
+    assert document("module", "describe", "web")["answering"] == of_owner["web"]
 
 
 def test_objects_of_several_modules_stand_in_the_wide_list_and_in_documents() -> None:
@@ -300,6 +334,24 @@ def test_patches_are_json_unless_something_else_is_wanted() -> None:
     assert patches == [{"op": "add", "path": "/web/password", "value": "***"}]
     assert yaml.safe_load(text("module", "patches", "web", "-o", "yaml")) == patches
     assert json.loads(text("global", "patches")) == [{"op": "add", "path": "/global/zone", "value": "a"}]
+
+
+def test_where_values_come_from_is_a_table_unless_a_format_is_asked_for() -> None:
+    asked = ("module", "values", "web", "--origin")
+    assert text(*asked).split()[:3] == ["PATH", "VALUE", "ORIGIN"]
+    assert text(*asked, "-o", "text") == text(*asked)
+    told = document(*asked)
+    assert told["module"] == "web"
+    assert {row["path"] for row in told["values"]} == {"web.password", "web.size"}
+    assert text(*asked, "-o", "yaml").startswith("module: web\nvalues:\n")
+    assert yaml.safe_load(text(*asked, "-o", "yaml")) == told
+
+
+@pytest.mark.parametrize("named", [("--context", "x"), ("--debug-unix-socket", "x")])
+def test_files_or_an_operator_tell_where_a_field_comes_from(named: tuple[str, str]) -> None:
+    result = invoke("module", "why", "web", "--modules-dir", "modules", *named)
+    assert result.exit_code == 2
+    assert "files answer, and no operator is asked: leave out what names one" in result.stderr
 
 
 def test_global_values_are_shown_beside_those_of_a_module() -> None:
@@ -730,7 +782,7 @@ def test_hooks_of_every_kind_of_binding_are_described() -> None:
         {"binding": "kubernetesValidating", "name": "a.b.c", "resources": "CREATE pods"},
         {"binding": "kubernetesCustomResourceConversion", "crdName": "a.b", "conversions": ["v1 to v2"]},
     ]
-    assert list(module._hook({"name": "x.sh", "bindings": bindings})) == [
+    assert list(module_tables._hook({"name": "x.sh", "bindings": bindings})) == [
         "x.sh",
         "  beforeHelm, order 10, queue main",
         "  schedule often (* * * * *), queue q",

@@ -18,6 +18,7 @@ from addon_operator.documents import manifest_diff
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.settings import settings as settings_module
+from addon_operator.settings import settings_loading
 from addon_operator.telemetry import logs
 from tests.unit.commands.plan_state import states
 
@@ -171,7 +172,7 @@ def test_a_state_file_says_nothing_but_the_settings_that_are_recorded(
     ((settings, environ),) = asked
     assert settings.helm_driver == "configmap"
     assert "/theirs" not in environ.values()
-    assert settings.modules_dirs == settings_module.load({"namespace": "addons"}, {}).modules_dirs
+    assert settings.modules_dirs == settings_loading.load({"namespace": "addons"}, {}).modules_dirs
 
 
 @pytest.mark.parametrize("options", [("--state", "a", "--base", ""), ("--state", ""), ("--record", "")])

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from addon_operator.debug import debug_api, debug_render, runtime_config
-from addon_operator.engine import intents, introspection, module_requests, state, tasks
+from addon_operator.debug import debug_api, debug_render, engine_api, runtime_config
+from addon_operator.engine import intents, introspection, module_requests, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import crd_guard
 from addon_operator.engine.drift import (
@@ -188,11 +188,11 @@ class World:
     """The operator, and what a test may change of it."""
 
     api: debug_api.DebugApi
-    engine: debug_api.EngineApi
+    engine: engine_api.EngineApi
     renderer: Renderer
     levels: list[str]
     queue: task_queue.TaskQueue
-    states: state.ModuleStates
+    states: module_states.ModuleStates
     values: store.ValuesStore
     inbox: intents.Inbox
 
@@ -204,7 +204,7 @@ def make() -> World:
         model.Module(WEB, 20, pathlib.Path("020-web")),
         model.Module(KUBE_DNS, 10, pathlib.Path("010-d")),
     ]
-    states = state.ModuleStates(modules, fakes.ignore)
+    states = module_states.ModuleStates(modules, fakes.ignore)
     states.enabled = (WEB, KUBE_DNS)
     hook = state.Hook("pods.sh", pathlib.Path("pods.sh"), _hook_config())
     states[WEB].hooks = (hook,)
@@ -214,7 +214,7 @@ def make() -> World:
     queues["idle"]
     waiting = bound_fakes.WaitingBindings({WEB: [_WAITING]})
     renderer, levels, values, inbox = Renderer(), list[str](), _values(), intents.Inbox()
-    engine = debug_api.EngineApi(
+    engine = engine_api.EngineApi(
         introspection.Introspection(states, queues, waiting, (hook,), clock),
         values,
         states,

@@ -62,6 +62,30 @@ async def test_a_field_that_no_value_changes_is_written_in_the_chart() -> None:
     assert (cause.values, cause.is_constant) == ((), True)
 
 
+async def test_a_value_that_a_chart_only_compares_is_found() -> None:
+    cause = await FakeChart(lambda web: "many" if int(str(web["size"])) > 2 else "few").cause()
+    assert (cause.values, cause.is_derived) == ((("web", "size"),), True)
+
+
+async def test_fields_of_one_object_share_the_renders() -> None:
+    chart = FakeChart(lambda web: {f"f{number}": "constant" for number in range(40)} | {"on": not web["on"]})
+    base = await chart.render(VALUES)
+    causes = field_causes.FieldCauses(chart.render, VALUES, ("ConfigMap", "web"), base)
+    found = [await causes.of(("data", "field", f"f{number}")) for number in range(40)]
+    assert all(each.is_constant for each in found)
+    assert (await causes.of(("data", "field", "on"))).values == (("web", "on"),)
+
+
+async def test_a_chart_that_is_particular_about_lists_is_asked_without_them() -> None:
+    def make(web: dict[str, json_types.JsonValue]) -> object:
+        if web["both"] != [True, True]:
+            raise helm_errors.HelmError(names.ModuleName("web"), "two switches are needed")
+        return "constant"
+
+    cause = await FakeChart(make).cause()
+    assert (cause.values, cause.is_constant) == ((), True)
+
+
 async def test_a_chart_that_takes_no_marks_is_unknown_and_ends() -> None:
     def make(web: dict[str, json_types.JsonValue]) -> object:
         if web["color"] != "green":

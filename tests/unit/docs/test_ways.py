@@ -11,6 +11,7 @@ from tests.unit.docs import ways
 
 ROOT = pathlib.Path(__file__).parents[3]
 PACKAGE = ROOT / "operator" / "addon_operator"
+SOURCES = ways.Sources(PACKAGE)
 PATHS = ways.paths((ROOT / "docs" / "architecture.md").read_text("utf-8"))
 MOST_FILES = 10
 """Nobody keeps a longer path in mind."""
@@ -68,11 +69,11 @@ def sources(tmp_path: pathlib.Path) -> ways.Sources:
 
 @pytest.fixture(autouse=True, scope="module")
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what jedi has parsed in a place of this process: another one may be writing it."""
-    usual = jedi.settings.cache_directory
-    jedi.settings.cache_directory = tmp_path_factory.mktemp("jedi")
-    yield
-    jedi.settings.cache_directory = usual
+    """Keep what jedi has parsed in memory: files are written by others, too, and take longer than parsing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jedi.settings, "cache_directory", tmp_path_factory.mktemp("jedi"))
+        patch.setattr("parso.cache._save_to_file_system", lambda *_, **__: None)
+        yield
 
 
 def steps(*names: str) -> list[ways.Step]:
@@ -85,7 +86,7 @@ def test_the_page_shows_six_paths() -> None:
 
 @pytest.mark.parametrize("title", PATHS)
 def test_each_step_of_a_path_leads_to_the_next(title: str) -> None:
-    assert ways.Sources(PACKAGE).problems(PATHS[title]) == []
+    assert SOURCES.problems(PATHS[title]) == []
 
 
 @pytest.mark.parametrize("title", PATHS)

@@ -3,13 +3,14 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from typing_extensions import override
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import (
+    hook_answers,
     hook_bindings,
     hook_tasks,
     process_slots,
@@ -18,9 +19,9 @@ from addon_operator.engine.bindings import (
     triggers,
     webhooks,
 )
-from addon_operator.engine.hooks import hook_outputs, hook_run
+from addon_operator.engine.hooks import hook_outputs, hook_run, questions
 from addon_operator.engine.queues import queue_set
-from addon_operator.hook_contract import binding_contexts, jq_programs, webhook_entries
+from addon_operator.hook_contract import binding_contexts, hook_entries, jq_programs
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
@@ -136,10 +137,15 @@ class WaitingBindings(hook_bindings.HookBindings):
 
     def __init__(self, waiting: Mapping[str, list[hook_bindings.WaitingBinding]] | None = None) -> None:
         self._of_owner = waiting or {}
+        self.answers: dict[str, list[webhooks.AnsweringRow]] = {}
 
     @override
     def waiting(self, owner: str) -> list[hook_bindings.WaitingBinding]:
         return self._of_owner.get(owner, [])
+
+    @override
+    def answering(self, owner: str) -> list[webhooks.AnsweringRow]:
+        return self.answers.get(owner, [])
 
 
 class NoJq:
@@ -161,7 +167,7 @@ def bound_with_tasks(
     clock: clocks.Clock,
     tell: events.Listener = fakes.ignore,
     inbox: fakes.Inbox | None = None,
-    registry: webhooks.WebhookRegistry[webhook_entries.WebhookEntry] = NO_REGISTRY,
+    registry: webhooks.WebhookRegistry[hook_entries.WebhookEntry] = NO_REGISTRY,
 ) -> Bound:
     """Everything around bindings but the hooks' processes and the cluster."""
     queues = queue_set.QueueSet(tell, clock=clock)
@@ -169,7 +175,7 @@ def bound_with_tasks(
     objects, inbox = triggers.FollowedObjects(), inbox or fakes.Inbox()
     tasks = hook_tasks.HookTasks(queues, executor, objects, inbox, clock)
     runs = review_runs.ReviewRuns(executor, process_slots.ProcessSlots(1), review_runs.put_into(inbox))
-    answering = webhooks.Webhooks(webhooks.HookAnswers(runs, objects, tell), registry, tell)
+    answering = webhooks.Webhooks(hook_answers.WebhookAnswers(runs, objects, tell), registry)
     made = hook_bindings.HookBindings(tasks, cluster, NoJq(), ticks, tell, (answering,))
     return queues, made, ticks, tasks
 
@@ -238,6 +244,31 @@ class Hooks(hook_run.HookExecutor):
         found = [str(run) for run in self.runs]
         self.runs.clear()
         return found
+
+
+class AnsweringHooks(hook_run.HookExecutor):
+    """Answers what the test says, as soon as it says so."""
+
+    def __init__(self, answer: Callable[[], Any] = lambda: "yes") -> None:
+        self.answer = answer
+        self.may = asyncio.Event()
+        self.may.set()
+        self.asked: list[questions.Question[Any]] = []
+        self.contexts: list[dict[str, Any]] = []
+        self.effects = hook_outputs.HookEffects()
+
+    @override
+    async def ask(
+        self,
+        hook: state.Hook,
+        context: binding_contexts.Context,
+        labels: events.HookLabels,
+        question: questions.Question[Any],
+    ) -> tuple[Any, hook_outputs.HookEffects]:
+        self.asked.append(question)
+        self.contexts += json.loads(b"".join(binding_contexts.document([context])))
+        await self.may.wait()
+        return self.answer(), self.effects
 
 
 def hook(name: str, document: Mapping[str, object], module: str | None = None) -> state.Hook:

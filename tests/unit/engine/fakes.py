@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from addon_operator.engine import events, intents, state, tasks
+from addon_operator.engine import events, intents, module_states, tasks
 from addon_operator.engine.modules import module_windows
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
@@ -105,4 +105,6 @@ class Objects(object_patches.ObjectPatcher):
 
 def always_open() -> module_windows.ModuleWindows:
     """Windows of modules that have none: nothing waits."""
-    return module_windows.ModuleWindows(state.ModuleStates([], ignore), Inbox(), ignore, clocks.Clock())
+    return module_windows.ModuleWindows(
+        module_states.ModuleStates([], ignore), Inbox(), ignore, clocks.Clock()
+    )

@@ -13,7 +13,7 @@ from addon_operator.engine.hooks import hook_outputs
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
-from addon_operator.values import store
+from addon_operator.values import sources
 from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.engine.converge import fake_steps
@@ -113,7 +113,7 @@ async def test_an_edit_lets_what_failed_be_tried_at_once(benches: list[Bench]) -
     await bench.start()
     bench.steps.broken.clear()
     assert bench.story == ["onStartup"]
-    change = store.ConfigChange(True, frozenset(), frozenset(), frozenset())
+    change = sources.ConfigChange(True, frozenset(), frozenset(), frozenset())
     bench.inbox.put_nowait(intents.ConfigEdited(change))
     await clocks.settle()
     assert bench.story == ["onStartup", *CONVERGE]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from addon_operator.engine import introspection, state, tasks
+from addon_operator.engine import introspection, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
@@ -20,9 +20,9 @@ WEB = names.ModuleName("web")
 DNS = names.ModuleName("dns")
 
 
-def states() -> state.ModuleStates:
+def states() -> module_states.ModuleStates:
     modules = [model.Module(WEB, 20, pathlib.Path("web")), model.Module(DNS, 10, pathlib.Path("dns"))]
-    return state.ModuleStates(modules, fakes.ignore)
+    return module_states.ModuleStates(modules, fakes.ignore)
 
 
 class Bench:
@@ -103,6 +103,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "nextTry": None,
         "cure": [],
         "waitingBindings": [],
+        "answering": [],
         "heldBack": None,
     }
     assert (dns["name"], dns["enabled"], dns["hooks"], dns["lastRun"]) == ("dns", False, None, None)

@@ -7,7 +7,7 @@ import pytest
 from addon_operator.engine import reactions, state
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
-from addon_operator.values import store
+from addon_operator.values import sources
 
 WEB, DB, SCRIPTED = ModuleName("web"), ModuleName("db"), ModuleName("scripted")
 MODULES = [
@@ -24,8 +24,8 @@ def change(
     everywhere: bool = False,
     flags: tuple[ModuleName, ...] = (),
     maintenance: tuple[ModuleName, ...] = (),
-) -> store.ConfigChange:
-    return store.ConfigChange(everywhere, frozenset(flags), frozenset(sections), frozenset(maintenance))
+) -> sources.ConfigChange:
+    return sources.ConfigChange(everywhere, frozenset(flags), frozenset(sections), frozenset(maintenance))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def change(
         pytest.param(change(DB), NOTHING, id="a section of a disabled module"),
     ],
 )
-def test_when_idle(edit: store.ConfigChange, reaction: reactions.Reaction) -> None:
+def test_when_idle(edit: sources.ConfigChange, reaction: reactions.Reaction) -> None:
     decided = reactions.to_config_change(
         edit, state=state.ConvergeState.IDLE, modules=MODULES, enabled=[WEB, SCRIPTED]
     )

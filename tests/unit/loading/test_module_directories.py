@@ -108,3 +108,38 @@ def test_one_of_several_directories_without_a_module_is_told(tmp_path: pathlib.P
     )
     assert module_files.load([base], 1).lacks == ""
     assert module_files.load([team], 1).lacks == "", "that is another question"
+
+
+MODULE, MODULES, REPOSITORY = module_directories.Kind
+KINDS: dict[str, tuple[list[str], module_directories.Kind]] = {
+    "a module by its file": (["addons/module.yaml", "addons/modules/x"], MODULE),
+    "a module that is a chart": (["addons/Chart.yaml", "addons/020-db/x"], MODULE),
+    "a module around a chart": (["addons/chart/Chart.yaml"], MODULE),
+    "a module of templates": (["addons/templates/x.yaml", "addons/tests/a.yaml"], MODULE),
+    "a module of definitions": (["addons/crds/x.yaml", "addons/hooks/a.sh"], MODULE),
+    "a module by its number": (["010-addons/hooks/a.sh"], MODULE),
+    "a module with files called modules": (["010-addons/templates/x", "010-addons/modules/x"], MODULE),
+    "definitions beside numbered modules": (["addons/crds/x.yaml", "addons/010-web/x"], MODULES),
+    "definitions beside charts": (["addons/crds/x.yaml", "addons/web/Chart.yaml"], MODULES),
+    "templates beside modules": (["addons/templates/x", "addons/enabled", "addons/web/module.yaml"], MODULES),
+    "a module called chart beside others": (["addons/chart/Chart.yaml", "addons/web/Chart.yaml"], MODULES),
+    "a module called modules": (["addons/crds/x.yaml", "addons/modules/Chart.yaml"], MODULES),
+    "global hooks beside definitions": (["addons/crds/x.yaml", "addons/global-hooks/hooks/x"], MODULES),
+    "a repository with definitions": (["addons/crds/x.yaml", "addons/modules/web/templates/x"], REPOSITORY),
+    "a repository with nothing yet": (["addons/templates/x", "addons/modules/README.md"], REPOSITORY),
+    "nothing at all": (["addons/README.md"], MODULES),
+}
+
+
+@pytest.mark.parametrize(("paths", "kind"), KINDS.values(), ids=list(KINDS))
+def test_a_directory_that_modules_lie_in_is_not_a_module(
+    tmp_path: pathlib.Path, paths: Sequence[str], kind: module_directories.Kind
+) -> None:
+    make(tmp_path, *paths)
+    assert module_directories.kind_of(tmp_path / paths[0].partition("/")[0]) is kind
+
+
+def test_what_is_not_there_is_taken_for_a_directory_of_modules(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("missing", "010-missing", "file"):
+        assert module_directories.kind_of(tmp_path / name) is MODULES

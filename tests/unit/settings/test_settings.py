@@ -9,13 +9,13 @@ import pytest
 from addon_operator.kernel import errors
 from addon_operator.modules import windows
 from addon_operator.podpreset import volume_types
-from addon_operator.settings import setting_names, setting_resolution, settings
+from addon_operator.settings import setting_names, setting_resolution, settings, settings_loading
 
 NAMESPACE = {"ADDON_OPERATOR_NAMESPACE": "addons"}
 
 
 def load(flags: Mapping[str, str | None] | None = None, /, **environ: str) -> settings.Settings:
-    return settings.load(flags or {}, NAMESPACE | environ)
+    return settings_loading.load(flags or {}, NAMESPACE | environ)
 
 
 def problems(flags: Mapping[str, str | None] | None = None, /, **environ: str) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ def tells_of(row: tuple[str, str], lines: tuple[str, ...]) -> bool:
 
 def test_all_wrong_settings_are_reported_at_once() -> None:
     with pytest.raises(errors.ConfigurationError) as refused:
-        settings.load({"listen_port": "x"}, {"LOG_TYPE": "xml"})
+        settings_loading.load({"listen_port": "x"}, {"LOG_TYPE": "xml"})
     lines = str(refused.value).splitlines()
     assert lines[0] == "3 settings are wrong:"
     assert [line.split()[0] for line in lines[1:]] == [
@@ -264,7 +264,7 @@ def test_all_wrong_settings_are_reported_at_once() -> None:
 
 def test_a_missing_namespace_is_one_sentence_that_names_variable_and_flag() -> None:
     with pytest.raises(setting_resolution.SettingsError) as refused:
-        settings.load({}, {})
+        settings_loading.load({}, {})
     (problem,) = refused.value.problems
     assert str(refused.value) == problem
     assert "ADDON_OPERATOR_NAMESPACE" in problem
@@ -282,7 +282,7 @@ def test_types_of_volumes_are_the_usual_ones_those_that_are_named_or_all() -> No
 
 def test_a_misspelt_name_is_reported_together_with_what_is_missing_because_of_it() -> None:
     with pytest.raises(setting_resolution.SettingsError) as caught:
-        settings.load({}, {"ADDON_OPERATOR_NAMESPCE": "addons", "HELM_HISTORY_MAX": "x"})
+        settings_loading.load({}, {"ADDON_OPERATOR_NAMESPCE": "addons", "HELM_HISTORY_MAX": "x"})
     lines = str(caught.value).splitlines()
     assert lines[0] == "2 settings are wrong:"
     assert lines[-2:] == [

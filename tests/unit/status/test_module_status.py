@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from addon_operator.engine import state
-from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
 from addon_operator.kernel import clock, names
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, module_config, windows
@@ -83,6 +83,7 @@ def test_each_state_has_its_conditions(
         "Stalled",
         "ConfigValid",
         "DefinitionsInForce",
+        "WebhooksRegistered",
         "Suspended",
     ]
     assert (found["Enabled"], found["Ready"]) == (enabled, ready)
@@ -182,9 +183,48 @@ def test_the_message_says_what_waits_and_until_when() -> None:
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:
     assert conditions(CONDITIONS["Ready"][0])["DefinitionsInForce"] == "True DefinitionsInForce"
     found = dataclasses.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
-    condition = document(found)["conditions"][-2]
+    condition = document(found)["conditions"][-3]
     assert (condition["status"], condition["reason"]) == ("False", "OfAnotherModule")
     assert condition["message"] == "x.example.com is that of db"
+
+
+NOT_REGISTERED = "kubernetesValidating a.b.c of hook guard.sh is not registered: correct it"
+GUARD = state.Hook(
+    "guard.sh",
+    pathlib.Path("guard.sh"),
+    hook_config.HookConfig(
+        webhooks=(webhook_bindings.WebhookBinding(webhook_bindings.ReviewType.VALIDATING, "a.b.c"),)
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "condition"),
+    {
+        "hooks are not known": (module(), "Unknown NotKnown"),
+        "no webhooks": (dataclasses.replace(module(), hooks=()), "True NoWebhooks"),
+        "all are registered": (dataclasses.replace(module(), hooks=(GUARD,)), "True Registered"),
+        "one is not": (dataclasses.replace(module(), not_registered=NOT_REGISTERED), "False NotRegistered"),
+        "the run goes on": (
+            dataclasses.replace(module(Status.RUNNING), not_registered=NOT_REGISTERED),
+            "Unknown NotRegistered",
+        ),
+        "it has failed": (
+            dataclasses.replace(module(Status.RUNNING, ERROR), not_registered=NOT_REGISTERED),
+            "False NotRegistered",
+        ),
+        "disabled": (module(Status.DISABLED), "Unknown Disabled"),
+    }.values(),
+)
+def test_whether_the_api_server_asks_all_hooks_is_a_condition(of: state.ModuleState, condition: str) -> None:
+    assert conditions(of)["WebhooksRegistered"] == condition
+
+
+def test_a_module_is_not_simply_ready_while_the_api_server_does_not_ask_its_hooks() -> None:
+    found = document(dataclasses.replace(module(), not_registered=NOT_REGISTERED))["conditions"]
+    told = {each["type"]: each["message"] for each in found}
+    assert told["WebhooksRegistered"] == f"{NOT_REGISTERED}."
+    assert told["Ready"] == "The last run succeeded; the API server does not ask all of its hooks."
 
 
 def test_a_module_that_somebody_suspended_says_so_everywhere() -> None:

@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.aio import turns
-from addon_operator.engine import introspection, state
+from addon_operator.engine import introspection, module_states, state
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
@@ -127,6 +127,23 @@ def test_a_module_whose_binding_waits_is_not_green() -> None:
     card = card_of(page_samples.row("web", waitingBindings=[waiting]))
     assert (card.group, card.word) == (Group.ATTENTION, "Binding waits")
     assert card.sentence == "pods of pods.sh: the operator may not list pods"
+
+
+def test_a_module_whose_hook_the_api_server_does_not_ask_is_not_green() -> None:
+    answering = [
+        {"hook": "guard.sh", "binding": "kubernetesValidating", "name": name, "notRegistered": why}
+        for name, why in (("a.b.c", ""), ("d.e.f", "a right is missing"))
+    ]
+    card = card_of(page_samples.row("web", answering=answering))
+    assert (card.group, card.word) == (Group.ATTENTION, "Not registered")
+    assert card.sentence == (
+        "kubernetesValidating d.e.f of hook guard.sh is not registered: a right is missing"
+    )
+    assert dict(card.facts)["Answers the API server"] == [
+        "kubernetesValidating a.b.c, kubernetesValidating d.e.f"
+    ]
+    running = card_of(page_samples.row("web", answering=answering, state="Running"))
+    assert running.group is Group.WORKING, "its run registers them"
 
 
 def test_what_happens_next_stands_with_the_module() -> None:
@@ -328,7 +345,7 @@ def test_it_is_said_what_the_operator_does(now: str, said: str) -> None:
 async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "PIECE_SECONDS", 0.0)
     modules = [model.Module(names.ModuleName(f"m-{n}"), n, pathlib.Path("x")) for n in range(10)]
-    states = state.ModuleStates(modules, fakes.ignore)
+    states = module_states.ModuleStates(modules, fakes.ignore)
     states.enabled = tuple(module.name for module in modules)
     clock = clocks.Clock()
     queues = queue_set.QueueSet(fakes.ignore, clock=clock)

@@ -394,7 +394,7 @@ def test_a_histogram_is_refused_before_its_buckets_take_the_memory(bench: Bench)
     tracemalloc.start()
     try:
         with pytest.raises(hook_metrics.HookMetricError, match="lines of /metrics"):
-            bench.run("a.sh", first, *(observe("m", 1, n=str(number)) for number in range(2000)))
+            bench.run("a.sh", first, *(observe("m", 1, n=str(number)) for number in range(100)))
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()
@@ -407,3 +407,35 @@ def test_a_group_that_is_set_again_after_it_expired_is_there(bench: Bench) -> No
     assert bench.values() == {'m{hook="a.sh",n="2"}': 2}
     bench.run("a.sh", {"action": "expire", "group": "a"})
     assert bench.values() == {}
+
+
+def test_any_name_is_taken_and_escaped_for_scrapers_that_do_not_take_it(bench: Bench) -> None:
+    bench.run("h", add("stub-add-metric", 2, **{"node-found": "x"}), observe("stub-time", 1, [5]))
+    assert bench.lines("stub_add") == [
+        "# HELP stub_add_metric stub-add-metric",
+        "# TYPE stub_add_metric counter",
+        'stub_add_metric{hook="h",node_found="x"} 2.0',
+    ]
+    assert "stub_time_count{" in "".join(bench.values())
+    asked = metrics.Form.wanted("text/plain;version=1.0.0;escaping=allow-utf-8")
+    text = bench.meters.render(asked).body.decode()
+    assert '# TYPE "stub-add-metric" counter' in text
+    assert '{"stub-add-metric",hook="h","node-found"="x"} 2.0' in text
+    assert '{"stub-time_bucket",hook="h",le="5.0"} 1.0' in text or 'le="5"' in text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (add("a-b"), gauge("a_b"), "would have series in common with a-b of hook h"),
+        (gauge("a.b"), gauge("a-b"), "would have series in common with a.b of hook h"),
+        (gauge("m"), gauge("scrape-x"), "Prometheus itself writes metrics of that name"),
+        (gauge("m"), gauge("addon-operator-live-ticks"), "the operator itself exports a metric of that name"),
+    ],
+)
+def test_names_that_are_one_for_many_scrapers_clash(
+    bench: Bench, first: dict[str, Any], second: dict[str, Any], said: str
+) -> None:
+    bench.run("h", first)
+    with pytest.raises(hook_metrics.HookMetricError, match=said):
+        bench.run("h", second)

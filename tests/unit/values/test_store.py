@@ -26,7 +26,7 @@ def make_store(common: str = "", own: str = "") -> store.ValuesStore:
     return store.ValuesStore(modules, [common_file])
 
 
-def configure(values: store.ValuesStore, **data: str) -> store.ConfigChange:
+def configure(values: store.ValuesStore, **data: str) -> sources.ConfigChange:
     return values.set_config(
         config_map_reader.ConfigMapReader(KNOWN, "ConfigMap ns/values").read(data).usable()
     )
@@ -169,7 +169,7 @@ def test_a_new_config_map_tells_what_it_changed_by_content(
     values = make_store("otherEnabled: true")
     configure(values, **before)
     told = configure(values, **after)
-    assert told == store.ConfigChange(
+    assert told == sources.ConfigChange(
         change[0], *(frozenset(map(names.ModuleName, part)) for part in change[1:])
     )
     assert bool(told) == any(change)
@@ -402,7 +402,7 @@ def test_many_compare_and_swaps_keep_the_store_small(monkeypatch: pytest.MonkeyP
 
 def configure_both(
     values: store.ValuesStore, config: dict[str, str], secret: dict[str, str]
-) -> store.ConfigChange:
+) -> sources.ConfigChange:
     modules = values.modules
     said = config_map_reader.ConfigMapReader(modules).read(config).usable()
     above = config_map_reader.ConfigMapReader(modules, "Secret a/b", is_secret=True).read(secret).usable()

@@ -1,11 +1,12 @@
 """Which definitions are converted here: what the replica that leads says."""
 
+import asyncio
 import collections
 from collections.abc import Collection, Sequence
 
 from addon_operator.admission.conversions import converter
 from addon_operator.admission.registration import conversion_registration
-from addon_operator.hook_contract import conversion_entries
+from addon_operator.hook_contract import hook_entries
 
 
 class ConversionRegistry:
@@ -19,13 +20,15 @@ class ConversionRegistry:
 
     async def keep(self) -> None:
         """Look after the definitions, until cancelled."""
-        await self._registrar.keep()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._registrar.keep(), name="definitions that are converted")
+            group.create_task(self._registrar.keep_moving(), name="definitions to let go")
 
-    def replace(self, owner: str, entries: Sequence[conversion_entries.ConversionEntry]) -> None:
+    def replace(self, owner: str, entries: Sequence[hook_entries.ConversionEntry]) -> None:
         """Let these convert from now on for the owner, and none else of it."""
         self._served.replace(owner, entries)
 
-    async def open(self, owner: str, entries: Sequence[conversion_entries.ConversionEntry]) -> None:
+    async def open(self, owner: str, entries: Sequence[hook_entries.ConversionEntry]) -> None:
         """Have the API server ask for these, and none else of the owner; returns when it does.
 
         Raises :class:`.DeclaredTwiceError` for a conversion that another hook declares, and another
@@ -38,11 +41,25 @@ class ConversionRegistry:
         for entry in entries:
             hooks[entry.binding.crd_name].add(entry.hook)
         await self._registrar.register(owner, hooks)
+        await self._registrar.let_go(owner)
+
+    def trouble(self, entry: hook_entries.ConversionEntry) -> str:
+        """Return why what was opened may not be asked now; empty if it is."""
+        return self._registrar.trouble(entry.binding.crd_name)
 
     async def keep_only(self, owners: Collection[str]) -> None:
         """Set back what is converted for all others; their hooks answer until that is done.
 
-        Raises an :class:`.AddonOperatorError` when it cannot be written now.
+        Where objects are stored in versions that only hooks convert, these go on until :meth:`let_go`, or
+        until the objects are moved. Raises an :class:`.AddonOperatorError` when it cannot be written now.
         """
         await self._registrar.keep_only(owners)
-        self._served.keep_only(owners)
+        await self._served.keep_only({*owners, *self._registrar.leaving})
+
+    async def let_go(self, owner: str) -> None:
+        """Convert nothing for the owner any more: what only its hooks can convert is moved before.
+
+        Raises :class:`.NotMovedError`.
+        """
+        await self._registrar.let_go(owner)
+        await self._served.idle(owner)

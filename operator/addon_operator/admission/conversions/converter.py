@@ -1,14 +1,17 @@
 """Converts the objects of reviews, step by step, with the hooks that say they can."""
 
+import asyncio
+import collections
+import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
 from addon_operator.admission.conversions import conversion_reviews
-from addon_operator.hook_contract import conversion_entries, conversions
+from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
@@ -26,7 +29,7 @@ class DeclaredTwiceError(errors.AddonOperatorError):
 class Declared(msgspec.Struct, frozen=True):
     """A conversion that a hook declares."""
 
-    entry: conversion_entries.ConversionEntry
+    entry: hook_entries.ConversionEntry
     rule: conversion_bindings.ConversionRule
 
     @property
@@ -40,11 +43,11 @@ class Declared(msgspec.Struct, frozen=True):
         return self.rule.full(self.crd_name)
 
 
-StandIn: TypeAlias = Callable[[str], Awaitable[Iterable[conversion_entries.ConversionEntry]]]
+StandIn: TypeAlias = Callable[[str], Awaitable[Iterable[hook_entries.ConversionEntry]]]
 """Finds who converts a definition of which nothing was said here."""
 
 
-async def nobody(_crd_name: str) -> Iterable[conversion_entries.ConversionEntry]:
+async def nobody(_crd_name: str) -> Iterable[hook_entries.ConversionEntry]:
     """Find nobody."""
     return ()
 
@@ -56,17 +59,37 @@ class DeclaredConversions:
         self.stand_in: StandIn = nobody
         """Who is asked for steps that lead further, and were not begun here."""
         self._by_owner: dict[str, tuple[Declared, ...]] = {}
+        self._converting: collections.Counter[str] = collections.Counter()
+        self._converted = asyncio.Event()
 
-    def replace(self, owner: str, entries: Iterable[conversion_entries.ConversionEntry]) -> None:
+    def replace(self, owner: str, entries: Iterable[hook_entries.ConversionEntry]) -> None:
         """Take these for the owner's, and no others any more."""
         self._by_owner.pop(owner, None)
         if found := tuple(each for entry in entries for each in _declared(entry)):
             self._by_owner[owner] = found
 
-    def keep_only(self, owners: Collection[str]) -> None:
-        """Forget the conversions of all other owners."""
+    async def keep_only(self, owners: Collection[str]) -> None:
+        """Forget the conversions of all other owners; returns when they convert nothing any more."""
         for owner in self._by_owner.keys() - set(owners):
-            del self._by_owner[owner]
+            await self.idle(owner)
+            self._by_owner.pop(owner, None)
+
+    async def idle(self, owner: str) -> None:
+        """Wait until nothing is being converted that hooks of the owner may have a part in."""
+        crds = {each.crd_name for each in self._by_owner.get(owner, ())}
+        while any(self._converting[crd] for crd in crds):
+            self._converted.clear()
+            await self._converted.wait()
+
+    @contextlib.contextmanager
+    def converting(self, crd_name: str) -> Iterator[None]:
+        """Note that objects of a definition are being converted."""
+        self._converting[crd_name] += 1
+        try:
+            yield
+        finally:
+            self._converting[crd_name] -= 1
+            self._converted.set()
 
     @property
     def places(self) -> set[tuple[str, str]]:
@@ -109,6 +132,12 @@ class Converter:
 
         ``seconds`` is how long the API server waits. Raises :class:`.ConversionError`.
         """
+        with self._declared.converting(review.crd_name):
+            return await self._convert(review, arrived, seconds)
+
+    async def _convert(
+        self, review: conversion_reviews.ConversionReview, arrived: float, seconds: float
+    ) -> Sequence[JsonObject]:
         objects = list(review.objects)
         declared, steps = await self._way(review)
         limit = min(seconds, SECONDS)
@@ -116,7 +145,7 @@ class Converter:
             _check_time(review, len(steps), done, arrived + limit)
             numbers = [number for number, each in enumerate(objects) if each["apiVersion"] == step.before]
             found = declared[step.before, step.after]
-            request = conversion_entries.StepRequest(
+            request = hook_entries.StepRequest(
                 found.rule,
                 step.after,
                 review.uid,
@@ -124,7 +153,7 @@ class Converter:
                 arrived,
                 limit,
             )
-            answer = await found.entry.convert(request)
+            answer = await found.entry.answer(request)
             if answer.failed_message:
                 raise conversions.ConversionError(answer.failed_message)
             for number, each in zip(numbers, answer.objects, strict=True):
@@ -150,7 +179,7 @@ class Converter:
         return known, conversions.steps([*known], versions, review.version, review.crd_name)
 
 
-def _declared(entry: conversion_entries.ConversionEntry) -> list[Declared]:
+def _declared(entry: hook_entries.ConversionEntry) -> list[Declared]:
     return [Declared(entry, rule) for rule in entry.binding.rules]
 
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol, TypeAlias
 
 from addon_operator.admission.hooks import hook_reviews, hook_specs, refusals
 from addon_operator.admission.registration import registration_specs
-from addon_operator.hook_contract import webhook_entries
+from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.configuration import webhook_bindings
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
@@ -27,6 +27,9 @@ SUFFIX: Final = "-hooks"
 
 class Registrar(Protocol):
     """Writes what is registered; :class:`.registration.Registrar`, or a test."""
+
+    problem: str
+    """Why the objects are not as they should be, as of the last look; empty if they are."""
 
     async def want(self, configurations: Configurations) -> None:
         """Let the objects hold these webhooks from now on; returns when that is written."""
@@ -68,11 +71,11 @@ class HookRegistry:
         await self._is_wanted.wait()
         await self._registrar.keep()
 
-    def replace(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:
+    def replace(self, owner: str, entries: Sequence[hook_entries.WebhookEntry]) -> None:
         """Let these answer from now on what is registered of the owner; what is not among them allows."""
         self._served.replace(owner, entries)
 
-    async def open(self, owner: str, entries: Sequence[webhook_entries.WebhookEntry]) -> None:
+    async def open(self, owner: str, entries: Sequence[hook_entries.WebhookEntry]) -> None:
         """Register these, and none else of the owner; returns when that is written.
 
         Raises :class:`.WebhookNameError` for a name that another owner has, and a
@@ -110,13 +113,23 @@ class HookRegistry:
         self._served.allow(gone)
         await self._served.idle(gone)
 
-    def _add(self, wanted: Table, entry: webhook_entries.WebhookEntry) -> None:
+    async def let_go(self, owner: str) -> None:
+        """Webhooks have gone with :meth:`keep_only`."""
+
+    def trouble(self, entry: hook_entries.WebhookEntry) -> str:
+        """Return why what was opened may not be asked now; empty if it is."""
+        registered = (self._table or {}).get(entry.binding.type, {}).get(entry.binding.name)
+        if registered is None or registered.owner != entry.owner:
+            return "it is not registered any more"
+        return self._registrar.problem
+
+    def _add(self, wanted: Table, entry: hook_entries.WebhookEntry) -> None:
         registered, name = wanted[entry.binding.type], entry.binding.name
         other = registered.get(name)
         # What was registered before this process, of a module that has not begun, may have moved.
         if other is not None and other.owner in self._begun:
             place = f"module {other.owner}" if other.owner else "the global hooks"
-            raise webhook_entries.WebhookNameError(
+            raise hook_entries.WebhookNameError(
                 f"{entry} cannot be registered: hook {other.hook} of {place} has the name {name}, too; "
                 "give one of them another name"
             )

@@ -12,13 +12,13 @@ from typing import Final, TypeAlias
 
 from addon_operator.admission import reviews
 from addon_operator.admission.hooks import hook_specs
-from addon_operator.hook_contract import webhook_entries
+from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.configuration import webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
 
 Key: TypeAlias = tuple[webhook_bindings.ReviewType, str]
 """What is asked, and the webhook's name."""
-StandIn: TypeAlias = Callable[[Key], Awaitable[webhook_entries.WebhookEntry | None]]
+StandIn: TypeAlias = Callable[[Key], Awaitable[hook_entries.WebhookEntry | None]]
 """Finds who answers at a webhook of which nothing was said here; ``None`` if nobody does."""
 
 ROUTES: Final[Mapping[webhook_bindings.ReviewType, str]] = {
@@ -28,7 +28,7 @@ _BY_PATH: Final = {path: asked for asked, path in hook_specs.PATHS.items()}
 _SHOWN: Final = 300
 
 
-async def nobody(_key: Key) -> webhook_entries.WebhookEntry | None:
+async def nobody(_key: Key) -> hook_entries.WebhookEntry | None:
     """Find nobody."""
     return None
 
@@ -39,12 +39,12 @@ class HookReviews(reviews.ReviewHandler):
     def __init__(self) -> None:
         self.stand_in: StandIn = nobody
         """Who is asked for webhooks that are registered, and were not begun here."""
-        self._entries: dict[Key, webhook_entries.WebhookEntry] = {}
+        self._entries: dict[Key, hook_entries.WebhookEntry] = {}
         self._gone: set[Key] = set()
         self._asked: collections.Counter[Key] = collections.Counter()
         self._answered = asyncio.Event()
 
-    def replace(self, owner: str, entries: Iterable[webhook_entries.WebhookEntry]) -> None:
+    def replace(self, owner: str, entries: Iterable[hook_entries.WebhookEntry]) -> None:
         """Let these answer for an owner from now on; what others of it were asked is allowed."""
         wanted = {(entry.binding.type, entry.binding.name): entry for entry in entries}
         for key in [key for key, entry in self._entries.items() if entry.owner == owner]:
@@ -62,7 +62,7 @@ class HookReviews(reviews.ReviewHandler):
             self._entries.pop(key, None)
         self._gone.update(keys)
 
-    def owner_of(self, key: Key) -> webhook_entries.WebhookEntry | None:
+    def owner_of(self, key: Key) -> hook_entries.WebhookEntry | None:
         """Return who answers at a webhook, if somebody does."""
         return self._entries.get(key)
 
@@ -88,20 +88,20 @@ class HookReviews(reviews.ReviewHandler):
         entry = None if key is None else await self._found(key)
         if key is None or entry is None:
             raise reviews.UnansweredError(f"no hook answers at {review.path[:_SHOWN]!r} here")
-        request = webhook_entries.ReviewRequest(review.sent, arrived, review.seconds, review.dry_run)
+        request = hook_entries.ReviewRequest(review.sent, arrived, review.seconds, review.dry_run)
         self._asked[key] += 1
         try:
             return _verdict(await entry.answer(request), entry)
-        except webhook_entries.NotAnsweredError as error:
+        except hook_entries.NotAnsweredError as error:
             raise reviews.UnansweredError(str(error)) from error
         finally:
             self._asked[key] -= 1
             self._answered.set()
 
-    async def _found(self, key: Key) -> webhook_entries.WebhookEntry | None:
+    async def _found(self, key: Key) -> hook_entries.WebhookEntry | None:
         try:
             return self._entries.get(key) or await self.stand_in(key)
-        except webhook_entries.NotAnsweredError as error:
+        except hook_entries.NotAnsweredError as error:
             raise reviews.UnansweredError(str(error)) from error
 
 
@@ -112,7 +112,7 @@ def _key(path: str) -> Key | None:
 
 
 def _verdict(
-    answer: review_answers.AdmissionAnswer, entry: webhook_entries.WebhookEntry
+    answer: review_answers.AdmissionAnswer, entry: hook_entries.WebhookEntry
 ) -> reviews.ReviewVerdict:
     message = answer.message or f"hook {entry.hook} gives no reason"
     return reviews.ReviewVerdict(answer.allowed, answer.patch, message, warnings=answer.warnings)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from addon_operator.admission.hooks import hook_specs
-from addon_operator.hook_contract import webhook_entries
+from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.configuration import webhook_bindings
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
@@ -22,7 +22,7 @@ Tables: TypeAlias = Mapping[webhook_bindings.ReviewType, Mapping[str, hook_specs
 
 
 def named(
-    error: errors.AddonOperatorError, written: Tables, entries: Sequence[webhook_entries.WebhookEntry]
+    error: errors.AddonOperatorError, written: Tables, entries: Sequence[hook_entries.WebhookEntry]
 ) -> errors.AddonOperatorError:
     """Return the error with the hook and its field in place of a number, if it is about one of the entries.
 

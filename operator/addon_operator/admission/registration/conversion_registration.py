@@ -18,20 +18,43 @@ from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
+from addon_operator.kube.objects import stored_objects
 
 SETTLE_SECONDS: Final = 1.0
-"""How long API servers may take to notice a change: until then they would store objects unconverted."""
+"""How long API servers may take to notice a change.
+
+No API server says which state of a definition it works with, and there may be several: there is nothing to
+wait for. Nor does more depend on it than how soon objects are converted. One that has not noticed that hooks
+convert does what it did before there were any. One that has not noticed that they do not any more still asks,
+and all objects are stored in one version then: it asks about those that are wanted in another, and whoever
+wants them gets an error, and nothing is lost.
+"""
 _CHECK_SECONDS: Final = 30.0
 _ERROR_SECONDS: Final = 5.0
 _ATTEMPTS: Final = 5
 # Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
 _REPAIR: Final = waiting.Backoff(1.0, 60.0)
 _REPAIRS_AT_ONCE: Final = 2
-_UNCONVERTED: Final = (
-    "CustomResourceDefinition {name}: objects may be stored in {versions}, and nothing converts them any "
-    "more: they are shown as they are in every version, and writing them may lose what that version does not "
-    "have; enable the module again before they are written (docs/explanation/admission.md)"
+_ABSENT: Final = (
+    "there is no CustomResourceDefinition {name}; its objects are converted as soon as there is: have the "
+    "module bring it, in crds/ or in its chart, or correct crdName"
 )
+_FOUGHT: Final = (
+    "somebody changes spec.conversion of CustomResourceDefinition {name} as often as it is restored; "
+    "'kubectl get crd {name} --show-managed-fields -o yaml' shows who"
+)
+_MOVING: Final = (
+    "CustomResourceDefinition {name}: objects in {versions} are moved to {wanted} before conversion ends"
+)
+_NOT_MOVED: Final = (
+    "objects of CustomResourceDefinition {name} may be stored in {versions}, where only hooks can convert "
+    "them, and cannot be moved to {wanted}: {error}; have a module's hook convert them, or give the "
+    "conversion up as docs/explanation/admission.md says"
+)
+
+
+class NotMovedError(kernel_errors.AddonOperatorError):
+    """Objects are stored in a version that only a hook can convert, and cannot be moved to another one."""
 
 
 class ConversionRegistrar:
@@ -57,8 +80,11 @@ class ConversionRegistrar:
         self._noted: dict[str, frozenset[str]] | None = None
         self._poked = asyncio.Event()
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+        self._moving: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._repairs: dict[str, list[float]] = {}
         self._settled: dict[str, bytes | None] = {}
+        self._problems: dict[str, str] = {}
+        self._leaving: dict[str, frozenset[str]] = {}
         self._trouble: dict[str, warn_once.WarnOnce] = collections.defaultdict(
             functools.partial(warn_once.WarnOnce, log)
         )
@@ -78,6 +104,23 @@ class ConversionRegistrar:
         self._poked.set()
         if any(changed):
             await self._time.sleep(SETTLE_SECONDS)
+
+    async def let_go(self, owner: str) -> None:
+        """Move the objects that only hooks of the owner can convert, and set back what it was then.
+
+        Raises :class:`NotMovedError`: then the hooks of the owner are still asked.
+        """
+        for crd in [crd for crd, owners in self._leaving.items() if owner in owners]:
+            await self._let_go(crd)
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Owners whose hooks have to convert until objects are moved."""
+        return frozenset().union(*self._leaving.values())
+
+    def trouble(self, crd: str) -> str:
+        """Return why objects of a definition are not converted by its hooks; empty if they are."""
+        return self._problems.get(crd, "")
 
     async def remove(self, owner: str) -> None:
         """Set back what is converted for nobody else; the hooks of the owner have to answer until this ends.
@@ -111,6 +154,22 @@ class ConversionRegistrar:
                 task.cancel()
             await asyncio.gather(*watches.values(), return_exceptions=True)
 
+    async def keep_moving(self) -> None:
+        """Let go of definitions that nobody wants converted, as soon as that can be, until cancelled.
+
+        Beside :meth:`keep`, as there may be many objects. Errors become one warning, and are tried again.
+        """
+        while True:
+            for crd in [*self._leaving]:
+                trouble = self._trouble[crd]
+                try:
+                    await self._let_go(crd)
+                except kernel_errors.AddonOperatorError as error:
+                    trouble.warn(str(error))
+                else:
+                    trouble.over(f"CustomResourceDefinition {crd} needs no conversion any more")
+            await self._time.sleep(_CHECK_SECONDS)
+
     def _watch(self, watches: dict[str, asyncio.Task[None]]) -> None:
         wanted = self._wanted_crds()
         for crd in watches.keys() - wanted:
@@ -129,6 +188,7 @@ class ConversionRegistrar:
             try:
                 await self._settle(crd, is_repair=True)
             except kernel_errors.AddonOperatorError as error:
+                self._problems[crd] = str(error)
                 trouble.warn(f"the conversion of {crd} cannot be kept now: {error}")
                 pauses.append(_ERROR_SECONDS)
             else:
@@ -159,34 +219,68 @@ class ConversionRegistrar:
             live = await self._kube.get(conversion_specs.path_of(crd))
         except api_errors.NotFound:
             self._forget(crd)
+            self._problems[crd] = _ABSENT.format(name=crd)
             return False
         if not hooks:
             return await self._set_back(live)
+        self._leaving.pop(crd, None)
         wanted = conversion_specs.Wanted(self._namespace, hooks, self._address, bundle)
         patch = conversion_specs.to_set(live, wanted)
         is_edit = is_repair and self._settled.get(crd, b"") == bundle
         if patch is not None and is_edit and not self._may_repair(crd):
+            self._problems[crd] = _FOUGHT.format(name=crd)
             return False
         if patch is not None:
             await self._kube.patch(conversion_specs.path_of(crd), patch)
             self._tell(crd, is_edit=is_edit)
         self._settled[crd] = bundle
+        self._problems.pop(crd, None)
         (await self._notes())[crd] = frozenset(owner for owner, _ in hooks)
         return patch is not None
 
     async def _set_back(self, live: client.Object) -> bool:
         name = live["metadata"]["name"]
         patch = conversion_specs.to_set_back(live, self._namespace)
+        if patch is not None and (versions := conversion_specs.unconverted(live)):
+            if name not in self._leaving:
+                wanted = conversion_specs.storage_version(live)
+                self._log.info(_MOVING.format(name=name, versions=", ".join(versions), wanted=wanted))
+            note = conversion_specs.note_of(live)
+            self._leaving[name] = frozenset() if note is None else note.owners
+            return False
         if patch is not None:
             await self._kube.patch(conversion_specs.path_of(name), patch)
             self._log.info(f"CustomResourceDefinition {name}: spec.conversion is what it was before")
-            if versions := conversion_specs.unconverted(live):
-                self._log.warning(_UNCONVERTED.format(name=name, versions=", ".join(versions)))
+        self._leaving.pop(name, None)
         self._forget(name)
         return patch is not None
 
+    async def _let_go(self, crd: str) -> None:
+        async with self._moving[crd]:
+            if crd in self._leaving and not self._hooks_of(crd):
+                await self._move(crd)
+                if await self._settle(crd):
+                    await self._time.sleep(SETTLE_SECONDS)
+
+    async def _move(self, crd: str) -> None:
+        """Have all objects stored in one version, while they are still converted."""
+        try:
+            live = await self._kube.get(conversion_specs.path_of(crd))
+        except api_errors.NotFound:
+            return
+        wanted, versions = conversion_specs.storage_version(live), conversion_specs.unconverted(live)
+        if not versions:
+            return
+        try:
+            await stored_objects.move(self._kube, crd, live["spec"], wanted)
+        except api_errors.KubernetesError as error:
+            raise NotMovedError(
+                _NOT_MOVED.format(name=crd, versions=", ".join(versions), wanted=wanted, error=error)
+            ) from error
+
     def _forget(self, crd: str) -> None:
         self._settled.pop(crd, None)
+        self._problems.pop(crd, None)
         if self._noted is not None:
             self._noted.pop(crd, None)
 

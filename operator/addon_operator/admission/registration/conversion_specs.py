@@ -119,6 +119,12 @@ def to_set_back(live: Object, operator: str) -> Object | None:
     return _patch(live, None, note.before)
 
 
+def storage_version(live: Object) -> str:
+    """Return the version that objects are stored in when they are written."""
+    versions = (live.get("spec") or {}).get("versions") or ()
+    return next((str(each.get("name")) for each in versions if each.get("storage")), "")
+
+
 def unconverted(live: Object) -> Sequence[str]:
     """Return versions that objects may be stored in and that nothing converts after setting back.
 
@@ -127,8 +133,7 @@ def unconverted(live: Object) -> Sequence[str]:
     note = note_of(live)
     if note is None or note.before.get("strategy") != "None":
         return ()
-    versions = (live.get("spec") or {}).get("versions") or ()
-    storage = next((each.get("name") for each in versions if each.get("storage")), None)
+    storage = storage_version(live)
     stored = (live.get("status") or {}).get("storedVersions") or ()
     return [str(version) for version in stored if version != storage]
 

@@ -58,6 +58,8 @@ class Registrar:
         self._trouble = warn_once.WarnOnce(log)
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""
+        self.problem = ""
+        """Why they are not as they should be, as of the last look; empty if they are."""
 
     async def want(self, configurations: Sequence[specs.WebhookConfiguration]) -> None:
         """Let the same objects hold other webhooks from now on; returns when that is written.
@@ -81,6 +83,7 @@ class Registrar:
                 await keeper.ensure()
             except kernel_errors.AddonOperatorError as error:
                 problems.append(error)
+        self.problem = str(problems[0]) if problems else ""
         if problems:
             raise problems[0]
 

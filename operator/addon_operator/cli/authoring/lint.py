@@ -44,7 +44,7 @@ def lint(
     from addon_operator.commands.checks import lint_formats, module_lint, values_files
 
     flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
-    chosen = [module_lint.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
+    chosen = [values_files.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
     places = [dataclasses.replace(values_files.places(flags | below), only=only) for below, only in chosen]
     report = module_lint.of_all(places, strict=strict)
     if output in ("text", printing.WIDE):

@@ -31,7 +31,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files, module_directories, module_files, module_schemas
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
-from addon_operator.settings import settings as app_settings
+from addon_operator.settings import settings_loading
 from addon_operator.values import checks, store
 from addon_operator.values.schema import cel_rules, schema_violations, schemas
 
@@ -175,17 +175,18 @@ async def find_helm(environ: Mapping[str, str], programs: children.Children) -> 
 
     Raises :class:`.HelmBinaryError` if there is neither.
     """
-    configured = app_settings.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
+    configured = settings_loading.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
     try:
         return await binary.find(str(configured) if configured else None, environ, programs)
     except binary.HelmBinaryError:
-        own = None if configured else _helm_of_devcluster(environ)
+        own = None if configured else helm_of_devcluster(environ)
         if own is None:
             raise
         return await binary.find(str(own), environ, programs)
 
 
-def _helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
+def helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
+    """Return the helm of the local control plane; ``None`` if there is none yet."""
     with contextlib.suppress(devcluster_errors.DevClusterError):
         where, component = locations.locate(environ), components.CONTROL_PLANE
         pin = components.read_pins(where.pins / component.name, component.module)

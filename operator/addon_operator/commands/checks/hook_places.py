@@ -3,24 +3,17 @@
 import dataclasses
 import os
 import pathlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
-from addon_operator.loading import hook_files
-from addon_operator.settings import setting_resolution
-from addon_operator.settings import settings as app_settings
+from addon_operator.loading import hook_files, module_directories
+from addon_operator.settings import setting_resolution, settings_loading
 
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "hook_env")
 _ENABLED: Final = "enabled"
-_NUMBERED: Final = re.compile(r"[0-9]+-.")
-_CHART: Final = "Chart.yaml"
-_OF_MODULES: Final = (_CHART, "templates", "crds", _ENABLED)
-_PARTS: Final = (*_OF_MODULES, hook_files.HOOKS_DIRECTORY, "openapi", "values.yaml")
-GLOBAL_NAME: Final = "global-hooks"
-MODULES_NAME: Final = "modules"
+_BOTH: Final = (module_directories.GLOBAL_NAME, module_directories.MODULES_NAME)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,8 +72,8 @@ class Configured:
             raise errors.ConfigurationError(
                 f"{path.absolute()} does not exist; name a directory with hooks or modules"
             )
-        both = [path / name for name in (GLOBAL_NAME, MODULES_NAME) if (path / name).is_dir()]
-        if both and not (path / _CHART).exists():
+        both = [path / name for name in _BOTH if (path / name).is_dir()]
+        if both and not module_directories.is_module(path):
             return [place for directory in both for place in self.below(directory)]
         known = self._of_owner(path)
         return list(self._of_several(path)) if known is None else [known]
@@ -91,7 +84,7 @@ class Configured:
             return of_global(path)
         if path.absolute().name == hook_files.HOOKS_DIRECTORY:
             return self._of_root(path)
-        if is_module(path):
+        if module_directories.is_module(path):
             return _of_module(path)
         root = path / hook_files.HOOKS_DIRECTORY
         return self._of_root(root) if root.is_dir() else None
@@ -116,12 +109,15 @@ class Configured:
         above = root.absolute().parent
         if self._is_global(above):
             return HookRoot(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
-        if is_module(above):
+        if module_directories.is_module(above):
             return dataclasses.replace(_of_module(above), root=root)
         return HookRoot(root, above.name, None)
 
     def _is_global(self, path: pathlib.Path) -> bool:
-        return path.resolve() == self.global_hooks_dir.resolve() or path.resolve().name == GLOBAL_NAME
+        return (
+            path.resolve() == self.global_hooks_dir.resolve()
+            or path.resolve().name == module_directories.GLOBAL_NAME
+        )
 
 
 def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> Configured:
@@ -129,7 +125,7 @@ def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.
 
     Raises :class:`.SettingsError`.
     """
-    resolution = app_settings.some(_FIELDS, flags, environ)
+    resolution = settings_loading.some(_FIELDS, flags, environ)
     values: Mapping[str, Any] = resolution.values
     is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
     return Configured(**values, global_is_named=is_named)
@@ -169,10 +165,7 @@ def _directories(path: pathlib.Path) -> list[pathlib.Path]:
 
 def _holds_modules(path: pathlib.Path) -> bool:
     inside = _directories(path)
-    return any(is_module(entry) or (entry / hook_files.HOOKS_DIRECTORY).is_dir() for entry in inside)
-
-
-def is_module(path: pathlib.Path) -> bool:
-    """Return whether a directory looks like a module; one with hooks only must have a number to be sure."""
-    parts = _PARTS if _NUMBERED.match(path.absolute().name) else _OF_MODULES
-    return any((path / part).exists() for part in parts)
+    return any(
+        module_directories.is_module(entry) or (entry / hook_files.HOOKS_DIRECTORY).is_dir()
+        for entry in inside
+    )

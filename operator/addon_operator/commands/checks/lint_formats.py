@@ -12,6 +12,9 @@ from addon_operator.kernel import json_types
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _IN_DATA: Final = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 _IN_PROPERTY: Final = (*_IN_DATA, (":", "%3A"), (",", "%2C"))
+_IN_MESSAGE: Final = (("{", "{{"), ("}", "}}"), ("](", "] ("))
+"""In SARIF, ``{0}`` is a placeholder, and ``[text](target)`` a link."""
+_REPOSITORY: Final = "GITHUB_WORKSPACE"
 
 Located = Sequence[tuple[values_check.Finding, lint_places.Place | None]]
 """Findings with their places."""
@@ -81,7 +84,7 @@ def _result(
         "ruleId": str(finding.rule),
         "ruleIndex": rules.index(finding.rule),
         "level": str(finding.level),
-        "message": {"text": f"{finding.subject}: {finding.problem}"},
+        "message": {"text": _escaped(f"{finding.subject}: {finding.problem}", _IN_MESSAGE)},
     }
     if place is not None:
         physical: json_types.JsonObject = {"artifactLocation": {"uri": _uri(place.path)}}
@@ -92,9 +95,13 @@ def _result(
 
 
 def _relative(path: pathlib.Path) -> str:
-    """Return a path as it is in the working directory, which is that of the repository for viewers."""
-    real, here = os.path.realpath(path), os.path.realpath(os.curdir)
-    return os.path.relpath(real, here) if pathlib.Path(real).is_relative_to(here) else real
+    """Return a path as it is in the repository: that of a workflow, or else the working directory."""
+    real = os.path.realpath(path)
+    for root in filter(None, (os.environ.get(_REPOSITORY), os.curdir)):
+        here = os.path.realpath(root)
+        if pathlib.Path(real).is_relative_to(here):
+            return os.path.relpath(real, here)
+    return real
 
 
 def _uri(path: pathlib.Path) -> str:

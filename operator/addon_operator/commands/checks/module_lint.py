@@ -232,11 +232,3 @@ def _of_schemas(chart: subcharts.Subchart) -> Iterator[str]:
             yield from (f"{source}: {mistake}" for mistake in itertools.islice(mistakes, _MOST_MISTAKES))
     for each in chart.charts:
         yield from _of_schemas(each)
-
-
-def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | None], str | None]:
-    """Return flags for a directory of modules, one with ``modules/`` in it, or one module, with its name."""
-    path = pathlib.Path(directory).absolute()
-    if values_files.is_module(path):
-        return {"modules_dirs": str(path.parent), "global_hooks_dir": global_hooks}, path.name
-    return values_files.flags_below(directory, global_hooks), None

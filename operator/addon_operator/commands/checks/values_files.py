@@ -8,14 +8,12 @@ from typing import Any, Final
 
 from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
-from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import values_secret
-from addon_operator.loading import module_files, named_files
-from addon_operator.modules import module_config
-from addon_operator.settings import setting_resolution
+from addon_operator.loading import module_directories, module_files, named_files, value_origins
+from addon_operator.settings import setting_resolution, settings_loading
 from addon_operator.settings import settings as app_settings
-from addon_operator.values import config_map_reader, origins, sources, store
+from addon_operator.values import config_map_reader, sources, store
 
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 _FIELDS: Final = ("modules_dirs", "global_hooks_dir", "unnumbered_module_order", "hook_env")
@@ -51,7 +49,7 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
     Raises :class:`.SettingsError`, and a :class:`.ConfigurationError` for a directory of global hooks that
     somebody named and that is not there.
     """
-    resolution = app_settings.some((*_FIELDS, *_OF_CHARTS), flags, environ)
+    resolution = settings_loading.some((*_FIELDS, *_OF_CHARTS), flags, environ)
     values: Mapping[str, Any] = resolution.values
     if resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN:
         hook_places.check_global(values["global_hooks_dir"])
@@ -59,11 +57,12 @@ def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.envi
     return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)
 
 
-def is_module(path: pathlib.Path) -> bool:
-    """Return whether a directory is that of one module, by what is in it."""
-    stock = path / module_config.CHART_DIRECTORY
-    is_stock = chart_files.is_complete(stock) and not hook_places.is_module(path / hook_places.MODULES_NAME)
-    return (path / module_config.FILE).exists() or is_stock or hook_places.is_module(path)
+def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | None], str | None]:
+    """Return flags for a directory of modules, one with ``modules/`` in it, or one module, with its name."""
+    path = pathlib.Path(directory).absolute()
+    if module_directories.is_module(path):
+        return {"modules_dirs": str(path.parent), "global_hooks_dir": global_hooks}, path.name
+    return flags_below(directory, global_hooks), None
 
 
 def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:
@@ -72,13 +71,11 @@ def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | Non
     ``global_hooks`` is what the user named, which wins.
     """
     path = pathlib.Path(directory)
-    inside = {part: path / part for part in (hook_places.MODULES_NAME, hook_places.GLOBAL_NAME)}
-    modules = inside[hook_places.MODULES_NAME]
-    if not modules.is_dir() or hook_places.is_module(path) or hook_places.is_module(modules):
+    if module_directories.kind_of(path) is not module_directories.Kind.REPOSITORY:
         return {"modules_dirs": directory, "global_hooks_dir": global_hooks}
-    hooks = inside[hook_places.GLOBAL_NAME]
+    hooks = path / module_directories.GLOBAL_NAME
     named = str(hooks) if global_hooks is None and hooks.is_dir() else global_hooks
-    return {"modules_dirs": str(modules), "global_hooks_dir": named}
+    return {"modules_dirs": str(path / module_directories.MODULES_NAME), "global_hooks_dir": named}
 
 
 def read_config(
@@ -133,23 +130,11 @@ def _data(manifest: json_types.JsonObject, path: pathlib.Path, field: str = "dat
     return {str(key): str(text) for key, text in data.items()} if isinstance(data, dict) else {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Leaf:
-    """One value and where it came from."""
+def origins_of(values: store.ValuesStore, module: names.ModuleName | None) -> Mapping[str, object]:
+    """Return all values that a module (``None``: a global hook) would see, and where each comes from.
 
-    path: str
-    value: json_types.JsonValue
-    origin: str
-
-
-def leaves(values: store.ValuesStore, module: names.ModuleName | None) -> list[Leaf]:
-    """Return all values that a module (``None``: a global hook) would see, without what is sensitive."""
-    shown = values.masked_values(module)
-    listed = []
-    for part in (None, module) if module is not None else (None,):
-        key = names.GLOBAL_KEY if part is None else names.values_key(part)
-        layers = [*values.frozen(part).default_layers(), *values.layers(part)]
-        for path, value in origins.leaves(shown[key]):
-            source = origins.nearest_origin(path, layers)
-            listed.append(Leaf(yaml_reading.format_path((key, *path)), value, source))
-    return listed
+    What is sensitive is masked. A running operator answers in the same form.
+    """
+    parts = [value_origins.ValueOrigins(values, part) for part in dict.fromkeys((None, module))]
+    rows = [row for part in parts for row in part.rows(show_sensitive=False)]
+    return {"module": module or names.GLOBAL_KEY, "values": rows}

@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.commands.checks import module_lint, values_files
+from addon_operator.commands.checks import values_files
 from addon_operator.devcluster import cluster, handle, layout, locations, locks, reporters
 from addon_operator.devcluster.binaries import binaries
 from addon_operator.kernel import errors
 from addon_operator.kube.access import kubeconfig
-from addon_operator.loading import module_files
+from addon_operator.loading import module_directories, module_files
 
 CLUSTER: Final = layout.ClusterName("dev")
 NAMESPACE: Final = "addon-operator-dev"
@@ -56,7 +56,7 @@ def modules(directory: str) -> Iterator[Modules]:
 
     Raises :class:`DevError` if there are none.
     """
-    flags, only = module_lint.flags_of(directory, None)
+    flags, only = values_files.flags_of(directory, None)
     place = pathlib.Path(str(flags["modules_dirs"])).absolute()
     if not place.is_dir():
         raise DevError(f"{place} does not exist; write a module with 'addon-operator new module NAME'")
@@ -163,5 +163,5 @@ def check_modules(of: Modules) -> None:
     Raises :class:`DevError`.
     """
     found = [path for path in of.modules_dir.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    if not found and not values_files.is_module(of.shown):
+    if not found and not module_directories.is_module(of.shown):
         raise DevError(f"{of.shown} has no modules; write one with 'addon-operator new module NAME'")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.kube.access import auth
-from addon_operator.settings import settings
+from addon_operator.settings import settings_loading
 
 _ACCESS: Final = ("kube_config", "kube_context", "kube_server", "lease_name")
 _NAMESPACE: Final = "ADDON_OPERATOR_NAMESPACE"
@@ -30,7 +30,7 @@ class Place:
 
 def has_kubeconfig(environ: Mapping[str, str]) -> bool:
     """Say whether there is a kubeconfig on this machine, by a variable or in its usual place."""
-    if environ.get("KUBECONFIG") or settings.some(["kube_config"], {}, environ).values["kube_config"]:
+    if environ.get("KUBECONFIG") or settings_loading.some(["kube_config"], {}, environ).values["kube_config"]:
         return True
     return pathlib.Path(environ.get("HOME", "/"), ".kube", "config").exists()
 
@@ -42,7 +42,7 @@ def named(
 
     Raises :class:`.AccessError`, and :class:`.SettingsError` for wrong variables.
     """
-    given = settings.some(_ACCESS, {"kube_config": kubeconfig, "kube_context": context}, environ)
+    given = settings_loading.some(_ACCESS, {"kube_config": kubeconfig, "kube_context": context}, environ)
     access = auth.load_access(
         given.values["kube_config"], given.values["kube_context"], given.values["kube_server"], environ
     )

@@ -175,7 +175,7 @@ class GivenValues:
 
     def _adopt(self, owner: names.ModuleName | None, given: hook_values.Patches, source: str) -> None:
         try:
-            self._values.adopt(owner, given)
+            self._values.section_of(owner).adopt(given)
         except patches.PatchError as error:
             self._note(f"what hooks gave to {owner or 'global values'} by {source} is left out: {error}")
 

@@ -12,7 +12,6 @@ from addon_operator.app import tools
 from addon_operator.commands.plan import given_values
 from addon_operator.commands.plan_state import (
     hidden_values,
-    lenient_checks,
     plan_state,
     recorded_cluster,
     recorded_manifests,
@@ -27,7 +26,7 @@ from addon_operator.kube.objects import module_objects
 from addon_operator.loading import module_files, preflight
 from addon_operator.process.children import children, launcher
 from addon_operator.settings import settings as settings_module
-from addon_operator.values import store
+from addon_operator.values import inspectors, store
 from addon_operator.values.patches import patches
 
 
@@ -109,7 +108,7 @@ async def of_state(
     parts = await _tools(settings, without, stack, kube)
     hashes = hidden_values.StandIns(bytes.fromhex(state.hash_key))
     parts.without_cluster(lambda manifest: recorded_manifests.with_hashes(manifest, hashes))
-    inspector = lenient_checks.LenientInspector(state.hidden)
+    inspector = inspectors.LocalInspector(hidden_values.HiddenPlaces(state.hidden).leave)
     values = loaded.store(inspector, crd_names=settings.enabled_modules_crd_names)
     await _values(values, parts, notes)
 
@@ -162,6 +161,6 @@ def _adopt(given: plan_state.HookValues, values: store.ValuesStore) -> given_val
     }
     for owner, groups in owners.items():
         patches_of = [patches.parse_patch(orjson.dumps(each).decode(), "the state file") for each in groups]
-        values.adopt(owner, patches_of)
+        values.section_of(owner).adopt(patches_of)
     releases = {names.ModuleName(name): number for name, number in given["releases"].items()}
     return given_values.HookValuesOrigin(given_values.Source(given["source"]), given["operator"], releases)

@@ -24,7 +24,7 @@ from addon_operator.commands.plan import (
     plan_windows,
 )
 from addon_operator.commands.plan_state import plan_state
-from addon_operator.engine import state
+from addon_operator.engine import module_states
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.definitions import crd_index
 from addon_operator.engine.modules import module_releases
@@ -173,7 +173,7 @@ class _Planner:
         return self._manager.places.of(release).namespace
 
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
-        states = state.ModuleStates(list(self._modules.values()), _ignore)
+        states = module_states.ModuleStates(list(self._modules.values()), _ignore)
         states.lacks = self._lacks
         discovery = module_discovery.Discovery(
             states,

@@ -7,10 +7,12 @@ what is on, and keep no secret.
 
 import hashlib
 import hmac
+from collections.abc import Collection
 from typing import Final, cast
 
+from addon_operator.documents import json_pointers
 from addon_operator.kernel import json_types
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations, schemas
 
 PREFIX: Final = "hidden-"
 _DIGITS: Final = 24
@@ -57,3 +59,23 @@ def section(
 ) -> json_types.JsonObject:
     """Do as :meth:`StandIns.where_masked` with a section."""
     return cast("json_types.JsonObject", stand_ins.where_masked(value, masked))
+
+
+class HiddenPlaces:
+    """The places of hidden values: what is wrong with stand-ins says nothing."""
+
+    def __init__(self, hidden: Collection[str]) -> None:
+        """``hidden``: places of values, as JSON pointers with their section's key."""
+        places = [json_pointers.parse(place) for place in hidden]
+        self._below = {place[:length] for place in places for length in range(len(place))}
+        self._places = set(places)
+        # The values of a chart from a repository have no section of their own.
+        self._below |= {place[1:] for place in self._below}
+        self._places |= {place[1:] for place in places}
+
+    def leave(self, violation: schema_violations.Violation) -> bool:
+        """Say whether something is wrong, and not with a hidden value or with what holds it."""
+        keys = tuple(str(key) for key in violation.keys)
+        if keys in self._below:
+            return violation.is_missing_key
+        return not any(keys[:length] in self._places for length in range(1, len(keys) + 1))

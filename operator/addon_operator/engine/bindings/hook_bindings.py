@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import (
@@ -18,8 +18,12 @@ from addon_operator.engine.bindings import (
 from addon_operator.engine.hooks import hook_failures
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.kube.informers import informers, projections
+
+_LOOK_SECONDS: Final = 1.0
+"""Between two looks at what is registered."""
+_SHOWN: Final = 3
 
 
 class BindingError(errors.AddonOperatorError):
@@ -76,7 +80,7 @@ class HookBindings:
         jq: projections.JqRunner,
         ticks: schedules.Schedules,
         tell: events.Listener,
-        answering: Sequence[webhooks.Webhooks[Any]],
+        answering: Sequence[webhooks.Webhooks[Any, Any, Any]],
     ) -> None:
         self._tasks = hook_tasks
         self._webhooks = answering
@@ -169,6 +173,23 @@ class HookBindings:
             for each in self._webhooks:
                 await each.open(owner, hooks)
 
+    def answering(self, owner: str) -> list[webhooks.AnsweringRow]:
+        """Return what the owner's hooks are to answer the API server, and whether it asks."""
+        return [row for each in self._webhooks for row in each.rows(owner)]
+
+    async def watch_registrations(self) -> None:
+        """Tell when what hooks are to answer is not registered, and when it is again, until cancelled."""
+        told: dict[str, str] = {}
+        while True:
+            for owner in {*self._hooks, *told}:
+                rows = self.answering(owner)
+                text = not_registered(rows)
+                if text != told.get(owner, ""):
+                    told[owner] = text
+                    is_due = all(row["notRegistered"] in ("", webhooks.DUE) for row in rows)
+                    self._tell(events.RegistrationsChanged(owner, text, is_due))
+            await asyncio.sleep(_LOOK_SECONDS)
+
     async def answer_only(self, owners: Collection[str]) -> None:
         """Remove the webhooks and conversions of all other owners.
 
@@ -177,6 +198,14 @@ class HookBindings:
         """
         for each in self._webhooks:
             await each.keep_only(owners)
+
+    async def let_go(self, owner: str) -> None:
+        """Return when nothing depends on what the owner's hooks answer.
+
+        Raises an :class:`.AddonOperatorError` as long as something does.
+        """
+        for each in self._webhooks:
+            await each.let_go(owner)
 
     def tick(self, owner: str) -> None:
         """Switch the schedules of the owner's hooks on."""
@@ -253,6 +282,21 @@ class HookBindings:
         self, hook: state.Hook, binding: bindings.KubernetesBinding
     ) -> kubernetes_binding.FollowedBinding:
         return kubernetes_binding.FollowedBinding(hook, binding, self._tasks, self._ticks, self._tell)
+
+
+def not_registered(rows: Sequence[webhooks.AnsweringRow]) -> str:
+    """Say which webhooks and conversions are not registered, and why; empty if all are."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row["notRegistered"]:
+            reasons.setdefault(row["notRegistered"], []).append(
+                f"{row['binding']} {row['name']} of hook {row['hook']}"
+            )
+    said = (
+        f"{names.listed(who, _SHOWN)} {'are' if len(who) > 1 else 'is'} not registered: {reason}"
+        for reason, who in reasons.items()
+    )
+    return "; ".join(said)
 
 
 def _is_due(followed: kubernetes_binding.FollowedBinding) -> bool:

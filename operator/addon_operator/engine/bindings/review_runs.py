@@ -42,6 +42,11 @@ class Asked:
     """The time of the binding, for messages."""
 
     @property
+    def began(self) -> float:
+        """When it was asked, on the monotonic clock."""
+        return self.deadline - self.seconds
+
+    @property
     def left(self) -> float:
         """Seconds until then."""
         return max(0.0, self.deadline - time.monotonic())

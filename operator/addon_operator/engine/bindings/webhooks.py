@@ -1,35 +1,38 @@
 """The webhooks of hooks: begun when their snapshots are there, and gone before their module goes.
 
 Where the API server's requests come in, and how they are registered, is the business of the
-:class:`WebhookRegistry` that this is given; here it is found out what a hook answers.
+:class:`WebhookRegistry` that this is given; what a hook answers is found out in :mod:`.hook_answers`.
 """
 
 import asyncio
-import functools
-import time
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+import contextlib
+from collections.abc import Collection, Sequence
+from typing import Final, Generic, Protocol, TypedDict, TypeVar
 
-from addon_operator.engine import events, state
-from addon_operator.engine.bindings import review_runs, triggers
-from addon_operator.engine.hooks import questions
-from addon_operator.hook_contract import binding_contexts, webhook_entries
-from addon_operator.hook_contract.configuration import webhook_bindings
-from addon_operator.hook_contract.outputs import patch_check, review_answers
+from addon_operator.engine import state
+from addon_operator.engine.bindings import hook_answers
+from addon_operator.hook_contract import hook_entries
+from addon_operator.hook_contract.hook_entries import Answer, Binding, Request
 from addon_operator.kernel import errors
 
-VARIABLES: Final = ("VALIDATING_RESPONSE_PATH", "ADMISSION_RESPONSE_PATH")
-"""Both hold the path of the file for the answer."""
-
-_LOOK_SECONDS: Final = 0.05
-"""Between two looks at whether snapshots are complete: nobody tells that of all bindings of a hook."""
+DUE: Final = "that is done when its module runs"
+"""Why something is not registered yet, if nothing is wrong."""
 _LATE_SECONDS: Final = 1.0
-"""The same for objects that cannot be followed yet, such as those of a kind that does not exist."""
+"""Between two looks at objects that cannot be followed yet, such as those of a kind that does not exist."""
 
 
-Entry = TypeVar("Entry")
-"""A binding by which the API server asks: :class:`.WebhookEntry` or :class:`.ConversionEntry`."""
 _Taken_contra = TypeVar("_Taken_contra", contravariant=True)
+
+
+class AnsweringRow(TypedDict):
+    """A webhook or a conversion, as people see it."""
+
+    hook: str
+    binding: str
+    """Its key in the configuration."""
+    name: str
+    notRegistered: str
+    """Why the API server does not ask the hook now, and what mends that; empty if it does."""
 
 
 class WebhookRegistry(Protocol[_Taken_contra]):
@@ -44,6 +47,17 @@ class WebhookRegistry(Protocol[_Taken_contra]):
 
         Returns when that is written. Raises an :class:`.AddonOperatorError`.
         """
+        ...
+
+    async def let_go(self, owner: str) -> None:
+        """End what :meth:`keep_only` had to leave, because something depends on it; return when that is done.
+
+        Raises an :class:`.AddonOperatorError` when it still depends on it.
+        """
+        ...
+
+    def trouble(self, entry: _Taken_contra) -> str:
+        """Return why something that was opened may not be asked now; empty if it is."""
         ...
 
     async def keep_only(self, owners: Collection[str]) -> None:
@@ -68,120 +82,35 @@ class NoRegistry:
                 "ADMISSION_SERVER_ENABLED"
             )
 
+    async def let_go(self, owner: str) -> None:
+        """There is nothing to end."""
+
+    def trouble(self, entry: object) -> str:  # noqa: ARG002
+        """Nothing was opened."""
+        return ""
+
     async def keep_only(self, owners: Collection[str]) -> None:
         """There is nothing to remove."""
 
 
-class Answers(Protocol[Entry]):
-    """Makes the entries of hooks: those of admission, or those of conversions."""
-
-    def entries(self, hooks: Iterable[state.Hook]) -> list[Entry]:
-        """Return what these hooks answer."""
-        ...
-
-    def complete(self, hook: state.Hook) -> list[Entry]:
-        """Return the same of a hook, of which the snapshots are there."""
-        ...
-
-
-class HookAnswers:
-    """Makes the webhooks of hooks, and answers for them."""
+class Webhooks(Generic[Binding, Request, Answer]):
+    """Begins and ends the webhooks, or the conversions, of an owner, as :class:`.HookBindings` asks for."""
 
     def __init__(
-        self, runs: review_runs.ReviewRuns, objects: triggers.FollowedObjects, tell: events.Listener
-    ) -> None:
-        """``objects`` are those of which hooks get snapshots."""
-        self._runs = runs
-        self._objects = objects
-        self._tell = tell
-
-    def entries(self, hooks: Iterable[state.Hook]) -> list[webhook_entries.WebhookEntry]:
-        """Return the webhooks of these hooks."""
-        return [
-            webhook_entries.WebhookEntry(
-                hook.module or "", hook.name, binding, functools.partial(self._answer, hook, binding)
-            )
-            for hook in hooks
-            for binding in hook.config.webhooks
-        ]
-
-    def complete(self, hook: state.Hook) -> list[webhook_entries.WebhookEntry]:
-        """Return the webhooks of a hook whose snapshots are there."""
-        return [entry for entry in self.entries([hook]) if self.is_complete(hook, entry.binding)]
-
-    def is_complete(self, hook: state.Hook, binding: webhook_bindings.WebhookBinding) -> bool:
-        """Say whether the snapshots of a webhook are there."""
-        return self._objects.are_listed(hook, binding.include_snapshots_from)
-
-    async def _answer(
         self,
-        hook: state.Hook,
-        binding: webhook_bindings.WebhookBinding,
-        request: webhook_entries.ReviewRequest,
-    ) -> review_answers.AdmissionAnswer:
-        seconds = min(binding.timeout_seconds, request.seconds)
-        asked = review_runs.Asked(
-            hook, binding.name, request.arrived + seconds - review_runs.MARGIN, seconds - review_runs.MARGIN
-        )
-        details = ""
-        try:
-            await self._await_snapshots(asked, binding)
-            answer = await self._runs.answer(
-                asked,
-                lambda: self._context(hook, binding, request),
-                questions.Question(
-                    VARIABLES,
-                    functools.partial(_read, asked=binding.type, sent=request.sent),
-                    drops_outputs=request.dry_run and binding.side_effects != "None",
-                    may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
-                ),
-            )
-            result = _word(answer)
-        except review_runs.UnansweredError as error:
-            answer = review_answers.AdmissionAnswer(allowed=False, message=str(error))
-            result, details = error.result, error.details
-        waited = time.monotonic() - request.arrived
-        self._tell(events.ReviewAnswered(asked.labels, result, waited, details))
-        if result == "overload":
-            # No hook said no: the API server does as the binding's failurePolicy says.
-            raise webhook_entries.NotAnsweredError(answer.message)
-        return answer
-
-    async def _await_snapshots(
-        self, asked: review_runs.Asked, binding: webhook_bindings.WebhookBinding
-    ) -> None:
-        """Wait for what a hook that has just begun, or begins anew, has to know."""
-        while not self.is_complete(asked.hook, binding):
-            if not asked.left:
-                raise review_runs.UnansweredError(
-                    f"{review_runs.named(asked.hook)} was not asked: its snapshots are not complete",
-                    "timeout",
-                )
-            await asyncio.sleep(min(_LOOK_SECONDS, asked.left))
-
-    def _context(
-        self,
-        hook: state.Hook,
-        binding: webhook_bindings.WebhookBinding,
-        request: webhook_entries.ReviewRequest,
-    ) -> binding_contexts.Context:
-        snapshots = self._objects.named(hook, binding.include_snapshots_from)
-        return binding_contexts.review(binding.name, binding.type.value, request.sent, snapshots)
-
-
-class Webhooks(Generic[Entry]):
-    """Begins and ends the webhooks of the hooks of an owner, as :class:`.HookBindings` asks for."""
-
-    def __init__(
-        self, answers: Answers[Entry], registry: WebhookRegistry[Entry], tell: events.Listener
+        answers: hook_answers.HookAnswers[Binding, Request, Answer],
+        registry: WebhookRegistry[hook_entries.Entry[Binding, Request, Answer]],
     ) -> None:
         self._answers = answers
         self._registry = registry
-        self._tell = tell
+        self._hooks: dict[str, Sequence[state.Hook]] = {}
+        self._opened: dict[str, list[hook_entries.Entry[Binding, Request, Answer]]] = {}
+        self._refused: dict[str, str] = {}
         self._late: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, owner: str, hooks: Sequence[state.Hook]) -> None:
         """Let these hooks answer, from now on, what is registered of the owner."""
+        self._hooks[owner] = hooks
         self._registry.replace(owner, self._answers.entries(hooks))
 
     async def open(self, owner: str, hooks: Sequence[state.Hook]) -> None:
@@ -190,8 +119,9 @@ class Webhooks(Generic[Entry]):
         Raises an :class:`.AddonOperatorError` when that cannot be written, or a name is taken.
         """
         self._forget_late(owner)
+        self._hooks[owner] = hooks
         complete = [entry for hook in hooks for entry in self._answers.complete(hook)]
-        await self._registry.open(owner, complete)
+        await self._register(owner, complete)
         if len(complete) < len(self._answers.entries(hooks)):
             self._late[owner] = asyncio.create_task(
                 self._open_late(owner, hooks, len(complete)), name=f"webhooks of {owner or 'global hooks'}"
@@ -200,6 +130,8 @@ class Webhooks(Generic[Entry]):
     def end(self, owner: str) -> None:
         """Let everything pass that the API server still asks of the owner."""
         self._forget_late(owner)
+        for known in (self._hooks, self._opened, self._refused):
+            known.pop(owner, None)
         self._registry.replace(owner, ())
 
     async def keep_only(self, owners: Collection[str]) -> None:
@@ -210,36 +142,61 @@ class Webhooks(Generic[Entry]):
         for owner in self._late.keys() - owners:
             self._forget_late(owner)
         await self._registry.keep_only(owners)
+        for owner in self._opened.keys() - owners:
+            del self._opened[owner]
+
+    async def let_go(self, owner: str) -> None:
+        """End what is left of the owner; raises an :class:`.AddonOperatorError` when that cannot be done."""
+        await self._registry.let_go(owner)
+
+    def rows(self, owner: str) -> list[AnsweringRow]:
+        """Return what the owner's hooks are to answer, and whether the API server asks."""
+        return [
+            AnsweringRow(
+                hook=entry.hook,
+                binding=entry.binding.key,
+                name=entry.binding.name,
+                notRegistered=self._why_not(owner, hook, entry),
+            )
+            for hook in self._hooks.get(owner, ())
+            for entry in self._answers.entries([hook])
+        ]
+
+    def _why_not(
+        self, owner: str, hook: state.Hook, entry: hook_entries.Entry[Binding, Request, Answer]
+    ) -> str:
+        if entry in self._opened.get(owner, ()):
+            return self._registry.trouble(entry)
+        if owner in self._refused:
+            return self._refused[owner]
+        if entry not in self._answers.complete(hook):
+            return "the objects of its snapshots are not listed yet"
+        return DUE
+
+    async def _register(
+        self, owner: str, entries: list[hook_entries.Entry[Binding, Request, Answer]]
+    ) -> None:
+        try:
+            await self._registry.open(owner, entries)
+        except errors.AddonOperatorError as error:
+            self._refused[owner] = errors.without_values(error)
+            raise
+        self._opened[owner] = entries
+        self._refused.pop(owner, None)
 
     async def _open_late(self, owner: str, hooks: Sequence[state.Hook], opened: int) -> None:
         """Register what more becomes complete, until all is."""
-        wanted, trouble = len(self._answers.entries(hooks)), ""
+        wanted = len(self._answers.entries(hooks))
         while opened < wanted:
             await asyncio.sleep(_LATE_SECONDS)
             complete = [entry for hook in hooks for entry in self._answers.complete(hook)]
             if len(complete) <= opened:
                 continue
-            try:
-                await self._registry.open(owner, complete)
-            except errors.AddonOperatorError as error:
-                if str(error) != trouble:
-                    trouble = str(error)
-                    self._tell(events.Warned(trouble))
-            else:
+            # Why it cannot be registered is told with what is not.
+            with contextlib.suppress(errors.AddonOperatorError):
+                await self._register(owner, complete)
                 opened = len(complete)
 
     def _forget_late(self, owner: str) -> None:
         if (late := self._late.pop(owner, None)) is not None:
             late.cancel()
-
-
-def _read(text: str, asked: webhook_bindings.ReviewType, sent: bytes) -> review_answers.AdmissionAnswer:
-    answer = review_answers.parse(text, asked)
-    patch_check.check(sent, answer.patch)
-    return answer
-
-
-def _word(answer: review_answers.AdmissionAnswer) -> events.ReviewResult:
-    if not answer.allowed:
-        return "denied"
-    return "patched" if answer.patch else "allowed"

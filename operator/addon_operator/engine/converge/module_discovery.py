@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.converge import cluster_requirements
 from addon_operator.engine.hooks import hook_processes
 from addon_operator.engine.modules import module_run
@@ -50,7 +50,7 @@ class Discovery:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         values: store.ValuesStore,
         runner: hook_processes.HookProcesses,
         removals: plan.RemovalPolicy,

@@ -12,14 +12,19 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events
-from addon_operator.engine.drift import drift, live_contents, restoring, watched_resources
+from addon_operator.engine.drift import (
+    content_differences,
+    drift,
+    live_contents,
+    watched_resources,
+)
 from addon_operator.helm import release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.modules import manifests
-from addon_operator.modules.drift import autoscalers, corrections, drift_config, drift_report, field_drift
+from addon_operator.modules.drift import corrections, drift_config, drift_report, field_drift
 
 GATHER: Final = 0.2
 """Seconds in which further changes of a module join the first."""
@@ -34,11 +39,6 @@ MOST_CORRECTIONS: Final = 5
 CORRECTION_SECONDS: Final = 600.0
 _MODULES_AT_ONCE: Final = 100
 """So many modules share the lists of kinds after a start; all their objects are in memory then."""
-_SETTLES: Final = 2.0
-"""Seconds that clocks of hooks' pods and of the API server may differ."""
-_EXEMPT: Final = ("addon-operator.io/drift", "ignore")
-
-_Found = dict[watched_resources.Watched, list[field_drift.Difference]]
 
 
 @dataclasses.dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Followed:
 
     pending: set[watched_resources.Watched] = dataclasses.field(default_factory=set)
     """Yet to be looked at."""
-    found: _Found = dataclasses.field(default_factory=dict)
+    found: content_differences.Found = dataclasses.field(default_factory=dict)
     deployed: release_types.Deployed | None = None
     """What the release consists of, if that has just been read."""
     told: drift_report.DriftReport | None = None
@@ -218,7 +218,7 @@ class ContentDrift(watched_resources.ResourceListener):
             return
         config, namespace = self._config_of(module), self._resources.namespace_of(module)
         expected, found = await asyncio.to_thread(
-            _differences, config, deployed, namespace, resources, contents
+            content_differences.find, config, deployed, namespace, resources, contents
         )
         if self._modules.get(module) is not followed:
             return
@@ -348,7 +348,7 @@ class ContentDrift(watched_resources.ResourceListener):
             followed.told = report
             self._tell(events.DriftChanged(module, report))
 
-    def _titled(self, module: names.ModuleName, found: _Found) -> drift_report.Found:
+    def _titled(self, module: names.ModuleName, found: content_differences.Found) -> drift_report.Found:
         return {self._resources.title(module, watched): differences for watched, differences in found.items()}
 
     def _join(self, module: names.ModuleName) -> None:
@@ -364,39 +364,3 @@ class ContentDrift(watched_resources.ResourceListener):
         due = self._clock.monotonic() + max(0.0, seconds)
         self._due[module] = min(due, self._due.get(module, due))
         self._wake.set()
-
-
-def _differences(
-    config: drift_config.DriftConfig,
-    deployed: release_types.Deployed,
-    namespace: str,
-    resources: Iterable[watched_resources.Watched],
-    contents: live_contents.Contents,
-) -> tuple[dict[watched_resources.Watched, manifests.Object], _Found]:
-    """Return what the manifest has of the resources, and where they differ; for a thread."""
-    expected = dict(restoring.find(deployed.manifest, resources, namespace))
-    settled = clocks.rfc3339(deployed.settled + _SETTLES) if deployed.settled else ""
-    found: _Found = {}
-    scaled: frozenset[tuple[str, str]] | None = None
-    for watched, body in expected.items():
-        live = contents.get(watched)
-        if live is None or _is_exempt(body) or _is_exempt(live):
-            continue
-        differences = [
-            each
-            for each in field_drift.differences(body, live, settled=settled)
-            if config.counts(watched.resource.kind, watched.key.name, each.path)
-        ]
-        if any(each.path == autoscalers.REPLICAS for each in differences):
-            scaled = autoscalers.targets(deployed.manifest) if scaled is None else scaled
-            if (watched.resource.kind, watched.key.name) in scaled:
-                differences = [each for each in differences if each.path != autoscalers.REPLICAS]
-        if differences:
-            found[watched] = differences
-    return expected, found
-
-
-def _is_exempt(body: manifests.Object) -> bool:
-    annotations = (body.get("metadata") or {}).get("annotations") or {}
-    key, value = _EXEMPT
-    return isinstance(annotations, dict) and annotations.get(key) == value

@@ -302,7 +302,7 @@ class HookProcesses:
             raise EnabledScriptError(
                 module, hook_failures.describe(result, script, self._default_timeout), reported
             )
-        is_enabled = _verdict(module, written[ENABLED_RESULT])
+        is_enabled = _verdict(module, written[ENABLED_RESULT], result.stdout or b"")
         reason = " ".join(written[ENABLED_REASON][:_REASON_CHARS].split())
         said = "enabled" if is_enabled else "disabled"
         return model.Verdict(module, is_enabled, reason or f"{said} by its enabled script")
@@ -339,11 +339,15 @@ def _both(keep: Callable[[str], None], write: Callable[[str], None]) -> Callable
     return take
 
 
-def _verdict(module: names.ModuleName, text: str) -> bool:
+def _verdict(module: names.ModuleName, text: str, printed: bytes) -> bool:
     verdict = _VERDICTS.get(text.strip())
     if verdict is None:
         shown = repr(text.strip()[:_SHOWN_CHARS]) if text.strip() else "nothing"
         place = f"to the file of {ENABLED_RESULT}; it has to write true or false"
+        if not text.strip() and any(
+            line.strip().decode(errors="replace") in _VERDICTS for line in printed.splitlines()
+        ):
+            place += f', and printed it to its standard output instead; write it with > "${ENABLED_RESULT}"'
         raise EnabledScriptError(module, f"wrote {shown} {place}", f"wrote no verdict {place}")
     return verdict
 

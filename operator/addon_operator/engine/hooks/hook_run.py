@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.hooks import hook_outputs, hook_processes, questions
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors, names
@@ -40,7 +40,7 @@ class HookExecutor:
         runner: hook_processes.HookProcesses,
         values: store.ValuesStore,
         outputs: hook_outputs.HookOutputs,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         tell: events.Listener,
     ) -> None:
         self.runner = runner
@@ -107,7 +107,7 @@ class HookExecutor:
             if not question.drops_outputs:
                 await self._apply_after_failure(hook, error)
             raise
-        answer = await asyncio.to_thread(self._answer, hook, question, ran.written[question.file])
+        answer = await asyncio.to_thread(self._answer, hook, question, ran)
         self._hint(hook, ran.hint)
         if question.drops_outputs:
             return answer, hook_outputs.HookEffects()
@@ -118,12 +118,15 @@ class HookExecutor:
 
     @staticmethod
     def _answer(
-        hook: state.Hook, question: questions.Question[questions.Answer], text: str
+        hook: state.Hook,
+        question: questions.Question[questions.Answer],
+        ran: hook_processes.HookRunResult,
     ) -> questions.Answer:
         try:
-            return question.read(text)
+            return question.read(ran.written[question.file])
         except errors.AddonOperatorError as error:
-            raise AnswerError(f"hook {hook.name}: {question.file}: {error}") from error
+            hint = f"; the hook {ran.hint}" if ran.hint else ""
+            raise AnswerError(f"hook {hook.name}: {question.file}: {error}{hint}") from error
 
     async def _start(
         self,

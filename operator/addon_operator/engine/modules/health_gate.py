@@ -8,7 +8,7 @@ import asyncio
 import time
 from typing import Final
 
-from addon_operator.engine import intents, state, tasks
+from addon_operator.engine import intents, module_states, state, tasks
 from addon_operator.engine.modules import module_releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
@@ -22,7 +22,7 @@ LOOK_AGAIN: Final = 300.0
 class HealthGate:
     """Lets runs through when what they wait for is healthy."""
 
-    def __init__(self, states: state.ModuleStates, releases: module_releases.ModuleReleases) -> None:
+    def __init__(self, states: module_states.ModuleStates, releases: module_releases.ModuleReleases) -> None:
         self._states = states
         self._releases = releases
         self._healths = releases.healths

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.hooks import hook_processes, hook_run
 from addon_operator.engine.modules import readiness_checks
@@ -19,7 +19,7 @@ class ModuleHooks:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         values: store.ValuesStore,
         executor: hook_run.HookExecutor,
         bound: hook_bindings.HookBindings,

@@ -37,7 +37,7 @@ def request_of(
         is_stock=module.stock is not None or bool(module.config.release_name),
         redact=redactor_of(values, module, before),
         hook_places=values.hook_places(module.name).text(),
-        skips_schemas=values.chart_leads_outside(module.name),
+        skips_schemas=values.section_of(module.name).chart_leads_outside,
         enabled_modules=values.enabled_modules() if chart_values.has_section(module) else None,
     )
 
@@ -189,13 +189,11 @@ class ModuleReleases:
             check = checks.Checks(self._values).checking_helm_values(name)
             asked = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
             request = dataclasses.replace(
-                asked,
+                self._guarded(asked),
                 absent=absent,
                 fresh=fresh or bool(absent),
                 insists=insists,
                 waits=opens is not None,
-                before_change=functools.partial(self._restore_before_change, name),
-                give_up=functools.partial(self._followed.give_up, name),
             )
             await asyncio.to_thread(check)
             try:
@@ -216,6 +214,14 @@ class ModuleReleases:
         else:
             self.healths.expect(name)
         self._followed.follow(name, outcome.revision)
+
+    def _guarded(self, request: release_types.ReleaseRequest) -> release_types.ReleaseRequest:
+        """Have absent objects restored before a change, and others keep what an upgrade drops."""
+        return dataclasses.replace(
+            request,
+            before_change=functools.partial(self._restore_before_change, request.module),
+            give_up=functools.partial(self._followed.give_up, request.module),
+        )
 
     async def _rolled_back(
         self, module: model.Module, request: release_types.ReleaseRequest, error: helm_errors.HelmError

@@ -22,7 +22,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.modules import health_gate, module_hooks, module_releases
@@ -42,7 +42,7 @@ class ModuleRunner:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         hooks: module_hooks.ModuleHooks,
         bound: hook_bindings.HookBindings,
         releases: module_releases.ModuleReleases,
@@ -285,8 +285,10 @@ class ModuleRunner:
 
     async def _remove(self, task: tasks.Task, module: state.ModuleState) -> None:
         _check(task, module.module)
-        await self.hooks.load(module)
         name = module.module.name
+        # Objects that only its hooks can convert are moved before.
+        await self._bindings.let_go(name)
+        await self.hooks.load(module)
         if self.releases.exists(name):
             await self.hooks.run(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
             is_more = bool(state.bound(module.hooks or (), hook_config.LifecycleBinding.AFTER_DELETE_HELM))

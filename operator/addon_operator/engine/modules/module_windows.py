@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, module_states
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import windows
@@ -26,7 +26,7 @@ class ModuleWindows:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         inbox: intents.Inbox,
         tell: events.Listener,
         clock: clocks.Clock,

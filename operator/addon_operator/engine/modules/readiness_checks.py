@@ -8,7 +8,7 @@ import asyncio
 import dataclasses
 from typing import Final
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, module_states, state
 from addon_operator.engine.drift import module_healths
 from addon_operator.engine.hooks import hook_failures, hook_processes
 from addon_operator.hook_contract import binding_contexts
@@ -46,7 +46,7 @@ class ReadinessChecks:
 
     def __init__(
         self,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         healths: module_healths.ModuleHealths,
         runner: hook_processes.HookProcesses,
         values: store.ValuesStore,

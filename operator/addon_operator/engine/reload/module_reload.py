@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from addon_operator.engine import engine, events, reactions, state, tasks
+from addon_operator.engine import engine, events, module_states, reactions, tasks
 from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
@@ -29,7 +29,7 @@ class ModuleReload:
     def __init__(
         self,
         values: store.ValuesStore,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         configuration: config_sync.ConfigSync,
         hooks: module_hooks.ModuleHooks,
         running: engine.Engine,

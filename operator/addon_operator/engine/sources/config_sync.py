@@ -6,11 +6,11 @@ Config values of hooks are written back into the ConfigMap. Nothing writes to th
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, intents
+from addon_operator.engine import config_events, events, intents
 from addon_operator.engine.sources import configured_object, values_files
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
@@ -18,8 +18,6 @@ from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import (
     checks,
     config_map,
-    config_map_reader,
-    doubled,
     settings_checks,
     sources,
     store,
@@ -127,9 +125,9 @@ class ConfigSync:
         self.waits_for = "; ".join(each.without_values() for each in blamed.values())
         for kind, each in blamed.items():
             uid = each.parts[0].snapshot.uid
-            self._tell(events.ConfigRefused(each.refusal(), uid, each.wrong, at_start=True, kind=kind))
+            self._tell(config_events.ConfigRefused(each.refusal(), uid, each.wrong, at_start=True, kind=kind))
         for kind in before - blamed.keys():
-            self._tell(events.ConfigRight(kind))
+            self._tell(config_events.ConfigRight(kind))
         return set(blamed)
 
     async def _read(self) -> list[config_maps.Snapshot]:
@@ -250,7 +248,7 @@ class ConfigSync:
 
     async def _put_into_force(
         self, edited: configured_object.ConfiguredObject, now: config_maps.Snapshot
-    ) -> store.ConfigChange | None:
+    ) -> sources.ConfigChange | None:
         """Take what was last seen into force as far as it is right, or report that ``edited`` is wrong.
 
         ``edited`` counts as it is ``now``, and is marked as seen when that is settled.
@@ -267,7 +265,7 @@ class ConfigSync:
         if look.is_wrong:
             edited.seen, edited.is_refused = now, True
             self._not_read.discard(edited.kind)
-            self._tell(events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
+            self._tell(config_events.ConfigRefused(look.refusal(), now.uid, look.wrong, kind=edited.kind))
             return None
         self._note_right(edited)
         for part in look.parts:
@@ -281,7 +279,7 @@ class ConfigSync:
         if configured.is_refused or configured.kind in self._not_read:
             configured.is_refused = False
             self._not_read.discard(configured.kind)
-            self._tell(events.ConfigRight(configured.kind))
+            self._tell(config_events.ConfigRight(configured.kind))
 
     def received(
         self, snapshot: config_maps.Snapshot | None, kind: str = configured_object.CONFIG_MAP
@@ -331,7 +329,9 @@ class ConfigSync:
 
         async def change(data: Mapping[str, str]) -> Mapping[str, str]:
             # To read and write YAML takes milliseconds per 10 KiB.
-            result, config, rendered = await asyncio.to_thread(self._try, data, owner, patch)
+            result, config, rendered = await asyncio.to_thread(
+                self._config.patched, self._values, data, owner, patch
+            )
             tries.append((data, result, config))
             return rendered
 
@@ -344,16 +344,9 @@ class ConfigSync:
             else:
                 self._arrived.appendleft((self._config, written))
         self._catch_up()
-        self._warn_of_hidden(patch, result)
+        for warning in self._config.without_effect(patch, result, config):
+            self._warn_once(warning)
         return result.changed
-
-    def _warn_of_hidden(self, patch: patches.ValuesPatch, result: config_map.ConfigPatchResult) -> None:
-        if result.hidden and self._values.config.secret is not None:
-            secret = self._values.config.secret.source
-            self._warn_once(
-                f"{patch.source} changes {', '.join(result.hidden)} without effect: {secret} sets that, and "
-                f"lies over {self._config.source}"
-            )
 
     def _catch_up(self) -> None:
         if self._arrived and not self._busy.locked() and not self._catching_up:
@@ -376,14 +369,14 @@ class ConfigSync:
                     # Not marked as seen, so the next look at the object finds it again.
                     self._not_read.add(configured.kind)
                     self._tell(
-                        events.ConfigNotRead(configured.kind, configured.source, error, REREAD_SECONDS)
+                        config_events.ConfigNotRead(configured.kind, configured.source, error, REREAD_SECONDS)
                     )
                 finally:
                     # Until here it counts as newer than an answer that was under way meanwhile.
                     self._arrived.popleft()
 
     async def _take_edit(self, kept: configured_object.ConfiguredObject, now: config_maps.Snapshot) -> None:
-        if _older(now, kept.seen):
+        if now.is_older_than(kept.seen):
             return
         if now.data == kept.seen.data and kept.kind not in self._not_read:
             kept.seen = now
@@ -391,21 +384,6 @@ class ConfigSync:
         # Whatever it holds, the loop goes on.
         if change := await self._put_into_force(kept, now):
             self._inbox.put_nowait(intents.ConfigEdited(change, kept.kind))
-
-    def _try(
-        self, data: Mapping[str, str], owner: names.ModuleName | None, patch: patches.ValuesPatch
-    ) -> tuple[config_map.ConfigPatchResult, sources.ConfigValues, dict[str, str]]:
-        # Only the section itself is read: another one may just now hold somebody's bad edit.
-        key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
-        own: dict[str, str] = {key: data[key]} if key in data else {}
-        parse = self._values.inspector.parse_section
-        reader = config_map_reader.ConfigMapReader(self._values.modules, self._config.source, parse)
-        fresh = reader.read(own).usable()
-        result = self._values.config_patched(owner, patch, fresh)
-        config = self._values.config
-        sections = {**config.sections, result.key: result.section}
-        config = dataclasses.replace(config, sections=sections).laid_together()
-        return result, config, config_map.render(data, result)
 
     def _warn(self, text: str) -> None:
         self._tell(events.Warned(text))
@@ -416,28 +394,6 @@ class ConfigSync:
             self._warn(text)
 
     def _warn_of(self, part: configured_object.ObjectState) -> None:
-        told = [*part.reading.values.warnings, *self._doubled(part)]
+        told = [*part.reading.values.warnings, *self._files.doubled(part)]
         for warning in part.origin.new_warnings(told):
             self._warn(warning)
-
-    def _doubled(self, part: configured_object.ObjectState) -> Iterator[str]:
-        """Yield a sentence for each section that lies one level too deep."""
-        sections = part.reading.values.sections
-        for owner in (None, *self._values.modules):
-            key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
-            if (section := sections.get(key)) is None:
-                continue
-            files = self._values.layers(owner, sources.ConfigValues())
-            if doubled.is_doubled(key, section, files):
-                line = f"{key}:"
-                yield (
-                    f"{part.origin.source}: key {key!r} holds nothing but {key!r} again, so its values "
-                    f"are not those of the files; remove the line {line!r} from its text"
-                )
-
-
-def _older(now: config_maps.Snapshot, seen: config_maps.Snapshot) -> bool:
-    versions = (now.resource_version, seen.resource_version)
-    if not all(version.isdecimal() for version in versions):
-        return False
-    return int(versions[0]) < int(versions[1])

@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from addon_operator.engine import events
+from addon_operator.engine import config_events
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import config_maps
-from addon_operator.values import config_map_reader, sources
+from addon_operator.values import config_map, config_map_reader, sources, store
+from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 
 CONFIG_MAP: Final = "ConfigMap"
@@ -62,6 +63,37 @@ class ConfiguredObject:
                 config_map_reader.ConfigMapReading(config.secret or sources.ConfigValues(source=self.source)),
             )
         return ObjectState(self, config_map_reader.ConfigMapReading(dataclasses.replace(config, secret=None)))
+
+    def patched(
+        self,
+        values: store.ValuesStore,
+        data: Mapping[str, str],
+        owner: names.ModuleName | None,
+        patch: patches.ValuesPatch,
+    ) -> tuple[config_map.ConfigPatchResult, sources.ConfigValues, dict[str, str]]:
+        """Return what a hook's patch makes of a state of it, what is in force with that, and its new data.
+
+        Raises what :meth:`.ValuesStore.config_patched` raises.
+        """
+        # Only the section itself is read: another one may just now hold somebody's bad edit.
+        key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
+        own: dict[str, str] = {key: data[key]} if key in data else {}
+        parse = values.inspector.parse_section
+        fresh = config_map_reader.ConfigMapReader(values.modules, self.source, parse).read(own).usable()
+        result = values.config_patched(owner, patch, fresh)
+        sections = {**values.config.sections, result.key: result.section}
+        config = dataclasses.replace(values.config, sections=sections).laid_together()
+        return result, config, config_map.render(data, result)
+
+    def without_effect(
+        self, patch: patches.ValuesPatch, result: config_map.ConfigPatchResult, config: sources.ConfigValues
+    ) -> Iterator[str]:
+        """Yield a sentence if a hook changed what the Secret in ``config`` sets, too."""
+        if result.hidden and config.secret is not None:
+            yield (
+                f"{patch.source} changes {', '.join(result.hidden)} without effect: {config.secret.source} "
+                f"sets that, and lies over {self.source}"
+            )
 
     def new_warnings(self, warnings: Sequence[str]) -> Iterator[str]:
         """Give each of these warnings once, not with every edit."""
@@ -137,17 +169,20 @@ class ConfigState:
         return sources.ConfigMapError(self.source, self.sentences)
 
     @property
-    def wrong(self) -> tuple[events.WrongKey, ...]:
+    def wrong(self) -> tuple[config_events.WrongKey, ...]:
         """Return all that is wrong, without values."""
         read = (problem for part in self.parts for problem in part.reading.problems)
         return (
-            *(events.WrongKey(problem.key, problem.without_values) for problem in read),
-            *(events.WrongKey(str(violation.keys[0]), violation.without_value) for violation in self.broken),
+            *(config_events.WrongKey(problem.key, problem.without_values) for problem in read),
+            *(
+                config_events.WrongKey(str(violation.keys[0]), violation.without_value)
+                for violation in self.broken
+            ),
         )
 
     def without_values(self) -> str:
         """Return what has to be fixed before anything starts."""
-        wrong = events.listed_wrong(self.wrong)
+        wrong = config_events.listed_wrong(self.wrong)
         return f"{self.source} is invalid, and nothing runs until it is fixed: {wrong}"
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from addon_operator.aio import waiting
-from addon_operator.engine import events, intents, module_requests, state
+from addon_operator.engine import events, intents, module_requests, module_states, state
 from addon_operator.kernel import clock, names
 from addon_operator.kube import api_errors
 from addon_operator.kube import cluster as cluster_module
@@ -30,7 +30,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
     def __init__(
         self,
         cluster: cluster_module.Cluster,
-        states: state.ModuleStates,
+        states: module_states.ModuleStates,
         values: store.ValuesStore,
         inbox: intents.Inbox,
         tell: events.Listener,

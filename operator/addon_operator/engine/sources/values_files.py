@@ -1,9 +1,13 @@
-"""What is wrong at the start with the values files, and not with the ConfigMap or the Secret."""
+"""What the values files say beside the ConfigMap and the Secret: what is wrong with them and not with those,
+and sections of those that lie one level too deep.
+"""
+
+from collections.abc import Iterable, Iterator
 
 from addon_operator.engine.sources import configured_object
-from addon_operator.kernel import names
+from addon_operator.kernel import json_types, names
 from addon_operator.kube.objects import config_maps
-from addon_operator.values import checks, sources, store
+from addon_operator.values import checks, origins, sources, store
 from addon_operator.values.schema import schema_violations
 
 
@@ -43,3 +47,30 @@ class ValuesFiles:
         """Say whether it concerns one module, and no file that all modules share has set it."""
         shared = {layer.source for layer in self._values.layers(None)}
         return violation.keys[0] != names.GLOBAL_KEY and violation.origin not in shared
+
+    def doubled(self, part: configured_object.ObjectState) -> Iterator[str]:
+        """Yield a sentence for each section of an object that was copied into it with its key."""
+        sections = part.reading.values.sections
+        for owner in (None, *self._values.modules):
+            key = names.GLOBAL_KEY if owner is None else names.values_key(owner)
+            if (section := sections.get(key)) is None:
+                continue
+            files = self._values.layers(owner, sources.ConfigValues())
+            if is_doubled(key, section, files):
+                line = f"{key}:"
+                yield (
+                    f"{part.origin.source}: key {key!r} holds nothing but {key!r} again, so its values "
+                    f"are not those of the files; remove the line {line!r} from its text"
+                )
+
+
+def is_doubled(key: str, section: json_types.JsonObject, files: Iterable[origins.Layer]) -> bool:
+    """Say whether a section holds nothing but its own key, and below it what the files have beside that key.
+
+    A chart may well have a subchart of the module's name: then the files say so, too.
+    """
+    inner = section.get(key)
+    if len(section) != 1 or not isinstance(inner, dict):
+        return False
+    keys = set().union(*(layer.section for layer in files))
+    return key not in keys and not keys.isdisjoint(inner)

@@ -7,21 +7,19 @@ status are labels, and so are the checksums that this operator adds.
 import asyncio
 import contextlib
 import dataclasses
-import itertools
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from addon_operator.helm import helm_errors, messages, places, release_types
-from addon_operator.helm.releases import record_format, release_namespaces, saved_places
+from addon_operator.helm.releases import record_format, record_lists, release_namespaces, saved_places
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.modules import manifests, release
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
-_OWNED_BY_HELM: Final = "owner=helm"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,15 +39,19 @@ class ReleaseRecords:
     ) -> None:
         """``driver`` is the setting ``HELM_DRIVER``: ``secret`` or ``configmap``."""
         self._api = self.kube = api
-        self._resource = f"{driver}s"
+        self._is_secret = driver == "secret"
+        self._lists = record_lists.RecordLists(api, where, f"{driver}s")
         self._places = where
         self._records: dict[str, Record] = {}
         self._rendered: dict[str, tuple[int, release.Rendered]] = {}
         self._is_complete = False
         self._doubted: set[str] = set()
         self._touched: set[str] = set()
-        self.unreadable: frozenset[str] = frozenset()
+
+    @property
+    def unreadable(self) -> frozenset[str]:
         """Namespaces whose releases may not be read, so that nothing is known of those."""
+        return self._lists.unreadable
 
     async def read_all(self) -> dict[str, Record]:
         """Read the last revision of every release anew, by what it goes by; one list request.
@@ -57,13 +59,15 @@ class ReleaseRecords:
         Of other namespaces than the operator's only releases of modules, and those that we made, count.
         """
         self._touched = touched = set[str]()
-        last_revisions = self._last_revisions(await self._list_all())
+        last_revisions = self._last_revisions(await self._lists.of_all())
         # What changed while the list was under way is known better than the list tells.
         listed = {name: record for name, record in last_revisions.items() if name not in touched}
         newer = {name: record for name, record in self._records.items() if name in touched}
         self._records = listed | newer
         self._doubted &= touched
-        self._doubted |= {name for name in self._places.modules if self._is_unreadable(name)}
+        self._doubted |= {
+            name for name in self._places.modules if self._places.of(name).namespace in self.unreadable
+        }
         self._is_complete = True
         return dict(self._records)
 
@@ -76,7 +80,7 @@ class ReleaseRecords:
         wanted |= {self._places.of(name).namespace for name in self._records}
         wanted -= {self._places.own_namespace}
         if wanted != self._places.remembered:
-            await release_namespaces.save(self._api, self._path(self._places.own_namespace), wanted)
+            await release_namespaces.save(self._api, self._lists.path(self._places.own_namespace), wanted)
             self._places.remembered = wanted
 
     def forget(self, name: str) -> None:
@@ -93,7 +97,7 @@ class ReleaseRecords:
 
     async def read(self, name: str) -> Record | None:
         """Read the last revision of one release anew; ``None`` if there is none."""
-        record = self._last_revisions(await self._list_of(name)).get(name)
+        record = self._last_revisions(await self._lists.of(name)).get(name)
         self._keep(name, record)
         return record
 
@@ -191,8 +195,10 @@ class ReleaseRecords:
         """Change the manifest of a revision, which is no longer what was rendered from then on."""
         stored = await self._api.get(self.path_of(record))
         with self._naming(record):
-            text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
-            changed = await asyncio.to_thread(record_format.with_manifest, text, change, is_secret=is_secret)
+            text = stored.get("data", {})["release"]
+            changed = await asyncio.to_thread(
+                record_format.with_manifest, text, change, is_secret=self._is_secret
+            )
         checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
         metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": checksums}
         await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": changed}})
@@ -201,7 +207,7 @@ class ReleaseRecords:
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:
         """Return the last deployed revision of a release, and its last one; ``None`` if none is deployed."""
-        found = await self._list_of(name)
+        found = await self._lists.of(name)
         last = self._last_revisions(found).get(name)
         records = [record for record in map(self._record, found) if record is not None]
         deployed = [each for each in records if each.revision.status == release.DEPLOYED]
@@ -234,13 +240,13 @@ class ReleaseRecords:
 
     async def history(self, name: str) -> list[Record]:
         """Return all revisions of a release that are kept, read now, in their order."""
-        records = filter(None, map(self._record, await self._list_of(name)))
+        records = filter(None, map(self._record, await self._lists.of(name)))
         return sorted(records, key=lambda each: each.revision.number)
 
     async def before(self, record: Record) -> Record | None:
         """Return the revision before this one, read now; ``None`` if it is the first that is kept."""
         revision = record.revision
-        records = filter(None, map(self._record, await self._list_of(revision.release)))
+        records = filter(None, map(self._record, await self._lists.of(revision.release)))
         older = (each for each in records if each.revision.number < revision.number)
         return max(older, key=lambda each: each.revision.number, default=None)
 
@@ -264,8 +270,8 @@ class ReleaseRecords:
     async def _decoded(self, record: Record, stored: client.Object) -> record_format.Content:
         with self._naming(record):
             # Unpacking a megabyte takes tens of milliseconds.
-            text, is_secret = stored.get("data", {})["release"], self._resource == "secrets"
-            return await asyncio.to_thread(record_format.decode, text, is_secret=is_secret)
+            text = stored.get("data", {})["release"]
+            return await asyncio.to_thread(record_format.decode, text, is_secret=self._is_secret)
 
     async def revision_inputs(self, name: str) -> release_types.RevisionInputs | None:
         """Return what the last revision of a release was made with; ``None`` if there is none.
@@ -317,63 +323,9 @@ class ReleaseRecords:
                 f"({type(error).__name__}); 'helm get manifest {record.revision.release}' should fail as well"
             ) from error
 
-    async def _list_all(self) -> Sequence[json_types.KubernetesObject]:
-        """Ask once, for the whole cluster if need be; by namespace where that is not allowed."""
-        self.unreadable = frozenset()
-        own, selector = self._path(self._places.own_namespace), release_namespaces.SELECTOR
-        objects: Sequence[json_types.KubernetesObject] = ()
-        if len(self._places.namespaces) == 1:
-            objects = self._recalled(await self._list(own, selector))
-            if len(self._places.namespaces) == 1:
-                return objects
-        try:
-            return self._recalled(await self._list(f"/api/v1/{self._resource}", selector))
-        except api_errors.Forbidden:
-            objects = objects or self._recalled(await self._list(own, selector))
-        others = sorted(self._places.namespaces - {self._places.own_namespace})
-        return [
-            *objects,
-            *itertools.chain.from_iterable(await asyncio.gather(*map(self._list_other, others))),
-        ]
-
-    async def _list_other(self, namespace: str) -> Sequence[json_types.KubernetesObject]:
-        try:
-            return await self._list(self._path(namespace), _OWNED_BY_HELM)
-        except api_errors.Forbidden:
-            self.unreadable |= {namespace}
-            return ()
-
-    def _recalled(
-        self, objects: Sequence[json_types.KubernetesObject]
-    ) -> Sequence[json_types.KubernetesObject]:
-        self._places.remembered = release_namespaces.find(objects, self._places.own_namespace)
-        return objects
-
-    def _is_unreadable(self, name: str) -> bool:
-        return self._places.of(name).namespace in self.unreadable
-
-    async def _list_of(self, name: str) -> Sequence[json_types.KubernetesObject]:
-        place = self._places.of(name)
-        try:
-            return await self._list(self._path(place.namespace), f"{_OWNED_BY_HELM},name={place.name}")
-        except api_errors.Forbidden as error:
-            if place.namespace == self._places.own_namespace:
-                raise
-            raise helm_errors.HelmError(
-                name,
-                f"the releases of namespace {place.namespace} may not be read ({error}); give the operator "
-                "a Role there, as releaseNamespaces of its chart does",
-            ) from error
-
-    async def _list(self, path: str, selector: str) -> Sequence[json_types.KubernetesObject]:
-        return (await self._api.list_all(path, label_selector=selector, metadata_only=True)).items
-
-    def _path(self, namespace: str) -> str:
-        return f"/api/v1/namespaces/{namespace}/{self._resource}"
-
     def path_of(self, record: Record) -> str:
         """Return where the object of a record is in the API."""
-        return f"{self._path(self._places.of(record.revision.release).namespace)}/{record.object_name}"
+        return f"{self._lists.path(self._places.of(record.revision.release).namespace)}/{record.object_name}"
 
     def _last_revisions(self, objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:
         last: dict[str, Record] = {}

@@ -39,6 +39,11 @@ class ConversionBinding:
     include_snapshots_from: tuple[str, ...] = ()
     """Names of the kubernetes bindings whose snapshots a run gets, those of its group included."""
 
+    @property
+    def key(self) -> str:
+        """The key in the configuration."""
+        return KEY
+
 
 def read(document: _Raw, groups: Mapping[str, Sequence[str]]) -> Iterator[ConversionBinding]:
     """Yield the bindings of a checked configuration; ``groups`` are kubernetes bindings by their group."""

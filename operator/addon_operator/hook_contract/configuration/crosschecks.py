@@ -73,11 +73,25 @@ def warnings_of(document: JsonObject) -> Iterator[str]:
                 f"kubernetes: {count} bindings share the name {name!r} and one snapshot; "
                 "give them different names"
             )
+    yield from _of_webhooks(document)
     for where, item in _items(document, "kubernetes"):
         if item.get("keepOldObject") is True and item.get("group"):
             yield f"{where}: keepOldObject has no effect in a group, whose contexts show snapshots only"
         if "watchEvent" in item:
             yield f"{where}: watchEvent is deprecated; write executeHookOnEvent"
+
+
+def _of_webhooks(document: JsonObject) -> Iterator[str]:
+    found = (item.get("group") for _, item in _items(document, "kubernetes"))
+    groups = {group for group in found if isinstance(group, str) and group}
+    for key in webhook_schemas.BY_KEY:
+        for where, item in _items(document, key):
+            group = item.get("group")
+            if isinstance(group, str) and group and group not in groups:
+                hint = violations.nearest(group, groups) if groups else "none of them is of any"
+                brings = "so that it brings no snapshots"
+                yield f"{where}.group: no kubernetes binding is of the group {group!r}, {brings}; {hint}"
+            yield from webhook_crosschecks.singulars(where, item)
 
 
 def _items(document: JsonObject, key: str) -> Iterator[_Item]:

@@ -61,6 +61,11 @@ class WebhookBinding:
     match_conditions: tuple[tuple[str, str], ...] = ()
     """Names and CEL expressions; all have to hold."""
 
+    @property
+    def key(self) -> str:
+        """The key in the configuration."""
+        return self.type.key
+
 
 ReadLabels: TypeAlias = Callable[[_Raw | None], bindings.LabelSelector | None]
 

@@ -13,6 +13,19 @@ from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 _ANY: Final = "*"
 _ALL: Final = "*/*"
+_WORDS: Final = """
+apiservices bindings certificatesigningrequests clusterrolebindings clusterroles configmaps
+controllerrevisions cronjobs csidrivers csinodes csistoragecapacities customresourcedefinitions
+daemonsets deployments deviceclasses endpoints endpointslices events flowschemas
+horizontalpodautoscalers ingressclasses ingresses ipaddresses jobs leases limitranges
+mutatingadmissionpolicies mutatingwebhookconfigurations namespaces networkpolicies nodes
+persistentvolumeclaims persistentvolumes poddisruptionbudgets pods podtemplates priorityclasses
+replicasets replicationcontrollers resourceclaims resourceclaimtemplates resourcequotas resourceslices
+rolebindings roles runtimeclasses secrets serviceaccounts servicecidrs services statefulsets
+storageclasses validatingadmissionpolicies validatingwebhookconfigurations volumeattachments
+"""
+_PLURALS: Final = frozenset(_WORDS.split())
+"""Resources of Kubernetes' own."""
 _ALONE: Final = ("apiGroups", "apiVersions", "operations")
 
 
@@ -35,6 +48,29 @@ def _resources(spot: str, listed: list[JsonValue]) -> Iterator[str]:
         found = next((wide for wide in covering if wide in names and wide != name), None)
         if found is not None:
             yield f"{spot}: {found!r} stands for {name!r}, too; remove one of the two"
+
+
+def singulars(where: str, item: JsonObject) -> Iterator[str]:
+    """Yield which resources of Kubernetes' own a webhook's rules name in the singular: they match nothing.
+
+    An API server takes that, as there could be such a resource.
+    """
+    for index, rule in enumerate(_list(item, "rules")):
+        groups = [group for group in _list(rule, "apiGroups") if isinstance(group, str)]
+        if not any("." not in group or group.endswith(".k8s.io") for group in groups):
+            continue
+        for number, name in enumerate(_list(rule, "resources")):
+            if isinstance(name, str) and (plural := _plural(name)):
+                spot = f"{where}.rules[{index}].resources[{number}]"
+                yield f"{spot}: {name!r} is not the plural, so that no request matches; write {plural!r}"
+
+
+def _plural(name: str) -> str:
+    """Return what was meant by the singular of one of Kubernetes' own; empty for everything else."""
+    resource, slash, part = name.partition("/")
+    possible = (f"{resource}s", f"{resource}es", f"{resource.removesuffix('y')}ies")
+    found = "" if resource in _PLURALS else next((each for each in possible if each in _PLURALS), "")
+    return found and f"{found}{slash}{part}"
 
 
 def conditions(where: str, item: JsonObject) -> Iterator[str]:

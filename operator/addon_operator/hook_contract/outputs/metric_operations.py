@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from addon_operator.documents import document_stream
 from addon_operator.hook_contract import violations
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
 
@@ -166,7 +166,17 @@ def _contradictions(document: JsonObject) -> Iterator[str]:
         "JsonObject", document.get("labels", {})
     ):
         yield "labels: the buckets of a histogram have the label 'le'; rename yours"
+    yield from _label_violations(document)
     yield from _bucket_violations(document)
+
+
+def _label_violations(document: JsonObject) -> Iterator[str]:
+    """Yield which labels are one for scrapers that do not take all of UTF-8: these would take nothing."""
+    first: dict[str, str] = {}
+    for name in cast("JsonObject", document.get("labels", {})):
+        other = first.setdefault(names.of_prometheus(name).replace(":", "_"), name)
+        if other != name:
+            yield f"labels: {other!r} and {name!r} are the same for many scrapers; rename one of them"
 
 
 def _action_violations(document: JsonObject) -> Iterator[str]:

@@ -19,7 +19,13 @@ _OPERATION: Final = re.compile(r"^operation:[ \t]*[\"']?(\w+)", re.MULTILINE)
 _VALUES: Final = ("VALUES_JSON_PATCH_PATH", "CONFIG_VALUES_JSON_PATCH_PATH")
 _OBJECTS: Final = ("KUBERNETES_PATCH_PATH",)
 _METRICS: Final = ("METRICS_PATH",)
+_REVIEWED: Final = ("VALIDATING_RESPONSE_PATH",)
+_CONVERTED: Final = ("CONVERSION_RESPONSE_PATH",)
+_ANSWERS: Final = (_REVIEWED, _CONVERTED)
+"""Only a hook that is asked has such a file."""
 _CALLED: Final = {
+    _REVIEWED: "an answer",
+    _CONVERTED: "an answer",
     _VALUES: "a JSON patch",
     _OBJECTS: "operations on Kubernetes objects",
     _METRICS: "operations on metrics",
@@ -33,6 +39,8 @@ def hint(printed: str, written: Mapping[str, str]) -> str:
     same for the log.
     """
     for kind in dict.fromkeys(_kinds(printed)):
+        if kind in _ANSWERS and kind[0] not in written:
+            continue
         if not any(written.get(variable, "").strip() for variable in kind):
             files = " or ".join(f"${variable}" for variable in kind)
             return (
@@ -57,6 +65,10 @@ def _kind(item: json_types.JsonObject) -> tuple[str, ...] | None:
         return _VALUES
     if isinstance(operation, str) and operation in object_schemas.BY_OPERATION:
         return _OBJECTS
+    if isinstance(item.get("allowed"), bool):
+        return _REVIEWED
+    if isinstance(item.get("convertedObjects"), list) or isinstance(item.get("failedMessage"), str):
+        return _CONVERTED
     return _METRICS if metric_operations.is_one(item) else None
 
 

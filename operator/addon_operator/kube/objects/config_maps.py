@@ -27,6 +27,13 @@ class Snapshot:
     """Empty for a ConfigMap that does not exist."""
     uid: str = ""
 
+    def is_older_than(self, other: "Snapshot") -> bool:
+        """Say whether it is surely older: of a state without a number, nobody can tell."""
+        versions = (self.resource_version, other.resource_version)
+        if not all(version.isdecimal() for version in versions):
+            return False
+        return int(versions[0]) < int(versions[1])
+
 
 ABSENT: Final = Snapshot({}, "")
 

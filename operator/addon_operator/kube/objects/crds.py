@@ -3,7 +3,6 @@
 A version that a file no longer has but in which objects may still be stored (``status.storedVersions``) is
 not simply dropped, which the API server would refuse: it is kept unserved, all objects are written once more,
 so that they are stored in the new version, and then it goes.
-Source: "Upgrade existing objects to a new stored version" of the Kubernetes documentation.
 """
 
 import asyncio
@@ -11,7 +10,6 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +18,7 @@ from addon_operator.documents import own_manifests
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
+from addon_operator.kube.objects import stored_objects
 from addon_operator.modules import crd_changes, crd_claims, crd_files
 
 ESTABLISH_SECONDS: Final = 30.0
@@ -125,7 +124,7 @@ class CrdInstaller:
         changed = await self._apply(crd, live, lost)
         await self._established(crd)
         if lost:
-            await self._move_objects(crd)
+            await stored_objects.move(self._kube, crd.name, crd.spec, crd_changes.storage_version(crd))
             await self._apply(crd, await self._read(crd), ())
             await self._established(crd)
         if changed or lost:
@@ -203,27 +202,6 @@ class CrdInstaller:
             self._kinds.forget()
             return False
         return True
-
-    async def _move_objects(self, crd: crd_files.Crd) -> None:
-        """Write every object once more, so that it is stored in the version that the file wants."""
-        version = crd_changes.storage_version(crd)
-        collection = paths.of(f"{_group(crd)}/{version}", str(_names(crd).get("plural")))
-        for stored in (await self._kube.list_all(collection)).items:
-            await self._rewrite(collection, stored)
-        status = {"status": {"storedVersions": [version]}}
-        await self._kube.patch(f"{path_of(crd.name)}/status", status)
-
-    async def _rewrite(self, collection: str, stored: client.Object) -> None:
-        metadata = stored["metadata"]
-        path = collection
-        if namespace := metadata.get("namespace"):
-            root, _, plural = collection.rpartition("/")
-            path = f"{root}/namespaces/{urllib.parse.quote(namespace)}/{plural}"
-        try:
-            await self._kube.replace(f"{path}/{urllib.parse.quote(metadata['name'], safe=':')}", stored)
-        except (api_errors.Conflict, api_errors.NotFound):
-            # Whoever wrote it meanwhile stored it in the new version.
-            return
 
 
 def _with_added(crd: crd_files.Crd, live: client.Object, note: Applied) -> crd_files.Crd:

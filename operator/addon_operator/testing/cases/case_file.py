@@ -14,6 +14,7 @@ from addon_operator.testing.cases import case_schema
 _CHECKER: Final = violations.Checker(case_schema.SCHEMA)
 _MOST: Final = 20
 _RENDERED: Final = ("snapshot", "objects", "absent")
+_OF_MODULES: Final = ("hookValues", "upgradeFrom")
 _Problem: TypeAlias = tuple[tuple[str | int, ...], str]
 
 
@@ -53,8 +54,8 @@ class Case:
         return "error" in self.expect and self.hook is None
 
 
-def read(path: pathlib.Path) -> list[Case]:
-    """Return the cases of a file.
+def read(path: pathlib.Path, *, of_module: bool = True) -> list[Case]:
+    """Return the cases of a file, of a module or of global hooks.
 
     Raises :class:`CaseFileError`, and :class:`.YamlError`.
     """
@@ -63,6 +64,8 @@ def read(path: pathlib.Path) -> list[Case]:
     if isinstance(found, list):
         found = [_with_whole_hook(each) for each in found]
     problems = _CHECKER.problems(found) or list(_contradictions(found))
+    if not problems and not of_module:
+        problems = list(_without_module(found))
     if problems or not isinstance(found, list):
         said = [f"{document.where(place)}: {_shown(place)}{text}" for place, text in problems[:_MOST]]
         raise CaseFileError("\n".join(said))
@@ -96,6 +99,19 @@ def _contradictions(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked
             yield (number, "hookValues"), "a hook runs, and sets the values; remove one of both"
         if "error" in expect and any(key in expect for key in (*_RENDERED, "hook", "enabled")):
             yield (number, "expect", "error"), "what fails gives nothing else to expect; make two cases"
+
+
+def _without_module(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked by the schema
+    for number, case in enumerate(cases):
+        if "hook" not in case:
+            yield (number,), "cases of global hooks run one: name it with the key hook"
+        for key in _OF_MODULES:
+            if key in case:
+                yield (number, key), "there is no module; write this case in the tests of one"
+        for key in ("enabled", *_RENDERED):
+            if key in case["expect"]:
+                hint = "; write it below expect.hook" if key in ("objects", "absent") else ""
+                yield (number, "expect", key), f"there is no module, and nothing is rendered{hint}"
 
 
 def _case(document: yaml_reading.Document, number: int, case: Mapping[str, Any]) -> Case:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from addon_operator.kernel import errors, names
-from addon_operator.testing import differences, snapshots
+from addon_operator.testing import differences, snapshots, unchangeable
 from addon_operator.testing.cases import case_file
 from addon_operator.testing.modules import hook_runs, manifests, module, module_values
 
@@ -16,15 +16,21 @@ class CaseFailedError(errors.AddonOperatorError, AssertionError):
 
 
 def run(
-    case: case_file.Case, modules: module.Modules, tested: module.Module, snapshot: snapshots.Snapshot
+    case: case_file.Case, modules: module.Modules, tested: module.Module | None, snapshot: snapshots.Snapshot
 ) -> None:
-    """Run a case; raises :class:`CaseFailedError`, or whatever the module fails with unexpectedly."""
+    """Run a case of a module, or of global hooks if that is ``None``.
+
+    Raises :class:`CaseFailedError`, or whatever the module fails with unexpectedly.
+    """
     if case.kubernetes is not None:
         modules.kubernetes = case.kubernetes
-        tested = modules(tested.path.name)
+        tested = tested and modules(tested.path.name)
     wanted = case.expect.get("error")
     try:
-        _Run(case, tested, snapshot).run()
+        if tested is None:
+            _run_global(case, module.GlobalHooks(modules))
+        else:
+            _Run(case, tested, snapshot).run()
     except CaseFailedError:
         raise
     except errors.AddonOperatorError as error:
@@ -39,6 +45,27 @@ def run(
         raise CaseFailedError(f"nothing fails; expected is an error with {wanted!r}")
 
 
+def _run_global(case: case_file.Case, tested: module.GlobalHooks) -> None:
+    ran = _hook_run(case, tested, tested.values(case.values))
+    if ran is not None and (found := _of_hook(case.expect.get("hook", {}), ran)):
+        raise CaseFailedError("\n".join(found))
+
+
+def _hook_run(
+    case: case_file.Case, tested: module.Module | module.GlobalHooks, now: module_values.Values
+) -> hook_runs.HookRun | None:
+    hook = case.hook
+    if hook is None:
+        return None
+    return tested.hook(hook.name).run(
+        binding=hook.binding, objects=case.objects, events=hook.events, values=now
+    )
+
+
+class UpgradeRefusedError(errors.AddonOperatorError, AssertionError):
+    """An upgrade changes what never changes."""
+
+
 class _Run:
     def __init__(self, case: case_file.Case, tested: module.Module, snapshot: snapshots.Snapshot) -> None:
         self._case = case
@@ -50,7 +77,7 @@ class _Run:
         now = self._module.values(case.values)
         if (wanted := case.expect.get("enabled")) is not None:
             found += _enabled(self._module.enabled(now, objects=case.objects), wanted=wanted)
-        ran = self._hook_run(now)
+        ran = _hook_run(case, self._module, now)
         if ran is not None:
             found += _of_hook(case.expect.get("hook", {}), ran)
         if case.renders:
@@ -61,28 +88,23 @@ class _Run:
         if found:
             raise CaseFailedError("\n".join(found))
 
-    def _hook_run(self, now: module_values.Values) -> hook_runs.HookRun | None:
-        hook, case = self._case.hook, self._case
-        if hook is None:
-            return None
-        return self._module.hook(hook.name).run(
-            binding=hook.binding, objects=case.objects, events=hook.events, values=now
-        )
-
     def _rendered(self, now: module_values.Values, ran: hook_runs.HookRun | None) -> manifests.Manifests:
         case = self._case
         if ran is not None:
             return self._module.render(ran.values, objects=ran.objects, upgrade=case.upgrade_from is not None)
-        there = list(case.objects)
+        there, before = list(case.objects), manifests.Manifests(())
         if case.upgrade_from is not None:
-            before = self._with_hook_values(self._module.values(case.upgrade_from))
-            there = _together(there, self._module.render(before, objects=there, hooks=self._runs_hooks))
-        return self._module.render(
+            known = self._with_hook_values(self._module.values(case.upgrade_from))
+            before = self._module.render(known, objects=there, hooks=self._runs_hooks)
+        rendered = self._module.render(
             self._with_hook_values(now),
-            objects=there,
+            objects=_together(there, before),
             hooks=self._runs_hooks,
             upgrade=case.upgrade_from is not None,
         )
+        if refused := unchangeable.refused(before, rendered):
+            raise UpgradeRefusedError(refused)
+        return rendered
 
     @property
     def _runs_hooks(self) -> bool:

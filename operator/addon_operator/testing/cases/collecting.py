@@ -8,6 +8,7 @@ import pytest
 from addon_operator.kernel import errors
 from addon_operator.testing import session
 from addon_operator.testing.cases import case_file, case_run
+from addon_operator.testing.modules import places
 
 
 class CaseFile(pytest.File):
@@ -16,7 +17,7 @@ class CaseFile(pytest.File):
     def collect(self) -> Iterator["CaseItem"]:
         """Return its cases."""
         try:
-            cases = case_file.read(self.path)
+            cases = case_file.read(self.path, of_module=places.module_around(self.path) is not None)
         except errors.ConfigurationError as error:
             raise self.CollectError(str(error)) from None
         for case in cases:
@@ -32,8 +33,9 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run it."""
-        modules, module = session.modules_around(self.config, self.path)
-        case_run.run(self._case, modules, module, session.snapshot_of(self.config, self.path, self.name))
+        modules = session.modules_around(self.config, self.path)
+        tested = session.tested(self.path, modules)
+        case_run.run(self._case, modules, tested, session.snapshot_of(self.config, self.path, self.name))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ANN401 - pytest's
         """Return what a person reads of a failure: where the case stands, and a sentence."""

@@ -15,7 +15,7 @@ from addon_operator.devcluster import api, handle, layout
 from addon_operator.documents import json_documents, yaml_reading
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.process import commands, daemons
-from addon_operator.testing import differences
+from addon_operator.testing import differences, unchangeable
 from addon_operator.testing.live import staging
 from addon_operator.testing.modules import manifests, module, module_values
 
@@ -133,7 +133,12 @@ class Operator:
         self.wait_ready()
         before = self._rendered()
         self.edit({key: to.get(key) for key in {**from_, **to}})
-        self.wait_ready()
+        try:
+            self.wait_ready()
+        except OperatorFailedError as error:
+            # The API server does not always name the field.
+            refused = self._refused(before)
+            raise OperatorFailedError(f"{refused}\n\n{error}") if refused else error from None
         return Upgrade(before, self._rendered())
 
     def report(self) -> str:
@@ -149,6 +154,12 @@ class Operator:
     def _rendered(self) -> manifests.Manifests:
         path = f"/module/{self._tested.name}/render"
         return manifests.rendered(self._debug.get_text(path, {"showSensitive": "true"}))
+
+    def _refused(self, before: manifests.Manifests) -> str:
+        """Say which fields the edit changes that never change, if the module can be rendered."""
+        with contextlib.suppress(debug_client.DebugClientError):
+            return unchangeable.refused(before, self._rendered())
+        return ""
 
     def _runs(self) -> bool:
         return self._process is not None and self._table.is_alive(self._process)
@@ -273,7 +284,7 @@ class OperatorMaker:
         self,
         cluster: handle.DevCluster,
         modules: module.Modules,
-        tested: module.Module,
+        tested: module.Module | None,
         directory: pathlib.Path,
     ) -> None:
         self._cluster = cluster
@@ -289,10 +300,15 @@ class OperatorMaker:
         modules. It is not waited for; :meth:`Operator.wait_ready` does.
         """
         __tracebackhide__ = True
-        chosen = [self._modules(name) for name in modules] or [self._tested]
+        own = [] if self._tested is None else [self._tested]
+        chosen = [self._modules(name) for name in modules] or own
+        if not chosen:
+            raise errors.ConfigurationError(
+                "global hooks are tested with modules: operator(modules=[NAME, …])"
+            )
         namespace = self._cluster.namespace("module-test")
         stage = staging.Stage.of(self._directory / namespace, self._modules.place, chosen)
-        operator = Operator(self._cluster, namespace, stage, self._tested)
+        operator = Operator(self._cluster, namespace, stage, self._tested or chosen[0])
         self._running.append(operator)
         switches = {names.enabled_key(names.ModuleName(each.name)): True for each in chosen}
         operator.start({**switches, **(values or {})})

@@ -1,6 +1,6 @@
 """Whether the operator would enable a module: switches, requirements and ``enabled`` scripts."""
 
-from addon_operator.engine import state
+from addon_operator.engine import module_states
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.hooks import hook_processes
 from addon_operator.kernel import clock as clocks
@@ -23,7 +23,7 @@ async def verdict(
     cluster: api.GivenApi,
 ) -> model.Verdict:
     """Return the verdict of a discovery on one module; raises an :class:`.AddonOperatorError` like it."""
-    states = state.ModuleStates([each.module for each in loaded.modules], _ignore)
+    states = module_states.ModuleStates([each.module for each in loaded.modules], _ignore)
     sources = crd_sources.CrdSources((), lambda name: values.snapshot(name).values(name))
     async with api.client_of(cluster) as kube:
         kinds = discovery.Catalog(kube, clocks.SystemClock())

@@ -104,7 +104,7 @@ class HookRunner:
         kubernetes: str,
     ) -> None:
         """``root`` is the directory of the hooks; ``definitions`` are of kinds that the cluster has."""
-        self._runtime = runtime
+        self.runtime = runtime
         self._root = root
         self._module = module
         self._definitions = definitions
@@ -133,26 +133,26 @@ class HookRunner:
         return [hook for held in await asyncio.gather(*map(self._held, found.executables)) for hook in held]
 
     async def _held(self, file: hook_files.HookFile) -> tuple[state.Hook, ...]:
-        return await self._runtime.hooks_of(file, self._module, self.processes(HookLines()))
+        return await self.runtime.hooks_of(file, self._module, self.processes(HookLines()))
 
     def processes(self, lines: HookLines) -> hook_processes.HookProcesses:
         """Return what starts hooks, and hands on what they print."""
         return hook_processes.HookProcesses(
-            tmp_dir=self._runtime.workspace,
-            environment=self._runtime.environment_of_hooks(),
+            tmp_dir=self.runtime.workspace,
+            environment=self.runtime.environment_of_hooks(),
             default_timeout=None,
             log=hook_processes.HookLog(lines.logger),
-            programs=self._runtime.programs,
-            checking_jq=self._runtime.worker.checking_jq,
+            programs=self.runtime.programs,
+            checking_jq=self.runtime.worker.checking_jq,
         )
 
     async def run(self, hook: state.Hook, given: Given) -> HookRun:
         """Run a hook once. What it fails with is in the result; what the test got wrong is raised."""
         cluster = api.GivenApi(given_objects.GivenObjects(given.objects, self._definitions), self._kubernetes)
-        await self._runtime.serve(cluster)
+        await self.runtime.serve(cluster)
         lines = HookLines()
         async with api.client_of(cluster) as kube:
-            view = snapshots_of_hooks.HookView(kube, self._runtime.jq)
+            view = snapshots_of_hooks.HookView(kube, self.runtime.jq)
             bound = _binding(hook, given)
             happened = await _happened(hook, bound, given, view, cluster.given)
             contexts = _contexts(hook, bound, happened, await view.seen(hook))
@@ -168,7 +168,7 @@ class HookRunner:
     @property
     def jq(self) -> Any:  # noqa: ANN401 - a seam of kube
         """What runs the programs of patches."""
-        return self._runtime.jq
+        return self.runtime.jq
 
 
 class _Run:

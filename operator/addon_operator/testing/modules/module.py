@@ -1,7 +1,7 @@
 """A module under test, and the modules beside it: what the fixtures ``module`` and ``modules`` give."""
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.engine import state
@@ -51,10 +51,8 @@ class Modules:
 
         Raises a :class:`.ConfigurationError` if there is none.
         """
-        root = hook_files.global_hooks_root(self.place.global_hooks)
-        runner = hook_runs.HookRunner(self.runtime, root, None, self.definitions, self.kubernetes)
-        own = Module(self, self.loaded.modules[0])
-        return Hook(own, runner, self.runtime.call(runner.hook(name)))
+        __tracebackhide__ = True
+        return GlobalHooks(self).hook(name)
 
     @property
     def definitions(self) -> Objects:
@@ -135,7 +133,7 @@ class Module:
         __tracebackhide__ = True
         now, left = self._given(given), manifests.Manifests([dict(each) for each in objects])
         for hook, binding in hook_runs.steps_before_helm(self._runtime.call(self._runner.all())):
-            run = Hook(self, self._runner, hook).run(binding=binding, objects=left, values=now)
+            run = Hook(self._runner, hook, self._given).run(binding=binding, objects=left, values=now)
             now, left = run.values, run.objects
         return now, left
 
@@ -145,7 +143,7 @@ class Module:
         Raises a :class:`.ConfigurationError` if there is none, or if its configuration is wrong.
         """
         __tracebackhide__ = True
-        return Hook(self, self._runner, self._runtime.call(self._runner.hook(name)))
+        return Hook(self._runner, self._runtime.call(self._runner.hook(name)), self._given)
 
     def enabled(
         self, given: Mapping[str, Any] | None = None, *, objects: Objects = ()
@@ -174,13 +172,49 @@ class Module:
         )
 
 
+class GlobalHooks:
+    """The global hooks beside the modules: what the fixture ``global_hooks`` gives."""
+
+    def __init__(self, modules: Modules) -> None:
+        self._modules = modules
+        root = hook_files.global_hooks_root(modules.place.global_hooks)
+        self._runner = hook_runs.HookRunner(
+            modules.runtime, root, None, modules.definitions, modules.kubernetes
+        )
+
+    def values(self, edits: Mapping[str, Any] | None = None, /, **sections: Any) -> module_values.Values:  # noqa: ANN401 - values
+        """Return the values that global hooks get if somebody edits the ConfigMap so.
+
+        See :meth:`Module.values`.
+        """
+        __tracebackhide__ = True
+        return module_values.of(self._modules.loaded, None, {**(edits or {}), **sections})
+
+    def hook(self, name: str) -> "Hook":
+        """Return a global hook by its path below ``hooks/``.
+
+        Raises a :class:`.ConfigurationError` if there is none, or if its configuration is wrong.
+        """
+        __tracebackhide__ = True
+        return Hook(self._runner, self._modules.runtime.call(self._runner.hook(name)), self._given)
+
+    def _given(self, given: Mapping[str, Any] | None) -> module_values.Values:
+        return given if isinstance(given, module_values.Values) else self.values(given)
+
+
 class Hook:
     """One hook of a module, or a global one."""
 
-    def __init__(self, module: Module, runner: hook_runs.HookRunner, hook: state.Hook) -> None:
-        self._module = module
+    def __init__(
+        self,
+        runner: hook_runs.HookRunner,
+        hook: state.Hook,
+        given: Callable[[Mapping[str, Any] | None], module_values.Values],
+    ) -> None:
+        """``given`` makes the values of what a test gives for them."""
         self._runner = runner
         self._hook = hook
+        self._given = given
 
     @property
     def bindings(self) -> list[str]:
@@ -207,7 +241,6 @@ class Hook:
         the result says so.
         """
         __tracebackhide__ = True
-        now = self._module._given(values)  # noqa: SLF001 - of this file
-        given = hook_runs.Given(now, binding, objects, events)
-        run = self._module._runtime.call(self._runner.run(self._hook, given))  # noqa: SLF001 - of this file
+        given = hook_runs.Given(self._given(values), binding, objects, events)
+        run = self._runner.runtime.call(self._runner.run(self._hook, given))
         return hook_runs.checked(self._hook.name, run) if check else run

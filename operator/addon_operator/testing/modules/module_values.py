@@ -19,11 +19,13 @@ SOURCE: Final = "values of the test"
 class Values(dict[str, Any]):
     """What hooks of a module, and its chart, get: ``global`` and the module's own section.
 
+    Global hooks get ``global`` alone.
+
     It may be changed as any mapping: what differs then stands for what hooks set.
     """
 
-    def __init__(self, files: module_files.ModuleFiles, values: store.ValuesStore) -> None:
-        super().__init__(values.values(files.module.name))
+    def __init__(self, files: module_files.ModuleFiles | None, values: store.ValuesStore) -> None:
+        super().__init__(values.values(_name(files)))
         self._files = files
         self._store = values
 
@@ -34,8 +36,11 @@ class Values(dict[str, Any]):
         """
         own = self._store.snapshot(*self._store.modules)
         own.enabled = self._store.enabled
-        now = own.values(self._files.module.name)
-        for owner, key in ((None, names.GLOBAL_KEY), (self._files.module.name, self._files.module.key)):
+        now = own.values(_name(self._files))
+        sections: dict[names.ModuleName | None, str] = {None: names.GLOBAL_KEY}
+        if self._files is not None:
+            sections[self._files.module.name] = self._files.module.key
+        for owner, key in sections.items():
             if not json_documents.equal(now[key], self.get(key)):
                 own.apply_values_patch(owner, _changed(key, now[key], self.get(key)))
         return own
@@ -45,9 +50,10 @@ class Values(dict[str, Any]):
         return Values(self._files, values)
 
     def with_section(self, section: Mapping[str, Any]) -> "Values":
-        """Return the same, with this laid over the module's section as if a hook had set it."""
+        """Return the same, with this laid over the owner's section as if a hook had set it."""
         made = Values(self._files, self._store)
-        made[self._files.module.key] = sources.merge(self[self._files.module.key], dict(section))
+        key = names.GLOBAL_KEY if self._files is None else self._files.module.key
+        made[key] = sources.merge(self[key], dict(section))
         return made
 
     @property
@@ -61,7 +67,11 @@ class Values(dict[str, Any]):
     @property
     def config(self) -> json_types.JsonObject:
         """What the ConfigMap says, as hooks see it in their config values."""
-        return self._store.config_values(self._files.module.name)
+        return self._store.config_values(_name(self._files))
+
+
+def _name(files: module_files.ModuleFiles | None) -> names.ModuleName | None:
+    return None if files is None else files.module.name
 
 
 def _changed(key: str, before: json_types.JsonValue, after: object) -> patches.ValuesPatch:
@@ -84,20 +94,22 @@ def _pointer(key: str, name: str) -> str:
 
 
 def of(
-    loaded: module_files.LoadedModules, files: module_files.ModuleFiles, edits: Mapping[str, object]
+    loaded: module_files.LoadedModules, files: module_files.ModuleFiles | None, edits: Mapping[str, object]
 ) -> Values:
     """Return the values of a module with an edit of the ConfigMap: sections and switches by their key.
 
+    Without ``files``, they are those of global hooks.
     Raises :class:`.AddonOperatorError` for what the operator would refuse, and for keys that mean nothing.
     """
     values = loaded.store()
-    check_module(files.module)
+    if files is not None:
+        check_module(files.module)
     values.set_config(_config(values, data_of(edits)))
-    _check(values, files.module)
+    _check(values, _name(files))
     values.enabled = [
         each.module.name
         for each in loaded.modules
-        if each.module.name == files.module.name or values.flag(each.module.name).enabled
+        if each.module.name == _name(files) or values.flag(each.module.name).enabled
     ]
     return Values(files, values)
 
@@ -135,13 +147,18 @@ def _config(values: store.ValuesStore, data: Mapping[str, str]) -> sources.Confi
     return config
 
 
-def _check(values: store.ValuesStore, module: model.Module) -> None:
-    found = checks.Checks(values).config_violations(values.config, [module.name])
-    checks.raise_violations(found, f"the values of module {module.name} are not valid")
-    for owner in (None, module.name):
+def _check(values: store.ValuesStore, module: names.ModuleName | None) -> None:
+    own = () if module is None else (module,)
+    told = (
+        "the global values are not valid"
+        if module is None
+        else f"the values of module {module} are not valid"
+    )
+    checks.raise_violations(checks.Checks(values).config_violations(values.config, own), told)
+    for owner in (None, *own):
         section = values.frozen(owner)
         wrong = [each for each in section.values_violations(section.present) if not each.is_missing_key]
-        checks.raise_violations(wrong, f"the values of module {module.name} are not valid")
+        checks.raise_violations(wrong, told)
 
 
 def check_for_helm(values: store.ValuesStore, module: model.Module) -> None:

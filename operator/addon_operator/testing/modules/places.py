@@ -4,9 +4,9 @@ import dataclasses
 import pathlib
 from typing import Final
 
-from addon_operator.commands.checks import hook_places, values_files
+from addon_operator.commands.checks import values_files
 from addon_operator.kernel import names
-from addon_operator.loading import module_files
+from addon_operator.loading import module_directories, module_files
 from addon_operator.modules import module_config
 
 TESTS: Final = "tests"
@@ -21,20 +21,46 @@ class Place:
     global_hooks: pathlib.Path
 
     def load(self) -> module_files.LoadedModules:
-        """Load them as the operator does.
+        """Load them as the operator does; global hooks are tested without modules, too.
 
         Raises a :class:`.ConfigurationError` for what it would not start with.
         """
         found = values_files.places(
             {"modules_dirs": str(self.modules), "global_hooks_dir": str(self.global_hooks)}
         )
-        return found.load()
+        return (found if self.modules.is_dir() else dataclasses.replace(found, modules_dirs=())).load()
 
 
 def of_module(module: pathlib.Path) -> Place:
     """Return the place of a module's directory."""
     modules = module.absolute().parent
-    return Place(modules, modules.parent / hook_places.GLOBAL_NAME)
+    return Place(modules, modules.parent / module_directories.GLOBAL_NAME)
+
+
+def of_global_hooks(directory: pathlib.Path) -> Place:
+    """Return the place of a directory of global hooks, with the modules beside it, or else its settings'."""
+    beside, configured = (
+        directory.absolute().parent / module_directories.MODULES_NAME,
+        values_files.places({}),
+    )
+    is_own = directory.absolute() == configured.global_hooks_dir.absolute()
+    modules = configured.modules_dirs[0] if is_own and not beside.is_dir() else beside
+    return Place(modules.absolute(), directory.absolute())
+
+
+def is_global_hooks(directory: pathlib.Path) -> bool:
+    """Say whether a directory is that of global hooks: by its name, or by the settings."""
+    if directory.name == module_directories.GLOBAL_NAME:
+        return True
+    return directory.absolute() == values_files.places({}).global_hooks_dir.absolute()
+
+
+def global_hooks_around(path: pathlib.Path) -> pathlib.Path | None:
+    """Return the directory of global hooks whose ``tests/`` hold a file; ``None`` if there is none."""
+    for above in path.absolute().parents:
+        if above.name == TESTS and is_global_hooks(above.parent):
+            return above.parent
+    return None
 
 
 def module_around(path: pathlib.Path) -> pathlib.Path | None:
@@ -47,7 +73,7 @@ def module_around(path: pathlib.Path) -> pathlib.Path | None:
 
 def is_module(directory: pathlib.Path) -> bool:
     """Say whether a directory is a module for sure: a chart alone is not, whatever tests it has."""
-    if not values_files.is_module(directory):
+    if not module_directories.is_module(directory):
         return False
     try:
         order, _ = names.parse_module_directory(directory.name)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
-from addon_operator.kernel import errors, json_types
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import origins
 from addon_operator.values.schema import schema_messages
 
@@ -82,3 +82,12 @@ def has(value: json_types.JsonValue, path: Path) -> bool:
         else:
             return False
     return True
+
+
+def of_global(violation: Violation, chart_values: json_types.JsonObject) -> Violation:
+    """Return the same with the place of what a chart within the chart has from the ``global`` above it."""
+    keys = violation.keys
+    if names.GLOBAL_KEY not in keys or has(chart_values, keys):
+        return violation
+    above = keys[keys.index(names.GLOBAL_KEY) :]
+    return dataclasses.replace(violation, keys=above) if has(chart_values, above) else violation

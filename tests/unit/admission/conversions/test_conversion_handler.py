@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.admission import reviews
 from addon_operator.admission.conversions import conversion_handler, converter
-from addon_operator.hook_contract import conversion_entries, conversions
+from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 
 CRD = "crontabs.example.com"
@@ -21,7 +21,7 @@ REVIEW = orjson.dumps(
 )
 
 
-async def up(request: conversion_entries.StepRequest) -> conversions.ConversionAnswer:
+async def up(request: hook_entries.StepRequest) -> conversions.ConversionAnswer:
     assert request.seconds == 5.0
     return conversions.ConversionAnswer([{**each, "apiVersion": request.version} for each in request.objects])
 
@@ -30,7 +30,7 @@ async def answer(*pairs: tuple[str, str], name: str = CRD, body: bytes = REVIEW)
     rules = tuple(conversion_bindings.ConversionRule(*pair) for pair in pairs)
     declared = converter.DeclaredConversions()
     binding = conversion_bindings.ConversionBinding(CRD, rules)
-    declared.replace("cron", [conversion_entries.ConversionEntry("cron", "x.sh", binding, up)])
+    declared.replace("cron", [hook_entries.Entry("cron", "x.sh", binding, up)])
     data = await conversion_handler.ConversionHandler(declared).answer(name, body, 5.0)
     found: dict[str, Any] = orjson.loads(data)["response"]
     return found

@@ -1,13 +1,15 @@
 """Objects of mixed versions are converted by the hooks that say they can, one run for each step."""
 
+import asyncio
 import time
 from typing import Any
 
 import pytest
 
 from addon_operator.admission.conversions import conversion_reviews, converter
-from addon_operator.hook_contract import conversion_entries, conversions
+from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
+from addon_operator.kernel.json_types import JsonObject
 
 CRD = "crontabs.example.com"
 GROUP = "example.com"
@@ -20,7 +22,7 @@ class Hook:
         self.fails = fails
         self.asked: list[tuple[str, str, list[str]]] = []
 
-    async def convert(self, request: conversion_entries.StepRequest) -> conversions.ConversionAnswer:
+    async def convert(self, request: hook_entries.StepRequest) -> conversions.ConversionAnswer:
         names = [str(each["name"]) for each in request.objects]
         self.asked.append((request.rule.from_version, request.rule.to_version, names))
         if self.fails:
@@ -31,10 +33,10 @@ class Hook:
 
     def entry(
         self, *pairs: tuple[str, str], owner: str = "cron", crd: str = CRD
-    ) -> conversion_entries.ConversionEntry:
+    ) -> hook_entries.ConversionEntry:
         rules = tuple(conversion_bindings.ConversionRule(*pair) for pair in pairs)
         binding = conversion_bindings.ConversionBinding(crd, rules, "up")
-        return conversion_entries.ConversionEntry(owner, "convert.sh", binding, self.convert)
+        return hook_entries.Entry(owner, "convert.sh", binding, self.convert)
 
 
 def review(version: str, *objects: tuple[str, str]) -> conversion_reviews.ConversionReview:
@@ -42,7 +44,7 @@ def review(version: str, *objects: tuple[str, str]) -> conversion_reviews.Conver
     return conversion_reviews.ConversionReview("1", CRD, f"{GROUP}/{version}", listed)
 
 
-def declared(*entries: conversion_entries.ConversionEntry) -> converter.DeclaredConversions:
+def declared(*entries: hook_entries.ConversionEntry) -> converter.DeclaredConversions:
     known = converter.DeclaredConversions()
     for owner in {entry.owner for entry in entries}:
         known.replace(owner, [entry for entry in entries if entry.owner == owner])
@@ -94,7 +96,7 @@ async def test_no_objects_need_no_hook() -> None:
     assert await convert(declared(), review("v2")) == []
 
 
-def test_a_conversion_of_two_owners_is_an_error_of_the_second_by_name() -> None:
+async def test_a_conversion_of_two_owners_is_an_error_of_the_second_by_name() -> None:
     hook = Hook()
     known = declared(hook.entry(("v1", "v2"), owner="web"), hook.entry(("v1", f"{GROUP}/v2"), owner="cron"))
     known.check("cron")
@@ -105,8 +107,34 @@ def test_a_conversion_of_two_owners_is_an_error_of_the_second_by_name() -> None:
         f"{binding} web converts {CRD} from example.com/v1 to example.com/v2, and so does {binding} cron, "
         "which counts; remove one of the two"
     )
-    known.keep_only(["web"])
+    await known.keep_only(["web"])
     known.check("web")
+
+
+async def test_hooks_go_when_they_convert_nothing_any_more() -> None:
+    gate, known = asyncio.Event(), converter.DeclaredConversions()
+
+    async def slow(request: hook_entries.StepRequest) -> conversions.ConversionAnswer:
+        await gate.wait()
+        after = [{**each, "apiVersion": request.version} for each in request.objects]
+        return conversions.ConversionAnswer(after)
+
+    rule = conversion_bindings.ConversionRule("v1", "v2")
+    binding = conversion_bindings.ConversionBinding(CRD, (rule,))
+    known.replace("cron", [hook_entries.Entry("cron", "convert.sh", binding, slow)])
+    group = CRD.partition(".")[2]
+    item: JsonObject = {"apiVersion": f"{group}/v1", "kind": "CronTab", "metadata": {"name": "a"}}
+    review = conversion_reviews.ConversionReview("1", CRD, f"{group}/v2", [item])
+    converting = asyncio.create_task(converter.Converter(known).convert(review, time.monotonic()))
+    await asyncio.sleep(0)
+    going = asyncio.create_task(known.keep_only([]))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (going.done(), known.places) == (False, {("cron", "convert.sh")})
+    gate.set()
+    await going
+    assert known.places == set()
+    assert (await converting)[0]["apiVersion"] == f"{group}/v2"
 
 
 async def test_what_was_replaced_is_not_asked_any_more() -> None:
@@ -123,7 +151,7 @@ async def test_whoever_stands_in_is_asked_for_steps_that_were_not_begun_here() -
     own, other = Hook(), Hook()
     known = declared(own.entry(("v1", "v2")))
 
-    async def find(crd_name: str) -> list[conversion_entries.ConversionEntry]:
+    async def find(crd_name: str) -> list[hook_entries.ConversionEntry]:
         assert crd_name == CRD
         return [other.entry(("v1", "v2"), ("v2", "v3"))]
 

@@ -8,7 +8,7 @@ from typing_extensions import override
 from addon_operator.admission import reviews
 from addon_operator.admission.hooks import hook_registry, hook_reviews
 from addon_operator.admission.registration import registration_specs
-from addon_operator.hook_contract import webhook_entries
+from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.configuration.webhook_bindings import ReviewType, WebhookBinding
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors
@@ -39,6 +39,7 @@ class Registrar:
 
     def __init__(self) -> None:
         self.written: list[list[str]] = []
+        self.problem = ""
         self.refuse: errors.AddonOperatorError | None = None
         """What writing ends with, as long as a name contains ``bad``, or at all if ``refuses_all``."""
         self.refuses_all = False
@@ -53,11 +54,11 @@ class Registrar:
         """Nobody changes anything."""
 
 
-def entry(owner: str, name: str) -> webhook_entries.WebhookEntry:
-    async def deny(_request: webhook_entries.ReviewRequest) -> review_answers.AdmissionAnswer:
+def entry(owner: str, name: str) -> hook_entries.WebhookEntry:
+    async def deny(_request: hook_entries.ReviewRequest) -> review_answers.AdmissionAnswer:
         return DENIED
 
-    return webhook_entries.WebhookEntry(owner, "guard.sh", WebhookBinding(ReviewType.VALIDATING, name), deny)
+    return hook_entries.Entry(owner, "guard.sh", WebhookBinding(ReviewType.VALIDATING, name), deny)
 
 
 def review(name: str) -> reviews.Review:
@@ -98,7 +99,7 @@ async def test_a_name_that_another_module_has_is_an_error_that_names_both() -> N
     registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, hook_reviews.HookReviews())
     await registry.open("shop", [entry("shop", "a.b.c")])
     with pytest.raises(
-        webhook_entries.WebhookNameError, match=r"module web .*of module shop has the name a\.b\.c"
+        hook_entries.WebhookNameError, match=r"module web .*of module shop has the name a\.b\.c"
     ):
         await registry.open("web", [entry("web", "a.b.c")])
     assert registrar.written == [["a.b.c"]]

@@ -14,7 +14,7 @@ from addon_operator.admission.registration import conversion_registration, conve
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors
-from tests.fakes import api_server, logs
+from tests.fakes import api_server, clocks, logs
 
 CRD = "crontabs.example.com"
 OTHER = "jobs.example.com"
@@ -75,7 +75,12 @@ class Definitions:
         versions = [{"name": each, "storage": each == "v2"} for each in ("v1", "v2")]
         self.by_name[name] = {
             "metadata": {"name": name, "resourceVersion": "1", "labels": {"a": "b"}},
-            "spec": {"group": "example.com", "versions": versions, "conversion": copy.deepcopy(conversion)},
+            "spec": {
+                "group": "example.com",
+                "names": {"plural": "crontabs"},
+                "versions": versions,
+                "conversion": copy.deepcopy(conversion),
+            },
             "status": {"storedVersions": list(stored)},
         }
 
@@ -118,6 +123,33 @@ class Definitions:
         return api_server.Answer({"metadata": {"resourceVersion": "9"}, "items": items})
 
 
+class StoredObjects:
+    """Two objects, of which one is stored in the old version."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        definitions.make(stored=("v1", "v2"))
+        self.written: list[str] = []
+        self.is_refused = False
+        server, collection = definitions.server, "/apis/example.com/v2/crontabs"
+        metadata = [{"name": name, "namespace": "n", "resourceVersion": "1"} for name in ("a", "b")]
+        items = [{"kind": "CronTab", "metadata": each} for each in metadata]
+        server.on("GET", collection, {"metadata": {"resourceVersion": "9"}, "items": items})
+        for name in ("a", "b"):
+            server.on("PUT", f"/apis/example.com/v2/namespaces/n/crontabs/{name}", self._put)
+
+        def patch(asked: api_server.Asked) -> api_server.Answer:
+            definitions.edit(**asked.body)
+            return api_server.Answer(definitions.by_name[CRD])
+
+        server.on("PATCH", f"{conversion_specs.path_of(CRD)}/status", patch)
+
+    def _put(self, asked: api_server.Asked) -> api_server.Answer:
+        if self.is_refused:
+            return api_server.status(422, "Invalid", "conversion webhook failed")
+        self.written.append(asked.body["metadata"]["name"])
+        return api_server.Answer(asked.body)
+
+
 def _merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
     for key, value in patch.items():
         if value is None:
@@ -156,6 +188,11 @@ def site(server: api_server.ApiServer) -> Site:
 def definitions(site: Site) -> Definitions:
     site.definitions.make()
     return site.definitions
+
+
+@pytest.fixture
+def objects(site: Site) -> StoredObjects:
+    return StoredObjects(site.definitions)
 
 
 async def look(registrar: conversion_registration.ConversionRegistrar) -> None:
@@ -241,14 +278,69 @@ async def test_a_definition_of_two_owners_stays_until_both_are_gone(
     assert definitions.conversion() == NONE
 
 
-async def test_objects_that_nothing_converts_any_more_are_told(site: Site) -> None:
-    site.definitions.make(stored=("v1", "v2"))
+async def test_objects_that_only_hooks_can_convert_are_moved_before_it_is_set_back(
+    site: Site, objects: StoredObjects
+) -> None:
     registrar = site.start()
     await registrar.register("cron", {CRD: ["x.sh"]})
-    await registrar.remove("cron")
-    level, text = site.log.lines[-1]
-    assert level == "warning"
-    assert text.startswith(f"CustomResourceDefinition {CRD}: objects may be stored in v1, and nothing")
+    await registrar.keep_only(["web"])
+    assert site.definitions.conversion()["strategy"] == "Webhook"
+    assert registrar.leaving == {"cron"}
+    assert objects.written == []
+    await registrar.let_go("web")
+    assert objects.written == [], "nothing of it is converted"
+    await registrar.let_go("cron")
+    assert objects.written == ["a", "b"]
+    assert site.definitions.by_name[CRD]["status"] == {"storedVersions": ["v2"]}
+    assert site.definitions.conversion() == NONE
+    assert registrar.leaving == frozenset()
+
+
+async def test_what_cannot_be_moved_stays_converted_and_is_an_error_that_says_what_to_do(
+    site: Site, objects: StoredObjects
+) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.keep_only([])
+    objects.is_refused = True
+    with pytest.raises(
+        conversion_registration.NotMovedError,
+        match=rf"objects of CustomResourceDefinition {CRD} may be stored in v1, where only hooks can convert "
+        "them, and cannot be moved to v2: .*conversion webhook failed.*; have a module's hook convert them",
+    ):
+        await registrar.let_go("cron")
+    assert site.definitions.conversion()["strategy"] == "Webhook"
+    assert site.definitions.by_name[CRD]["status"] == {"storedVersions": ["v1", "v2"]}
+    assert registrar.leaving == {"cron"}
+    later = site.start()
+    await later.keep_only([])
+    assert later.leaving == {"cron"}, "the next operator knows that, too"
+    objects.is_refused = False
+    await later.let_go("cron")
+    assert site.definitions.conversion() == NONE
+
+
+async def test_objects_are_moved_by_and_by_if_no_removal_asks_for_it(
+    site: Site, objects: StoredObjects
+) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.keep_only([])
+    moving = asyncio.create_task(registrar.keep_moving())
+    await clocks.settle()
+    moving.cancel()
+    assert site.definitions.conversion() == NONE
+    assert objects.written == ["a", "b"]
+
+
+async def test_a_module_that_is_enabled_again_converts_on(site: Site, objects: StoredObjects) -> None:
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.keep_only([])
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.let_go("cron")
+    assert site.definitions.conversion()["strategy"] == "Webhook"
+    assert (registrar.leaving, objects.written) == (frozenset(), [])
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from click import testing
 from addon_operator.cli import main
 from tests.fakes import batch_program
 
+pytestmark = pytest.mark.usefixtures("lasting_workers")
+
 GOOD = "{configVersion: v1, beforeHelm: 5}"
 MANY = """
 configVersion: v1

@@ -14,6 +14,8 @@ from addon_operator.commands.authoring import new_hook, new_module
 from addon_operator.commands.checks import hook_places, hooks_check, values_check, values_files
 from addon_operator.kernel import json_types, names
 
+pytestmark = pytest.mark.usefixtures("lasting_workers")
+
 OCI = "oci://ghcr.io/stefanprodan/charts/podinfo@6.14.1"
 
 

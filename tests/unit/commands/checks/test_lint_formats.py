@@ -2,6 +2,9 @@
 
 import json
 import pathlib
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import jsonschema
 import pytest
@@ -10,55 +13,60 @@ from click import testing
 from addon_operator.cli import main
 from addon_operator.commands.checks import lint_formats, lint_places, lint_rules, values_check
 
+pytestmark = pytest.mark.usefixtures("lasting_workers")
+
 ROOT = pathlib.Path(__file__).parents[4]
 ERROR, RULE = values_check.Level.ERROR, lint_rules.Rule
+
+
+def _part(*required: str, **properties: object) -> dict[str, object]:
+    """A part of a log: nothing stands there that the standard does not name."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(required),
+        "properties": properties,
+    }
+
+
+TEXT = {"type": "string", "minLength": 1}
+MESSAGE = _part("text", text=TEXT)
+PLACE = _part(
+    "artifactLocation",
+    artifactLocation=_part(
+        "uri", uri={**TEXT, "format": "uri-reference", "pattern": r"^[^ \\\\{}<>\"|^`]+$"}
+    ),
+    region=_part("startLine", startLine={"type": "integer", "minimum": 1}),
+)
+RESULT = _part(
+    "message",
+    ruleId=TEXT,
+    ruleIndex={"type": "integer", "minimum": 0},
+    level={"enum": ["none", "note", "warning", "error"]},
+    message=MESSAGE,
+    locations={"type": "array", "items": _part(physicalLocation=PLACE), "uniqueItems": True},
+)
+DRIVER = _part(
+    "name",
+    name=TEXT,
+    semanticVersion=TEXT,
+    rules={"type": "array", "items": _part("id", id=TEXT, shortDescription=MESSAGE), "uniqueItems": True},
+)
+RUN = _part(
+    "tool",
+    tool=_part("driver", driver=DRIVER),
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    results={"type": "array", "items": RESULT},
+)
 SARIF = {
-    "type": "object",
-    "required": ["version", "runs"],
+    **_part("version", "runs"),
     "properties": {
+        "$schema": {**TEXT, "format": "uri"},
         "version": {"const": "2.1.0"},
-        "runs": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["tool", "results"],
-                "properties": {
-                    "tool": {
-                        "required": ["driver"],
-                        "properties": {"driver": {"required": ["name", "rules"]}},
-                    },
-                    "results": {
-                        "type": "array",
-                        "items": {
-                            "required": ["message", "ruleId"],
-                            "properties": {
-                                "level": {"enum": ["none", "note", "warning", "error"]},
-                                "message": {"required": ["text"]},
-                                "ruleIndex": {"type": "integer", "minimum": 0},
-                                "locations": {
-                                    "items": {
-                                        "properties": {
-                                            "physicalLocation": {
-                                                "required": ["artifactLocation"],
-                                                "properties": {
-                                                    "region": {
-                                                        "required": ["startLine"],
-                                                        "properties": {"startLine": {"minimum": 1}},
-                                                    }
-                                                },
-                                            }
-                                        }
-                                    }
-                                },
-                            },
-                        },
-                    },
-                },
-            },
-        },
+        "runs": {"type": "array", "items": RUN},
     },
 }
-"""What the standard and its viewers require of a log."""
+"""What the schema of SARIF 2.1.0 says of the parts that we write, in our words: we may not keep that one."""
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +142,60 @@ def test_a_log_of_sarif_has_what_viewers_require(module: pathlib.Path) -> None:
     assert places["boolean-word"]["region"] == {"startLine": 2}
     assert places["boolean-word"]["artifactLocation"] == {"uri": "modules/010-web/values.yaml"}
     assert places["crd"]["artifactLocation"] == {"uri": "modules/010-web/crds/one%25two.yaml"}
+
+
+def test_braces_and_links_in_a_finding_are_neither_placeholders_nor_links(module: pathlib.Path) -> None:
+    finding = values_check.Finding(ERROR, "web", "{{ .Values.a }} and {0}, list[0](x)", RULE.RENDER)
+    log: Any = lint_formats.sarif([(finding, lint_places.Place(module))])
+    (result,) = log["runs"][0]["results"]
+    assert result["message"]["text"] == "web: {{{{ .Values.a }}}} and {{0}}, list[0] (x)"
+
+
+def parsed(line: str) -> tuple[str, dict[str, str], str]:
+    """Read a command of a workflow as GitHub documents it: ``::NAME KEY=VALUE,KEY=VALUE::DATA``."""
+    matched = re.fullmatch(r"::(\w+) ([^:]*)::(.*)", line)
+    assert matched is not None, line
+    properties = dict(each.split("=", 1) for each in matched[2].split(","))
+    assert properties.keys() <= {"file", "line", "endLine", "col", "endColumn", "title"}
+
+    def plain(text: str, codes: Sequence[tuple[str, str]]) -> str:
+        for code, character in codes:
+            text = text.replace(code, character)
+        return text.replace("%25", "%")
+
+    lines = [("%0D", "\r"), ("%0A", "\n")]
+    of_properties = [*lines, ("%3A", ":"), ("%2C", ",")]
+    return (
+        matched[1],
+        {key: plain(each, of_properties) for key, each in properties.items()},
+        plain(matched[3], lines),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["100%", "%0A stays", "a,b=c:d", "::error::x", "two\r\nlines\n", "%25", "ü ✓", "%3A%2C"]
+)
+def test_an_annotation_says_to_github_what_the_finding_says(module: pathlib.Path, text: str) -> None:
+    path = module / text.replace("\n", "")
+    write(path, "")
+    finding = values_check.Finding(values_check.Level.WARNING, text, text, RULE.VALUES)
+    (line,) = lint_formats.github([(finding, lint_places.Place(path, 7))])
+    assert "\n" not in line
+    assert "\r" not in line
+    assert parsed(line) == (
+        "warning", {"file": str(path), "line": "7", "title": f"values ({text})"}, text
+    )  # fmt: skip
+
+
+def test_files_are_named_from_the_repository_of_a_workflow(
+    module: pathlib.Path, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    monkeypatch.chdir("modules")
+    place = lint_places.Place(pathlib.Path("010-web/values.yaml"), 2)
+    finding = values_check.Finding(ERROR, "web", "wrong", RULE.VALUES)
+    (line,) = lint_formats.github([(finding, place)])
+    assert parsed(line)[1]["file"] == f"{module}/values.yaml"
 
 
 def test_annotations_of_github_cannot_be_broken_by_what_they_say(module: pathlib.Path) -> None:

@@ -9,6 +9,8 @@ from click import testing
 from addon_operator.cli import main
 from tests.unit.engine.definitions import crd_bench
 
+pytestmark = pytest.mark.usefixtures("lasting_workers")
+
 CHART = "apiVersion: v2\nname: upstream\nversion: 1.0.0\n"
 
 

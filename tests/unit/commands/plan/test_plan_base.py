@@ -9,12 +9,13 @@ import pytest
 
 from addon_operator.commands.plan import plan_base
 from addon_operator.settings import settings as settings_module
+from addon_operator.settings import settings_loading
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 
 
 def loaded() -> settings_module.Settings:
-    return settings_module.load({"namespace": "addons"}, {})
+    return settings_loading.load({"namespace": "addons"}, {})
 
 
 @pytest.fixture

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
-from typing_extensions import override
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import process_slots, review_runs, triggers, webhooks
+from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_run, questions
-from addon_operator.hook_contract import binding_contexts, webhook_entries
+from addon_operator.hook_contract import binding_contexts, hook_entries
 from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors, names
-from tests.unit.engine import fakes
+from tests.unit.engine import bound_fakes, fakes
 
 NAME = "guard.shop.example"
 BINDING = webhook_bindings.WebhookBinding(webhook_bindings.ReviewType.VALIDATING, NAME)
@@ -28,29 +27,6 @@ HOOK = state.Hook(
 )
 QUESTION = questions.Question(("ANSWER_PATH",), str)
 CHANGED = hook_outputs.HookEffects(values_changed=True)
-
-
-class Executor(hook_run.HookExecutor):
-    """Answers what the test says, as soon as it says so."""
-
-    def __init__(self, answer: Callable[[], Any] = lambda: "yes") -> None:
-        self.answer = answer
-        self.may = asyncio.Event()
-        self.may.set()
-        self.asked: list[questions.Question[Any]] = []
-        self.effects = hook_outputs.HookEffects()
-
-    @override
-    async def ask(
-        self,
-        hook: state.Hook,
-        context: binding_contexts.Context,
-        labels: events.HookLabels,
-        question: questions.Question[Any],
-    ) -> tuple[Any, hook_outputs.HookEffects]:
-        self.asked.append(question)
-        await self.may.wait()
-        return self.answer(), self.effects
 
 
 def fail(error: Exception) -> Callable[[], Any]:
@@ -70,20 +46,20 @@ async def ask(runs: review_runs.ReviewRuns, seconds: float = 60.0) -> object:
 
 
 def made(
-    executor: Executor, changed: review_runs.Changed = fakes.ignore, places: int = 1
+    executor: bound_fakes.AnsweringHooks, changed: review_runs.Changed = fakes.ignore, places: int = 1
 ) -> review_runs.ReviewRuns:
     return review_runs.ReviewRuns(executor, process_slots.ProcessSlots(places), changed)
 
 
 async def test_a_hook_answers_with_the_time_that_is_left() -> None:
-    executor = Executor()
+    executor = bound_fakes.AnsweringHooks()
     assert await ask(made(executor), 60.0) == "yes"
     assert 59.0 < executor.asked[0].seconds <= 60.0
 
 
 async def test_only_a_run_that_changed_something_is_told() -> None:
     told: list[state.Hook] = []
-    executor = Executor()
+    executor = bound_fakes.AnsweringHooks()
     await ask(made(executor, told.append))
     assert told == []
     executor.effects = CHANGED
@@ -100,13 +76,13 @@ async def test_only_a_run_that_changed_something_is_told() -> None:
 )
 async def test_who_asked_is_told_one_sentence_and_the_log_the_details(error: Exception, said: str) -> None:
     with pytest.raises(review_runs.UnansweredError) as raised:
-        await ask(made(Executor(fail(error))))
+        await ask(made(bound_fakes.AnsweringHooks(fail(error))))
     assert str(raised.value) == f"hook guard.sh of module shop {said}; the operator's log says more"
     assert (raised.value.details, raised.value.result) == (str(error), "error")
 
 
 async def test_who_asked_is_answered_in_time_and_the_place_stays_taken_until_the_process_is_gone() -> None:
-    executor = Executor()
+    executor = bound_fakes.AnsweringHooks()
     executor.may.clear()
     runs = made(executor)
     with pytest.raises(review_runs.UnansweredError, match="did not answer within 10ms") as first:
@@ -120,30 +96,32 @@ async def test_who_asked_is_answered_in_time_and_the_place_stays_taken_until_the
 
 
 async def test_a_webhook_of_which_too_many_requests_wait_leaves_the_decision_to_its_failure_policy() -> None:
-    executor = Executor(lambda: review_answers.ALLOWED)
+    executor = bound_fakes.AnsweringHooks(lambda: review_answers.ALLOWED)
     executor.may.clear()
     heard = fakes.Heard()
-    answers = webhooks.HookAnswers(made(executor), triggers.FollowedObjects(), heard.append)
+    answers = hook_answers.WebhookAnswers(made(executor), triggers.FollowedObjects(), heard.append)
     (entry,) = answers.entries([HOOK])
     waiting: list[asyncio.Task[review_answers.AdmissionAnswer]] = [
-        asyncio.create_task(entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic())))  # type: ignore[arg-type]
+        asyncio.create_task(entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic())))  # type: ignore[arg-type]
         for _ in range(1 + process_slots.MOST_WAITING)
     ]
     for _ in range(5):
         await asyncio.sleep(0)
-    with pytest.raises(webhook_entries.NotAnsweredError, match="256 requests wait for it already"):
-        await entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic()))
+    with pytest.raises(hook_entries.NotAnsweredError, match="256 requests wait for it already"):
+        await entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic()))
     assert [told.result for told in heard.of(events.ReviewAnswered)] == ["overload"]
     executor.may.set()
     assert {answer.allowed for answer in await asyncio.gather(*waiting)} == {True}
 
 
 async def test_a_hook_that_fails_denies() -> None:
-    answers = webhooks.HookAnswers(
-        made(Executor(fail(errors.ConfigurationError("x")))), triggers.FollowedObjects(), fakes.ignore
+    answers = hook_answers.WebhookAnswers(
+        made(bound_fakes.AnsweringHooks(fail(errors.ConfigurationError("x")))),
+        triggers.FollowedObjects(),
+        fakes.ignore,
     )
     (entry,) = answers.complete(HOOK)
-    answer = await entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic()))
+    answer = await entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic()))
     assert not answer.allowed
     assert answer.message == "hook guard.sh of module shop failed; the operator's log says more"
 
@@ -155,15 +133,15 @@ async def test_a_hook_that_fails_denies() -> None:
 async def test_other_outputs_of_a_dry_run_are_dropped_unless_there_are_no_side_effects(
     side_effects: str, dry_run: bool, drops: bool
 ) -> None:
-    executor = Executor(lambda: review_answers.ALLOWED)
+    executor = bound_fakes.AnsweringHooks(lambda: review_answers.ALLOWED)
     binding = webhook_bindings.WebhookBinding(
         webhook_bindings.ReviewType.MUTATING,
         NAME,
         side_effects=side_effects,  # type: ignore[arg-type]
     )
     hook = state.Hook("guard.sh", pathlib.Path("guard.sh"), hook_config.HookConfig(webhooks=(binding,)))
-    answers = webhooks.HookAnswers(made(executor), triggers.FollowedObjects(), fakes.ignore)
+    answers = hook_answers.WebhookAnswers(made(executor), triggers.FollowedObjects(), fakes.ignore)
     (entry,) = answers.entries([hook])
-    await entry.answer(webhook_entries.ReviewRequest(b"{}", time.monotonic(), dry_run=dry_run))
+    await entry.answer(hook_entries.ReviewRequest(b"{}", time.monotonic(), dry_run=dry_run))
     assert executor.asked[0].drops_outputs is drops
     assert executor.asked[0].may_patch_values

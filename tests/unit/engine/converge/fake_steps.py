@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from typing_extensions import override
 
-from addon_operator.engine import state, tasks
+from addon_operator.engine import module_states, state, tasks
 from addon_operator.engine.converge import global_hooks, module_discovery
 from addon_operator.engine.modules import module_releases, module_run
 from addon_operator.hook_contract.configuration import hook_config
@@ -139,7 +139,7 @@ class Runner(module_run.ModuleRunner):
     """Writes down what is done to which module."""
 
     def __init__(self, steps: FakeSteps) -> None:
-        self.states = state.ModuleStates([], fakes.ignore)
+        self.states = module_states.ModuleStates([], fakes.ignore)
         self.releases = Releases()
         self._fake = steps
 

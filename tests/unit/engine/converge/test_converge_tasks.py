@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 from typing_extensions import override
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, module_states, state
 from addon_operator.engine.converge import module_discovery
 from addon_operator.engine.modules import module_run
 from addon_operator.kernel import errors, names
@@ -23,7 +23,7 @@ class Discovery(module_discovery.Discovery):
     """Finds what a test says, or fails."""
 
     def __init__(
-        self, states: state.ModuleStates, found: plan.Observed | Exception, heard: fakes.Heard
+        self, states: module_states.ModuleStates, found: plan.Observed | Exception, heard: fakes.Heard
     ) -> None:
         self._states = states
         self._values = store.ValuesStore(())
@@ -77,7 +77,7 @@ class Releases(fake_steps.Releases):
 class Runner(module_run.ModuleRunner):
     """Nothing of the modules is at work but their releases."""
 
-    def __init__(self, states: state.ModuleStates, releases: Releases) -> None:
+    def __init__(self, states: module_states.ModuleStates, releases: Releases) -> None:
         self.states = states
         self.releases = releases
 
@@ -97,7 +97,7 @@ class Runner(module_run.ModuleRunner):
 async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
     error: errors.AddonOperatorError, shown: str
 ) -> None:
-    states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
+    states = module_states.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
     heard = fakes.Heard()
     discovery = Discovery(states, error, heard)
     task = module_discovery.DiscoverTask(discovery, Runner(states, Releases()), "onStartup")
@@ -108,7 +108,7 @@ async def test_a_failed_discovery_is_counted_and_shown_at_its_module(
 
 async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
     module = model.Module(WEB, 10, pathlib.Path("010-web"))
-    states = state.ModuleStates([module], fakes.ignore)
+    states = module_states.ModuleStates([module], fakes.ignore)
     verdict = model.Verdict(WEB, enabled=False, reason="no one wants it")
     heard = fakes.Heard()
     observed = plan.Observed([module], {WEB: verdict}, {"web": True, "old": True})
@@ -135,7 +135,7 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
 
 
 async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs() -> None:
-    states = state.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
+    states = module_states.ModuleStates([model.Module(WEB, 10, pathlib.Path("010-web"))], fakes.ignore)
     away = errors.AddonOperatorError("the API server is away")
     discovery = Discovery(states, AssertionError(), fakes.Heard())
     task = module_discovery.DiscoverTask(discovery, Runner(states, Releases(away)), "onStartup")
@@ -159,7 +159,7 @@ async def test_a_release_that_moves_goes_when_the_new_one_is_there(
 ) -> None:
     config = module_config.ModuleConfig(namespace="edge")
     module = model.Module(WEB, 10, pathlib.Path("010-web"), has_chart=True, config=config)
-    states, releases = state.ModuleStates([module], fakes.ignore), Releases()
+    states, releases = module_states.ModuleStates([module], fakes.ignore), Releases()
     states.enabled = (WEB,) if is_enabled else ()
     states.mark(WEB, status)
     releases.known = known
@@ -181,7 +181,7 @@ async def test_runs_come_after_those_of_required_modules_and_deletes_after_those
     db = names.ModuleName("db")
     requires = module_config.Requirements(modules=(db,))
     web = model.Module(WEB, 10, pathlib.Path("010-web"), config=module_config.ModuleConfig(requires=requires))
-    states = state.ModuleStates([web, model.Module(db, 10, pathlib.Path("010-db"))], fakes.ignore)
+    states = module_states.ModuleStates([web, model.Module(db, 10, pathlib.Path("010-db"))], fakes.ignore)
     runner = Runner(states, Releases())
     runs = [module_run.ModuleRunTask(runner, name, "") for name in (WEB, db)]
     assert [task.after for task in runs] == [{"db"}, frozenset()]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 from typing_extensions import override
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, module_states
 from addon_operator.engine.converge import cluster_requirements, module_discovery
 from addon_operator.engine.hooks import hook_processes
 from addon_operator.kernel import errors, json_types
@@ -89,7 +89,7 @@ class Bench:
         values.set_config(
             config_map_reader.ConfigMapReader(names, "ConfigMap a/b").read(config or {}).usable()
         )
-        states = state.ModuleStates(self.modules, fakes.ignore)
+        states = module_states.ModuleStates(self.modules, fakes.ignore)
         states.refused, states.lacks = refused, lacks
         found = module_discovery.Discovery(
             states,

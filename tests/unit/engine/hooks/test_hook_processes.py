@@ -443,6 +443,10 @@ async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
     ("text", "reason"),
     [
         ("true", "wrote nothing to the file of MODULE_ENABLED_RESULT"),
+        (
+            "echo looking; echo false",
+            "wrote nothing .*, and printed it to its standard output instead; write it with > .*_RESULT",
+        ),
         ('echo yes > "$MODULE_ENABLED_RESULT"', "wrote 'yes' to"),
         ('echo True > "$MODULE_ENABLED_RESULT"', "wrote 'True' to"),
         ('echo true > "$MODULE_ENABLED_RESULT"; echo no >&2; exit 2', "failed with exit code 2: no"),

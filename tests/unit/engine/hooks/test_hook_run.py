@@ -12,11 +12,12 @@ import structlog
 from typing_extensions import override
 
 from addon_operator.documents import document_stream
-from addon_operator.engine import events, state, tasks
-from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
+from addon_operator.engine import events, module_states, state, tasks
+from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run, questions
 from addon_operator.engine.sources import config_sync
-from addon_operator.hook_contract import jq_programs
-from addon_operator.hook_contract.configuration import hook_config
+from addon_operator.hook_contract import binding_contexts, jq_programs
+from addon_operator.hook_contract.configuration import hook_config, webhook_bindings
+from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
@@ -116,7 +117,7 @@ class Bench:
             self._load_large,
             lambda: jq_programs.checking_with(self.compiled.append),
         )
-        self.states = state.ModuleStates([model.Module(WEB, 1, root)], fakes.ignore)
+        self.states = module_states.ModuleStates([model.Module(WEB, 1, root)], fakes.ignore)
         self.states.enabled = (WEB,)
         self.executor = hook_run.HookExecutor(runner, self.values, outputs, self.states, self.heard.append)
 
@@ -128,6 +129,23 @@ class Bench:
         self, files: Mapping[str, object], *, exit_code: int = 0, module: ModuleName | None = WEB
     ) -> hook_outputs.HookEffects:
         """Run a hook that writes these documents to the files of these variables."""
+        hook, labels = self._hook(files, exit_code, module)
+        return await self.executor.run(hook, [], labels)
+
+    async def ask(self, files: Mapping[str, object]) -> review_answers.AdmissionAnswer:
+        """The same for a hook that is asked by the API server."""
+        hook, labels = self._hook(files, 0, WEB)
+        asked = questions.Question(
+            ("VALIDATING_RESPONSE_PATH",),
+            lambda text: review_answers.parse(text, webhook_bindings.ReviewType.VALIDATING),
+        )
+        context = binding_contexts.review("a.b.c", "Validating", b"{}", {})
+        answer, _ = await self.executor.ask(hook, context, labels, asked)
+        return answer
+
+    def _hook(
+        self, files: Mapping[str, object], exit_code: int, module: ModuleName | None
+    ) -> tuple[state.Hook, events.HookLabels]:
         lines = ["#!/bin/sh"]
         for variable, document in files.items():
             (self.root / variable).write_text(document if isinstance(document, str) else json.dumps(document))
@@ -138,8 +156,7 @@ class Bench:
         path.chmod(0o755)
         hook = state.Hook("sub/hook.sh", path, hook_config.HookConfig(), module)
         self.states[WEB].hooks = (*(self.states[WEB].hooks or ()), hook) if self.is_current else ()
-        labels = events.HookLabels(hook.name, "onStartup", "main", "test", module)
-        return await self.executor.run(hook, [], labels)
+        return hook, events.HookLabels(hook.name, "onStartup", "main", "test", module)
 
     @property
     def applied(self) -> set[str]:
@@ -168,6 +185,22 @@ GOOD: dict[str, object] = {
     "VALUES_JSON_PATCH_PATH": VALUES,
     "METRICS_PATH": METRIC,
 }
+
+
+async def test_an_answer_that_was_only_printed_is_wrong_and_the_error_says_where_it_belongs(
+    bench: Bench,
+) -> None:
+    answer = {"allowed": False, "message": "no"}
+    with pytest.raises(
+        hook_run.AnswerError,
+        match=r"hook sub/hook\.sh: VALIDATING_RESPONSE_PATH: it is empty; .*; the hook printed an answer to "
+        r"its standard output, .*: write it to the file \$VALIDATING_RESPONSE_PATH",
+    ):
+        await bench.ask({"stdout": answer})
+    with pytest.raises(hook_run.AnswerError, match=r'write one such as \{"allowed": true\}$'):
+        await bench.ask({"stdout": "it is fine"})
+    found = await bench.ask({"stdout": answer, "VALIDATING_RESPONSE_PATH": answer})
+    assert (found.message, bench.heard.warnings) == ("no", [])
 
 
 async def test_all_outputs_of_a_good_run_are_applied(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 from typing_extensions import override
 
-from addon_operator.engine import intents, state, tasks
+from addon_operator.engine import intents, module_states, tasks
 from addon_operator.engine.drift import module_healths
 from addon_operator.engine.modules import health_gate, module_releases
 from addon_operator.kernel import errors
@@ -80,7 +80,9 @@ class Run(tasks.Task):
 class Bench:
     def __init__(self, config: module_config.ModuleConfig) -> None:
         web = model.Module(WEB, 2, pathlib.Path("web"), has_chart=True, config=config)
-        self.states = state.ModuleStates([model.Module(DB, 1, pathlib.Path("db")), web], lambda _: None)
+        self.states = module_states.ModuleStates(
+            [model.Module(DB, 1, pathlib.Path("db")), web], lambda _: None
+        )
         self.releases = Releases()
         self.healths = self.releases.healths
         assert isinstance(self.healths, Healths)

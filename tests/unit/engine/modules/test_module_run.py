@@ -11,7 +11,7 @@ import pytest
 import structlog
 from typing_extensions import override
 
-from addon_operator.engine import events, state, tasks
+from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.definitions import module_crds
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run
 from addon_operator.engine.modules import (
@@ -134,7 +134,7 @@ class Bench:
         self.module = model.Module(WEB, 1, root / "web", has_chart=True)
         self.values = store.ValuesStore([store.ModuleValues(WEB)])
         self.observer = Observer()
-        self.states = state.ModuleStates([self.module], self.observer.tell)
+        self.states = module_states.ModuleStates([self.module], self.observer.tell)
         runner = hook_processes.HookProcesses(
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin", "LOG": str(root / "log")},

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.modules import module_windows
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, windows
@@ -31,7 +31,9 @@ class Bench:
         )
         self.clock.now = MIDNIGHT + 3 * HOUR
         web = model.Module(WEB, 20, pathlib.Path("web"), config=module_config.ModuleConfig(windows=own))
-        self.states = state.ModuleStates([web, model.Module(DB, 10, pathlib.Path("db"))], self.heard.append)
+        self.states = module_states.ModuleStates(
+            [web, model.Module(DB, 10, pathlib.Path("db"))], self.heard.append
+        )
         self.states.enabled = (DB, WEB)
         self.windows = module_windows.ModuleWindows(
             self.states, self.inbox, self.heard.append, self.clock, default=default, timers=self.timers

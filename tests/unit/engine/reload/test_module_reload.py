@@ -8,7 +8,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.aio import waiting
-from addon_operator.engine import engine, events, reactions, state, tasks
+from addon_operator.engine import engine, events, module_states, reactions, state, tasks
 from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.reload import module_reload, module_watch
 from addon_operator.engine.sources import config_sync
@@ -77,7 +77,7 @@ class Bench:
         self.write("020-db/values.yaml", "dbEnabled: true")
         loaded = module_files.load([root], 1)
         self.values = loaded.store()
-        self.states = state.ModuleStates([files.module for files in loaded.modules], self._tell)
+        self.states = module_states.ModuleStates([files.module for files in loaded.modules], self._tell)
         self.states.enabled = (WEB, DB)
         self.ended: list[str] = []
         self.told: list[str] = []

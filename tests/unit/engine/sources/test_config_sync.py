@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from addon_operator.engine import events, intents
+from addon_operator.engine import config_events, events, intents
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName, values_key
@@ -67,12 +67,14 @@ class Heard(fakes.Heard):
 
     @property
     def invalid(self) -> list[str]:
-        return [str(event.error) for event in self.of(events.ConfigRefused) if not event.at_start]
+        return [str(event.error) for event in self.of(config_events.ConfigRefused) if not event.at_start]
 
     @property
     def refused(self) -> list[tuple[str, str]]:
         """At the start, with the ConfigMap's uid."""
-        return [(str(event.error), event.uid) for event in self.of(events.ConfigRefused) if event.at_start]
+        return [
+            (str(event.error), event.uid) for event in self.of(config_events.ConfigRefused) if event.at_start
+        ]
 
 
 SCHEMA = """
@@ -103,7 +105,7 @@ class Bench:
         )
 
     @property
-    def changes(self) -> list[store.ConfigChange]:
+    def changes(self) -> list[sources.ConfigChange]:
         """Edits that the engine is to react to."""
         return [intent.change for intent in self.inbox.put_in if isinstance(intent, intents.ConfigEdited)]
 
@@ -596,14 +598,14 @@ async def test_an_edit_of_the_secret_is_applied_and_reported_as_such() -> None:
 async def test_a_bad_edit_of_the_secret_is_reported_on_it_and_hinders_no_edit_of_the_config_map() -> None:
     bench, secret = await with_secret({"web": "a: 1"}, {"web": "c: 1"})
     await edit_secret(bench, secret, web="size: 77")
-    (refused,) = bench.heard.of(events.ConfigRefused)
+    (refused,) = bench.heard.of(config_events.ConfigRefused)
     assert (refused.kind, refused.uid) == ("Secret", "secret-uid")
     assert "77" not in str(refused.error)
     assert bench.state.is_refused
     await receive(bench, bench.cluster.edit(web="a: 2"))
     assert bench.values.config_values(WEB)["web"] == {"a": 2, "c": 1}
     assert bench.state.is_refused
-    assert len(bench.heard.of(events.ConfigRefused)) == 1
+    assert len(bench.heard.of(config_events.ConfigRefused)) == 1
     await edit_secret(bench, secret, web="c: 2")
     assert bench.values.config_values(WEB)["web"] == {"a": 2, "c": 2}
     assert [bench.state.is_refused] == [False]
@@ -676,7 +678,7 @@ async def test_at_the_start_a_wrong_secret_is_waited_for() -> None:
     assert str(reason).startswith(
         "Secret addons/values is invalid, and nothing runs until it is fixed: web.size: must be at"
     )
-    (refused,) = bench.heard.of(events.ConfigRefused)
+    (refused,) = bench.heard.of(config_events.ConfigRefused)
     assert (refused.kind, refused.at_start) == ("Secret", True)
     assert bench.values.config_values(WEB)["web"] == {"a": 1, "size": 7}
 
@@ -692,18 +694,20 @@ async def test_changed_modules_are_read_from_the_secret_too() -> None:
 async def test_a_refused_edit_names_its_keys_without_values_and_the_end_of_it_is_told() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.edit(web="password: hunter2: x", db="b: 1", dbEnabled="hunter2"))
-    (refused,) = bench.heard.of(events.ConfigRefused)
+    (refused,) = bench.heard.of(config_events.ConfigRefused)
     assert [each.key for each in refused.wrong] == ["web", "dbEnabled"]
     assert refused.wrong[0].text.startswith("key 'web', line 1, column 18")
     await receive(bench, bench.cluster.edit(web="size: 10", dbEnabled="false"))
-    assert [each.key for each in bench.heard.of(events.ConfigRefused)[1].wrong] == ["web"]
+    assert [each.key for each in bench.heard.of(config_events.ConfigRefused)[1].wrong] == ["web"]
     assert not any(
-        "hunter2" in each.text for event in bench.heard.of(events.ConfigRefused) for each in event.wrong
+        "hunter2" in each.text
+        for event in bench.heard.of(config_events.ConfigRefused)
+        for each in event.wrong
     )
-    assert bench.heard.of(events.ConfigRight) == []
+    assert bench.heard.of(config_events.ConfigRight) == []
     await receive(bench, bench.cluster.edit(web="size: 9"))
     await receive(bench, bench.cluster.edit(web="size: 8"))
-    assert [event.kind for event in bench.heard.of(events.ConfigRight)] == ["ConfigMap"]
+    assert [event.kind for event in bench.heard.of(config_events.ConfigRight)] == ["ConfigMap"]
 
 
 class Defect:
@@ -729,7 +733,7 @@ async def test_an_edit_that_a_defect_keeps_from_being_read_is_told_and_taken_lat
     bench = await loaded({"web": "a: 1"})
     defect = Defect(monkeypatch)
     await receive(bench, bench.cluster.edit(web="a: 2"))
-    (told,) = bench.heard.of(events.ConfigNotRead)
+    (told,) = bench.heard.of(config_events.ConfigNotRead)
     assert (told.source, str(told.error), told.delay) == ("ConfigMap", "a bug", config_sync.REREAD_SECONDS)
     seen = [(bench.state.is_refused, bench.values.config_values(WEB)["web"])]
     defect.is_there = False
@@ -737,7 +741,7 @@ async def test_an_edit_that_a_defect_keeps_from_being_read_is_told_and_taken_lat
     seen.append((bench.state.is_refused, bench.values.config_values(WEB)["web"]))
     assert seen == [(True, {"a": 1}), (False, {"a": 2})]
     assert len(bench.changes) == 1
-    assert [event.kind for event in bench.heard.of(events.ConfigRight)] == ["ConfigMap"]
+    assert [event.kind for event in bench.heard.of(config_events.ConfigRight)] == ["ConfigMap"]
 
 
 async def test_an_edit_that_is_taken_back_after_a_defect_is_no_trouble_any_more(
@@ -778,7 +782,7 @@ async def test_a_defect_of_who_listens_loses_no_edit(monkeypatch: pytest.MonkeyP
     failures = iter([TypeError("a bug")])
 
     def tell(event: events.Event) -> None:
-        if isinstance(event, events.ConfigRight):
+        if isinstance(event, config_events.ConfigRight):
             for failure in failures:
                 raise failure
         bench.heard.append(event)

@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.app import engine_listeners
-from addon_operator.engine import events, intents, state
+from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.sources import module_annotations
 from addon_operator.kernel import clock
 from addon_operator.kernel.names import ModuleName
@@ -67,12 +67,12 @@ class Bench:
         self.events: list[events.Event] = []
         modules = [model.Module(name, 1, pathlib.Path(name)) for name in (WEB, OFF)]
         self.values = store.ValuesStore([store.ModuleValues(name) for name in (WEB, OFF)])
-        self.states = state.ModuleStates(modules, self.events.append)
+        self.states = module_states.ModuleStates(modules, self.events.append)
         self.watches = Watches()
         seen = unused.unused(cluster.Cluster)
         seen.kube, seen.namespace, seen.watches = kube, "addons", self.watches
         listen = engine_listeners.all_of(
-            engine_listeners.module_states(self.states, self.clock), self.events.append
+            engine_listeners.states_listener(self.states, self.clock), self.events.append
         )
         self.annotations = module_annotations.ModuleAnnotations(
             seen, self.states, self.values, self.inbox, listen, self.clock

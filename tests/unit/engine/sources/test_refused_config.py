@@ -2,7 +2,7 @@
 
 import pathlib
 
-from addon_operator.engine import events, state
+from addon_operator.engine import config_events, module_states, state
 from addon_operator.engine.sources import refused_config
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
@@ -10,9 +10,9 @@ from addon_operator.values import sources
 from tests.fakes import clocks
 
 WEB, DB = ModuleName("web"), ModuleName("db")
-SIZE = events.WrongKey("web", "web.size: must be at most 9")
-SWITCH = events.WrongKey("dbEnabled", 'key \'dbEnabled\': a switch must be "true" or "false"')
-SHARED = events.WrongKey("global", "global.zone: must be a string")
+SIZE = config_events.WrongKey("web", "web.size: must be at most 9")
+SWITCH = config_events.WrongKey("dbEnabled", 'key \'dbEnabled\': a switch must be "true" or "false"')
+SHARED = config_events.WrongKey("global", "global.zone: must be a string")
 BOUNDS = "the last good values stay in force"
 
 
@@ -22,7 +22,7 @@ class Bench:
         self.clock.now = 0.0
         self.changed: list[str] = []
         modules = [model.Module(name, 1, pathlib.Path(name)) for name in (WEB, DB)]
-        self.states = state.ModuleStates(modules, self._changed)
+        self.states = module_states.ModuleStates(modules, self._changed)
         for each in self.states:
             each.discovered = True
         self.refused = refused_config.RefusedConfig(self.states, self.clock)
@@ -30,10 +30,10 @@ class Bench:
     def _changed(self, event: state.ModuleChanged) -> None:
         self.changed.append(event.state.module.name)
 
-    def refuse(self, *wrong: events.WrongKey, kind: str = "ConfigMap", at_start: bool = False) -> None:
+    def refuse(self, *wrong: config_events.WrongKey, kind: str = "ConfigMap", at_start: bool = False) -> None:
         texts = tuple(each.text for each in wrong)
         error = sources.ConfigMapError(f"{kind} a/b", texts)
-        self.refused(events.ConfigRefused(error, "uid", wrong, at_start=at_start, kind=kind))
+        self.refused(config_events.ConfigRefused(error, "uid", wrong, at_start=at_start, kind=kind))
 
     @property
     def blamed(self) -> dict[str, str]:
@@ -66,7 +66,7 @@ def test_since_when_stays_while_one_wrong_edit_follows_the_other_and_ends_with_a
     bench.refuse(SWITCH)
     assert "since 1970-01-01T00:00:00Z" in bench.blamed[DB]
     assert list(bench.blamed) == [DB]
-    bench.refused(events.ConfigRight("ConfigMap"))
+    bench.refused(config_events.ConfigRight("ConfigMap"))
     assert (bench.refused.sentences, bench.blamed) == ([], {})
     bench.clock.now += 60
     bench.refuse(SIZE)
@@ -78,14 +78,14 @@ def test_config_map_and_secret_are_wrong_and_right_by_themselves() -> None:
     bench.refuse(SIZE)
     bench.refuse(SIZE, kind="Secret")
     assert [text.split()[0] for text in bench.refused.sentences] == ["ConfigMap", "Secret"]
-    bench.refused(events.ConfigRight("ConfigMap"))
+    bench.refused(config_events.ConfigRight("ConfigMap"))
     assert [text.split()[0] for text in bench.refused.sentences] == ["Secret"]
     assert bench.blamed[WEB].startswith("Secret a/b is invalid")
 
 
 def test_a_module_that_comes_later_is_told_too() -> None:
     bench = Bench()
-    bench.refuse(events.WrongKey("newOne", "newOne: must be a mapping"))
+    bench.refuse(config_events.WrongKey("newOne", "newOne: must be a mapping"))
     assert bench.blamed == {}
     bench.states.replace([model.Module(ModuleName("new-one"), 1, pathlib.Path("new-one"))])
     assert "newOne: must be a mapping" in bench.blamed[ModuleName("new-one")]
@@ -94,7 +94,7 @@ def test_a_module_that_comes_later_is_told_too() -> None:
 def test_a_defect_that_keeps_an_edit_from_being_read_is_shown_without_its_text_until_it_is_settled() -> None:
     bench = Bench()
     error = TypeError("hunter2")
-    bench.refused(events.ConfigNotRead("Secret", "Secret a/b", error, 5.0))
+    bench.refused(config_events.ConfigNotRead("Secret", "Secret a/b", error, 5.0))
     (said,) = bench.refused.sentences
     assert said.startswith(
         "an edit of Secret a/b is not in force since 1970-01-01T00:00:00Z because of a bug"
@@ -102,19 +102,19 @@ def test_a_defect_that_keeps_an_edit_from_being_read_is_shown_without_its_text_u
     assert "hunter2" not in said
     bench.refuse(SIZE, kind="Secret")
     assert len(bench.refused.sentences) == 1, "now it was read, and is wrong"
-    bench.refused(events.ConfigRight("Secret"))
+    bench.refused(config_events.ConfigRight("Secret"))
     assert bench.refused.sentences == []
 
 
 def test_of_very_much_that_is_wrong_the_first_places_are_named() -> None:
     bench = Bench()
-    bench.refuse(*(events.WrongKey("web", f"web.a{number}: wrong") for number in range(5000)))
+    bench.refuse(*(config_events.WrongKey("web", f"web.a{number}: wrong") for number in range(5000)))
     assert bench.blamed[WEB].endswith(f"web.a9: wrong; and 4990 more; {BOUNDS}")
     assert bench.refused.sentences[0] == bench.blamed[WEB]
 
 
 def test_of_a_very_long_place_the_beginning_is_shown() -> None:
     bench = Bench()
-    bench.refuse(events.WrongKey("web", f"web.{'x' * 1_000_000}: must be a string"))
+    bench.refuse(config_events.WrongKey("web", f"web.{'x' * 1_000_000}: must be a string"))
     assert len(bench.blamed[WEB]) < 1000
     assert "web.xxx" in bench.blamed[WEB]

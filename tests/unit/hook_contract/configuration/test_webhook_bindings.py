@@ -49,10 +49,23 @@ def test_all_fields_are_read() -> None:
     assert webhook.match_conditions == (("mine", "true"),)
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    [webhook] = read(timeoutSeconds=5.0).webhooks
+    assert repr(webhook.timeout_seconds) == "5", "the API server takes no 5.0"
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"name": "guard"}, "kubernetesValidating[0].name: 'guard' is not a name that a webhook can have"),
+        (
+            {"name": f"{'a' * 252}.b.c"},
+            'kubernetesValidating[0].name: "aaaa',
+        ),
+        (
+            {"name": f"{'a' * 252}.b.c"},
+            " has 256 characters, and may have 253",
+        ),
         ({"name": None}, "kubernetesValidating[0].name: null is not a text"),
         ({"rules": []}, "kubernetesValidating[0].rules: it needs at least 1 item"),
         ({"rules": [{}]}, "kubernetesValidating[0].rules[0]: the key 'operations' is missing"),
@@ -62,6 +75,10 @@ def test_all_fields_are_read() -> None:
         ),
         ({"failurPolicy": "Fail"}, "the key 'failurPolicy' is not known here; did you mean 'failurePolicy'?"),
         ({"failurePolicy": "fail"}, 'kubernetesValidating[0].failurePolicy: "fail" is not known here'),
+        (
+            {"timeoutSeconds": 5.5},
+            "kubernetesValidating[0].timeoutSeconds: 5.5 is not an integer",
+        ),
         (
             {"timeoutSeconds": 31},
             "kubernetesValidating[0].timeoutSeconds: 31 is more than the largest allowed, 30",
@@ -142,3 +159,55 @@ def test_people_see_what_a_webhook_is_asked_about() -> None:
         "name": "guard.shop.example",
         "resources": "CREATE deployments.apps",
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"group": "mian"},
+            "kubernetes binding is of the group 'mian', so that it brings no snapshots; did you mean 'main'",
+        ),
+        (
+            {"rules": [{**RULE, "resources": ["deployments", "pod"]}]},
+            "rules[0].resources[1]: 'pod' is not the plural, so that no request matches; write 'pods'",
+        ),
+        (
+            {"rules": [{**RULE, "apiGroups": ["networking.k8s.io"], "resources": ["ingress/status"]}]},
+            "'ingress/status' is not the plural, so that no request matches; write 'ingresses/status'",
+        ),
+        (
+            {"rules": [{**RULE, "apiGroups": ["*"], "resources": ["networkpolicy"]}]},
+            "write 'networkpolicies'",
+        ),
+    ],
+)
+def test_what_the_api_server_takes_and_nobody_means_is_a_warning(changes: dict[str, Any], said: str) -> None:
+    (warning,) = read(**changes).warnings
+    assert said in warning
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"group": "main"},
+        {"rules": [{**RULE, "resources": ["endpoints", "pods/log", "*/scale"]}]},
+        {"rules": [{**RULE, "apiGroups": ["shop.example"], "resources": ["pod"]}]},
+    ],
+)
+def test_what_may_be_meant_is_no_warning(changes: dict[str, Any]) -> None:
+    assert read(**changes).warnings == ()
+
+
+def test_a_conversion_of_a_group_without_kubernetes_bindings_is_a_warning_too() -> None:
+    converting = {
+        "crdName": "crons.shop.example",
+        "group": "odd",
+        "conversions": [{"fromVersion": "v1", "toVersion": "v2"}],
+    }
+    text = json.dumps({"configVersion": "v1", "kubernetesCustomResourceConversion": [converting]})
+    (warning,) = hook_config.parse(text, hook_config.HookKind.MODULE, "hook x").warnings
+    assert (
+        "kubernetesCustomResourceConversion[0].group: no kubernetes binding is of the group 'odd'" in warning
+    )
+    assert warning.endswith("none of them is of any")

@@ -85,11 +85,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "negative-add": ({"name": "m", "action": "add", "value": -1}, ", value: a counter cannot go down"),
     "negative-shortcut": ({"name": "m", "add": -0.5}, ", value: a counter cannot go down"),
-    "bad-name": ({"name": "a-b", "set": 1}, ", name: 'a-b' is not a name of a metric"),
+    "bad-name": ({"name": "a\tb", "set": 1}, ", name: 'a\\tb' is not a name of a metric"),
+    "same-labels": (
+        {"name": "a", "set": 1, "labels": {"a-b": "x", "a_b": "y"}},
+        ", labels: 'a-b' and 'a_b' are the same for many scrapers; rename one of them",
+    ),
     "empty-name": ({"name": "", "set": 1}, ", name: "),
     "bad-label": (
-        {"name": "m", "set": 1, "labels": {"a-b": "x"}},
-        ", labels: 'a-b' is not a name of a label",
+        {"name": "m", "set": 1, "labels": {"a\nb": "x"}},
+        ", labels: 'a\\nb' is not a name of a label",
     ),
     "reserved-label": (
         {"name": "m", "set": 1, "labels": {"__a": "x"}},

@@ -57,3 +57,21 @@ def test_what_is_printed_costs_no_more_than_its_size_allows(unit: str) -> None:
     began = time.process_time()
     assert printed_outputs.hint(printed, {}) == ""
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("printed", "variable"),
+    [
+        ('{"allowed": false, "message": "no"}', "VALIDATING_RESPONSE_PATH"),
+        ('[{"allowed": true}]', "VALIDATING_RESPONSE_PATH"),
+        ('{"convertedObjects": []}', "CONVERSION_RESPONSE_PATH"),
+        ('{"failedMessage": "no"}', "CONVERSION_RESPONSE_PATH"),
+    ],
+)
+def test_an_answer_that_is_printed_is_recognised_if_the_hook_was_asked(printed: str, variable: str) -> None:
+    assert printed_outputs.hint(printed, {variable: ""}) == (
+        "printed an answer to its standard output, which only goes to the log, and wrote none: write it to "
+        f'the file ${variable}, such as with > "${variable}"'
+    )
+    assert printed_outputs.hint(printed, {variable: printed}) == ""
+    assert printed_outputs.hint(printed, {}) == "", "it was not asked"

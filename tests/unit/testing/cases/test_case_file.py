@@ -47,6 +47,22 @@ def test_a_mistake_is_told_with_its_place(tmp_path: pathlib.Path, text: str, sai
         read(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("expect: {error: x}", "line 1, column 3: cases of global hooks run one"),
+        ("hook: x, upgradeFrom: {}, expect: {error: x}", "upgradeFrom: there is no module"),
+        ("hook: x, expect: {hook: {}, enabled: true}", "expect.enabled: there is no module"),
+        ("hook: x, expect: {objects: [{kind: Pod}]}", "expect.objects: .*write it below expect.hook"),
+    ],
+)
+def test_a_case_of_global_hooks_is_about_a_hook(tmp_path: pathlib.Path, case: str, said: str) -> None:
+    path = tmp_path / "cases.yaml"
+    path.write_text(f"- {{name: x, {case}}}\n")
+    with pytest.raises(case_file.CaseFileError, match=said):
+        case_file.read(path, of_module=False)
+
+
 def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: pathlib.Path) -> None:
     with pytest.raises(case_file.CaseFileError) as found:
         read(tmp_path, "- nam: x\n  expect: {eror: x}\n")

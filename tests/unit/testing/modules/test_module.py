@@ -230,3 +230,18 @@ def test_a_chart_with_tests_of_its_own_is_not_taken_for_a_module(tmp_path: pathl
 
     assert not places.is_module(chart)
     assert places.is_module(numbered)
+
+
+def test_global_hooks_are_tested_without_modules(tmp_path: pathlib.Path, running: runtime.Runtime) -> None:
+    patch = '[{"op": "add", "path": "/global/id", "value": "y"}]'
+    body = f"""cat "$VALUES_PATH"; echo '{patch}' > "$VALUES_JSON_PATCH_PATH\""""
+    hooks = tmp_path / "global-hooks"
+    executable(hooks / "hooks" / "id.sh", HOOK.replace("beforeHelm", "beforeAll").replace("BODY", body))
+    tested = module.GlobalHooks(module.Modules(running, places.of_global_hooks(hooks)))
+
+    run = tested.hook("id.sh").run(binding="beforeAll", values={"global": {"zone": "a"}})
+
+    assert '{"global":{"zone":"a"}}' in run.log
+    assert run.values == {"global": {"zone": "a", "id": "y"}}
+    with pytest.raises(errors.ConfigurationError, match="webb"):
+        tested.values(webb={})

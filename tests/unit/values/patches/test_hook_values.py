@@ -36,7 +36,7 @@ def test_what_hooks_gave_counts_in_another_store_as_it_did_in_the_first() -> Non
     first.apply_values_patch(None, patch({"op": "add", "path": "/webEnabled", "value": True}))
     groups = first.patch_groups(WEB)
     assert [len(group) for group in groups] == [1, 2, 1]
-    second.adopt(WEB, [patch(*group) for group in groups])
+    second.section_of(WEB).adopt([patch(*group) for group in groups])
     second.adopt_switches(first.hook_switches)
     assert second.values(WEB)["web"] == {"size": 2, "internal": {"a": 1}, "plain": "x"}
     assert second.flag(WEB).enabled
@@ -45,8 +45,7 @@ def test_what_hooks_gave_counts_in_another_store_as_it_did_in_the_first() -> Non
 def test_patches_of_other_sections_are_refused_and_none_is_taken() -> None:
     values = made()
     with pytest.raises(patches.PatchError, match="'/db/a' is not permitted"):
-        values.adopt(
-            WEB,
+        values.section_of(WEB).adopt(
             [
                 patch({"op": "add", "path": "/web/a", "value": 1}),
                 patch({"op": "add", "path": "/db/a", "value": 1}),
@@ -134,7 +133,7 @@ def test_the_values_at_the_places_are_what_hooks_gave_then() -> None:
     given: dict[str, Any] = {"web": {"size": 1, "internal": {"a": [1, 2]}}}
     found = hook_values.at_places(("/web/internal", "/web/old"), given, "revision 1")
     values = made("{size: 5, old: x}")
-    values.adopt(WEB, found)
+    values.section_of(WEB).adopt(found)
     assert values.values(WEB)["web"] == {"size": 5, "internal": {"a": [1, 2]}}
     assert len(hook_values.at_places(("/web/old",), given, "", is_whole=False)) == 0
 

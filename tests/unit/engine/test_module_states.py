@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.engine import state
+from addon_operator.engine import module_states, state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
@@ -21,13 +21,13 @@ def reported() -> list[str]:
 
 
 @pytest.fixture
-def states(reported: list[str]) -> state.ModuleStates:
-    return state.ModuleStates(
+def states(reported: list[str]) -> module_states.ModuleStates:
+    return module_states.ModuleStates(
         [model.Module(WEB, 10, pathlib.Path("010-web"))], lambda event: reported.append(event.state.status)
     )
 
 
-def discover(states: state.ModuleStates, *, enabled: bool, reason: str = "because") -> None:
+def discover(states: module_states.ModuleStates, *, enabled: bool, reason: str = "because") -> None:
     verdict = model.Verdict(WEB, enabled, reason)
     states.discovered({WEB: verdict}, [WEB] if enabled else [])
 
@@ -36,20 +36,22 @@ def discover(states: state.ModuleStates, *, enabled: bool, reason: str = "becaus
     ("enabled", "status"), [(True, "Pending"), (False, "Disabled")], ids=["enabled", "disabled"]
 )
 def test_the_first_discovery_reports_every_module(
-    states: state.ModuleStates, reported: list[str], enabled: bool, status: str
+    states: module_states.ModuleStates, reported: list[str], enabled: bool, status: str
 ) -> None:
     discover(states, enabled=enabled)
     assert reported == [status]
 
 
-def test_a_discovery_without_news_reports_nothing(states: state.ModuleStates, reported: list[str]) -> None:
+def test_a_discovery_without_news_reports_nothing(
+    states: module_states.ModuleStates, reported: list[str]
+) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False)
     assert len(reported) == 1
 
 
 def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
-    states: state.ModuleStates, reported: list[str]
+    states: module_states.ModuleStates, reported: list[str]
 ) -> None:
     discover(states, enabled=True)
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
@@ -62,21 +64,21 @@ def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
 
 
 def test_before_the_first_discovery_only_those_who_ask_learn_of_the_error(
-    states: state.ModuleStates, reported: list[str]
+    states: module_states.ModuleStates, reported: list[str]
 ) -> None:
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
     assert states[WEB].last_error == "module web: its enabled script failed"
     assert reported == []
 
 
-def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: state.ModuleStates) -> None:
+def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: module_states.ModuleStates) -> None:
     discover(states, enabled=True)
     states.mark(WEB, state.ModuleStatus.FAILED, errors.ModuleError(WEB, "helm failed"))
     discover(states, enabled=True)
     assert states[WEB].last_error == "module web: helm failed"
 
 
-def test_another_reason_is_reported(states: state.ModuleStates, reported: list[str]) -> None:
+def test_another_reason_is_reported(states: module_states.ModuleStates, reported: list[str]) -> None:
     discover(states, enabled=False)
     discover(states, enabled=False, reason="another")
     assert reported == ["Disabled", "Disabled"]
@@ -85,7 +87,7 @@ def test_another_reason_is_reported(states: state.ModuleStates, reported: list[s
 
 @pytest.mark.parametrize("status", [state.ModuleStatus.PENDING, state.ModuleStatus.FAILED])
 def test_a_module_without_hooks_that_ran_is_disabled_at_once(
-    states: state.ModuleStates, reported: list[str], status: state.ModuleStatus
+    states: module_states.ModuleStates, reported: list[str], status: state.ModuleStatus
 ) -> None:
     discover(states, enabled=True)
     states.mark(WEB, status, "its hook reported nothing")
@@ -94,7 +96,7 @@ def test_a_module_without_hooks_that_ran_is_disabled_at_once(
     assert (states[WEB].last_error, states[WEB].last_error_without_values) == ("", "")
 
 
-def test_a_module_whose_hooks_ran_waits_for_its_delete(states: state.ModuleStates) -> None:
+def test_a_module_whose_hooks_ran_waits_for_its_delete(states: module_states.ModuleStates) -> None:
     discover(states, enabled=True)
     states[WEB].hooks = ()
     states.mark(WEB, state.ModuleStatus.READY, "")
@@ -102,7 +104,7 @@ def test_a_module_whose_hooks_ran_waits_for_its_delete(states: state.ModuleState
     assert states[WEB].status is state.ModuleStatus.READY
 
 
-def test_values_in_an_error_are_kept_for_the_log_alone(states: state.ModuleStates) -> None:
+def test_values_in_an_error_are_kept_for_the_log_alone(states: module_states.ModuleStates) -> None:
     states.mark(
         WEB, state.ModuleStatus.FAILED, schema_violations.InvalidValuesError([VIOLATION], "not ready")
     )
@@ -112,7 +114,7 @@ def test_values_in_an_error_are_kept_for_the_log_alone(states: state.ModuleState
     )
 
 
-def test_other_errors_are_shown_as_they_are(states: state.ModuleStates) -> None:
+def test_other_errors_are_shown_as_they_are(states: module_states.ModuleStates) -> None:
     states.mark(WEB, state.ModuleStatus.FAILED, errors.ModuleError("web", "its chart is gone"))
     assert states[WEB].last_error_without_values == "module web: its chart is gone"
     states.mark(WEB, state.ModuleStatus.RUNNING)
@@ -122,7 +124,7 @@ def test_other_errors_are_shown_as_they_are(states: state.ModuleStates) -> None:
 
 
 def test_maintenance_is_part_of_the_reason_until_it_ends(
-    states: state.ModuleStates, reported: list[str]
+    states: module_states.ModuleStates, reported: list[str]
 ) -> None:
     discover(states, enabled=True)
     states.maintain(WEB, "NoResourceReconciliation")
@@ -137,7 +139,9 @@ def test_maintenance_is_part_of_the_reason_until_it_ends(
     assert len(reported) == 3
 
 
-def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(states: state.ModuleStates) -> None:
+def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(
+    states: module_states.ModuleStates,
+) -> None:
     def made() -> state.Hook:
         return state.Hook("a.sh", pathlib.Path("a.sh"), hook_config.HookConfig(), WEB)
 
@@ -157,7 +161,7 @@ def test_a_module_whose_run_has_not_begun_says_for_which_it_waits(reported: list
     requires = module_config.Requirements(modules=(db,))
     web = model.Module(WEB, 10, pathlib.Path("010-web"), config=module_config.ModuleConfig(requires=requires))
     told: list[str] = []
-    states = state.ModuleStates(
+    states = module_states.ModuleStates(
         [web, model.Module(db, 10, pathlib.Path("010-db"))],
         lambda event: told.append(f"{event.state.module.name}: {event.state.reason}"),
     )

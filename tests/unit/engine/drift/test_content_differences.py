@@ -1,6 +1,6 @@
-"""What autoscalers of a release scale."""
+"""Where the objects of a release are otherwise than its manifest says."""
 
-from addon_operator.modules.drift import autoscalers
+from addon_operator.engine.drift import content_differences
 
 MANIFEST = """\
 apiVersion: autoscaling/v2
@@ -26,5 +26,5 @@ spec: nothing
 
 
 def test_what_autoscalers_scale_is_named_with_its_kind() -> None:
-    assert autoscalers.targets(MANIFEST) == {("StatefulSet", "web"), ("Deployment", "app")}
-    assert autoscalers.targets("") == frozenset()
+    assert set(content_differences.scaled(MANIFEST)) == {("StatefulSet", "web"), ("Deployment", "app")}
+    assert list(content_differences.scaled("")) == []

@@ -2,8 +2,9 @@
 
 import pytest
 
+from addon_operator.engine.sources import values_files
 from addon_operator.kernel import json_types
-from addon_operator.values import doubled, origins
+from addon_operator.values import origins
 
 FILES = [origins.Layer("values.yaml", {"replicas": 1, "image": {"tag": "1"}})]
 
@@ -24,9 +25,9 @@ FILES = [origins.Layer("values.yaml", {"replicas": 1, "image": {"tag": "1"}})]
 def test_a_section_is_doubled_if_the_files_have_beside_its_key_what_lies_below_it(
     section: json_types.JsonObject, is_doubled: bool
 ) -> None:
-    assert doubled.is_doubled("web", section, FILES) is is_doubled
+    assert values_files.is_doubled("web", section, FILES) is is_doubled
 
 
 def test_a_key_that_the_files_have_themselves_is_no_mistake() -> None:
     files = [*FILES, origins.Layer("values.yaml", {"web": {"replicas": 1}})]
-    assert not doubled.is_doubled("web", {"web": {"replicas": 2}}, files)
+    assert not values_files.is_doubled("web", {"web": {"replicas": 2}}, files)

@@ -1,0 +1,277 @@
+"""How modules are shown: as rows of a table, and one described whole."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from addon_operator.cli import debug, printing
+from addon_operator.kernel import names
+
+_COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
+
+
+_WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", "last error", "reason")
+
+
+_HEALTHY: Final = {"Healthy": "True", "Failed": "False", "Progressing": "Unknown"}
+"""As kubectl shows the condition."""
+
+
+_SHARED_SHOWN: Final = 5
+
+
+_HEAD: Final = 12
+
+
+_STYLES: Final = {"Ready": "green", "Failed": "red", "Running": "cyan", "Disabled": "dim"}
+
+
+_RESOURCE_COLUMNS: Final = ("MODULE", "STATE", "resource", "reason")
+
+
+def _modules(document: debug.Document, wide: bool) -> str:
+    if wide:
+        return _all_of_modules(document)
+    rows = [(*_row(module)[:-2], _message(module)) for module in document["modules"]]
+    listed = printing.listing(_COLUMNS, rows, _style, wide=wide) if rows else "no modules\n"
+    return _wrong_values(document) + listed
+
+
+def _message(module: debug.Document) -> str:
+    """Return what is wrong; of a module that is well what it is for, or why it is enabled."""
+    *_, error, reason = _row(module)
+    if error != "-":
+        return error
+    return (module["description"] if module["state"] == "Ready" else "") or reason
+
+
+LISTED: Final = debug.Listed(
+    _modules, "module", lambda document: [module["name"] for module in document["modules"]]
+)
+
+
+def _wrong_values(document: debug.Document) -> str:
+    return "".join(f"{text}\n" for text in document.get("wrongValues", ()))
+
+
+def _described(
+    columns: tuple[str, ...], rows: list[tuple[str, ...]], modules: Sequence[debug.Document]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Add what the modules are for, if one of them says it."""
+    if not any(module["description"] for module in modules):
+        return columns, rows
+    texts = [module["description"] or "-" for module in modules]
+    described = [(*row[:-2], text, *row[-2:]) for row, text in zip(rows, texts, strict=True)]
+    return (*columns[:-2], "description", *columns[-2:]), described
+
+
+def _all_of_modules(document: debug.Document) -> str:
+    modules = document["modules"]
+    columns: tuple[str, ...] = _WIDE_COLUMNS
+    rows = [_wide_row(module) for module in modules]
+    if any(module["release"] != module["name"] for module in modules):
+        columns = (*columns[:3], "RELEASE", *columns[3:])
+        rows = [(*row[:3], module["release"], *row[3:]) for row, module in zip(rows, modules, strict=True)]
+    if any(map(_requirements, modules)):
+        columns = (*columns[:-2], "requires", *columns[-2:])
+        needs = [_requirements(module) or "-" for module in modules]
+        rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
+    if any(module.get("answering") for module in modules):
+        columns = (*columns[:-2], "answers", *columns[-2:])
+        answers = [_answers(module) or "-" for module in modules]
+        rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, answers, strict=True)]
+    columns, rows = _described(columns, rows, modules)
+    listed = printing.listing(columns, rows, _style, wide=True) if rows else "no modules\n"
+    return _wrong_values(document) + listed
+
+
+def _answers(module: debug.Document) -> str:
+    """Say how many webhooks and conversions the module's hooks answer, and how many of these are asked."""
+    answering = module.get("answering", ())
+    asked = sum(not each["notRegistered"] for each in answering)
+    return f"{asked}/{len(answering)} registered" if answering else ""
+
+
+def _requirements(module: debug.Document) -> str:
+    return ", ".join(module.get("requires", ()))
+
+
+def _row(module: debug.Document) -> tuple[str, ...]:
+    waiting = [
+        *_waits(module),
+        *held_back(module),
+        *_unhealthy(module),
+        *debug.waiting_texts(module.get("waitingBindings", ())),
+        *debug.not_registered(module.get("answering", ())),
+    ]
+    return (
+        module["name"],
+        str(module["order"]),
+        module["state"],
+        _HEALTHY.get(module.get("health") or "", "-"),
+        str(module.get("revision") or "-"),
+        debug.ago(module["lastRun"]),
+        debug.one_line("; ".join(filter(None, [*_cure(module), module["lastError"], *waiting]))),
+        module["reason"],
+    )
+
+
+def _unhealthy(module: debug.Document) -> list[str]:
+    drift = module.get("drift")
+    return [*filter(None, [module.get("healthMessage")]), *([f"drifted: {drift}"] if drift else [])]
+
+
+def _cure(module: debug.Document) -> list[str]:
+    cure = module.get("cure")
+    return [f"waits for {', '.join(cure)}"] if cure else []
+
+
+def _waits(module: debug.Document) -> list[str]:
+    others = module.get("waitsFor")
+    return [f"waits for {', '.join(others)}"] if others else []
+
+
+def held_back(module: debug.Document) -> list[str]:
+    """Return what of a module waits for a window, as at most one sentence."""
+    held = module.get("heldBack")
+    return [f"waits for a window, which opens at {held['until']}: {held['what']}"] if held else []
+
+
+def _wide_row(module: debug.Document) -> tuple[str, ...]:
+    *first, error, reason = _row(module)
+    shared = [debug.shared_text(each) for each in module.get("sharedObjects", ())]
+    return (*first, names.listed(shared, _SHARED_SHOWN) or "-", error, reason)
+
+
+def _style(row: Sequence[str]) -> str:
+    return _STYLES.get(row[2], "")
+
+
+def _resources(document: debug.Document, wide: bool) -> str:
+    rows = [line for module, resources in document.items() for line in _resource_rows(module, resources)]
+    return printing.listing(_RESOURCE_COLUMNS, rows, wide=wide) if rows else "no enabled modules\n"
+
+
+MONITORED: Final = debug.Listed(_resources, "module", list)
+
+
+def _resource_rows(module: str, resources: debug.Document) -> Iterator[tuple[str, ...]]:
+    if isinstance(resources, str):
+        yield (module, resources, "-", "-")
+        return
+    for resource in resources:
+        yield (module, resource["state"], resource["resource"], resource.get("reason") or "-")
+
+
+def differences(rows: debug.Document) -> str:
+    """Return what others changed of a module's resources: field, who wrote it, and both values."""
+    lines = "".join(line for row in rows["differences"] for line in _difference(row))
+    if lines or rows.get("compared", True):
+        return lines or "no differences\n"
+    return (
+        "nothing is compared: the module has no release yet, drift.mode is ignore, or it is in maintenance\n"
+    )
+
+
+def _difference(row: debug.Document) -> Iterator[str]:
+    by = f" (by {row['manager']})" if row["manager"] else ""
+    yield f"{row['resource']}: {row['path']}{by}\n"
+    for sign, text in (("-", row["expected"]), ("+", row["live"])):
+        lines = ["(missing)"] if text is None else text.splitlines() or [""]
+        yield from (f"  {sign} {line}\n" for line in lines)
+
+
+def description(module: debug.Document) -> str:
+    """Return all that is to know of one module."""
+    return "".join(f"{line}\n" for line in [*_description_head(module), *_sections(module)])
+
+
+def _description_head(module: debug.Document) -> Iterator[str]:
+    title = "" if module["release"] == module["name"] else module["release"]
+    revision = "" if module["revision"] is None else f"revision {module['revision']}"
+    release = ", ".join(filter(None, (title, revision))) or "-"
+    chart, namespace = module.get("chart"), module.get("namespace")
+    for name, value in (
+        ("Name", module["name"]),
+        *((("Description", module["description"]),) if module["description"] else ()),
+        ("State", module["state"]),
+        ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
+        *((("Drift", module["drift"]),) if module["drift"] else ()),
+        ("Reason", module["reason"]),
+        *(
+            (("Suspended", suspended.removeprefix("suspended: ")),)
+            if (suspended := module.get("suspended"))
+            else ()
+        ),
+        ("Order", module["order"]),
+        *((("Requires", required),) if (required := _requirements(module)) else ()),
+        *((("Chart", chart),) if chart else ()),
+        ("Release", release),
+        *((("Namespace", namespace),) if namespace else ()),
+        ("Last run", _moment(module["lastRun"])),
+        ("Next try", module["nextTry"] or "-"),
+    ):
+        yield f"{name + ':':<{_HEAD}} {value}"
+
+
+def _moment(moment: str | None) -> str:
+    return "-" if moment is None else f"{moment} ({debug.ago(moment)})"
+
+
+def _sections(module: debug.Document) -> Iterator[str]:
+    if wrong := module.get("wrongValues"):
+        yield from _section("Not in force", [wrong])
+    yield from _section("Last error", module["lastError"].splitlines())
+    if failing := module.get("failingHooks"):
+        yield from _section("Failing hooks", [line for each in failing for line in _failing(each)])
+    hooks = module["hooks"]
+    lines = ["not known yet"] if hooks is None else [line for hook in hooks for line in _hook(hook)]
+    yield from _section("Hooks", lines)
+    if (held := module.get("heldBack")) is not None:
+        yield from _section("Held back", [*held_back(module), f"since {_moment(held['since'])}"])
+    yield from _section(
+        "Waiting", [*_cure(module), *_waits(module), *debug.waiting_texts(module["waitingBindings"])]
+    )
+    if answering := module.get("answering"):
+        yield from _section("Answers the API server", list(map(debug.answering_text, answering)))
+    yield from _section("Shared objects", [debug.shared_text(each) for each in module["sharedObjects"]])
+    yield from _section("Absent objects", module["absentObjects"])
+    restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]
+    yield from _section("Restored lately", restored)
+    yield from _section("Events", [_event(each) for each in module.get("events", ())])
+
+
+def _event(event: debug.Document) -> str:
+    return f"{debug.ago(event['time'])}  {event['type']}  {event['reason']}  {event['message']}"
+
+
+def _failing(module: debug.Document) -> Iterator[str]:
+    times = "once" if module["tries"] == 1 else f"{module['tries']} times"
+    yield f"{module['hook']}, binding {module['binding']}, queue {module['queue']}, failed {times}"
+    yield from (f"  {line}" for line in module["lastError"].splitlines())
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if not lines:
+        yield f"{title}: -"
+        return
+    yield f"{title}:"
+    yield from (f"  {line}" for line in lines)
+
+
+def _hook(hook: debug.Document) -> Iterator[str]:
+    yield hook["name"]
+    for bound in hook["bindings"]:
+        about = _about(bound)
+        name = f"{bound['binding']} {bound.get('name', '')}".rstrip() + (f" ({about})" if about else "")
+        order = f", order {bound['order']}" if "order" in bound else ""
+        # Hooks that answer the API server wait in no queue.
+        queue = f", queue {bound['queue']}" if "queue" in bound else ""
+        yield f"  {name}{order}{queue}"
+
+
+def _about(bound: debug.Document) -> str:
+    """Say what a binding is about."""
+    if "crdName" in bound:
+        return f"{bound['crdName']} {', '.join(bound.get('conversions', ()))}".rstrip()
+    kind = f"{bound.get('apiVersion', '')} {bound.get('kind', '')}".strip()
+    return str(bound.get("crontab") or bound.get("resources") or kind)

@@ -1,0 +1,76 @@
+"""What happens to the values ConfigMap and the values Secret; see :mod:`.events` for all else."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from addon_operator.engine import events
+from addon_operator.values import sources
+
+
+class WrongKey(msgspec.Struct, frozen=True):
+    """What is wrong with a key of the values ConfigMap or the values Secret."""
+
+    key: str
+    """``global``, a section or a switch of a module."""
+    text: str
+    """Where and what, without values."""
+
+
+WRONG_SHOWN: Final = 10
+"""How many wrong places are named where people look."""
+
+
+_WRONG_LENGTH: Final = 500
+"""Characters of each."""
+
+
+def listed_wrong(wrong: Sequence[WrongKey]) -> str:
+    """Return what is wrong, as a part of a sentence."""
+    more = len(wrong) - WRONG_SHOWN
+    texts = [
+        each.text if len(each.text) <= _WRONG_LENGTH else f"{each.text[:_WRONG_LENGTH]}…"
+        for each in wrong[:WRONG_SHOWN]
+    ]
+    return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
+
+
+class ConfigRefused(events.Event, frozen=True):
+    """The values ConfigMap or the values Secret is wrong; reported once for each edit."""
+
+    error: sources.ConfigMapError
+    uid: str
+    wrong: tuple[WrongKey, ...] = ()
+    at_start: bool = False
+    """Nothing has begun yet; otherwise the last good values stay in force."""
+    kind: str = "ConfigMap"
+
+    @property
+    def source(self) -> str:
+        """The names of the objects that are wrong."""
+        return self.error.source
+
+    @property
+    def follows(self) -> str:
+        """What that means, as a part of a sentence."""
+        if self.at_start:
+            return "nothing runs until it is fixed"
+        return "the last good values stay in force"
+
+
+class ConfigRight(events.Event, frozen=True):
+    """The values ConfigMap or the values Secret, which was wrong or was not read, is in force again."""
+
+    kind: str
+
+
+class ConfigNotRead(events.Event, frozen=True):
+    """A defect keeps an edit of the values ConfigMap or Secret from being read; it is tried again."""
+
+    kind: str
+    source: str
+    """The object's name in messages."""
+    error: Exception
+    delay: float
+    """Seconds until the next try."""

@@ -1,0 +1,280 @@
+"""The states of all modules while the engine runs, and how they change."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from addon_operator.engine import state as engine_state
+from addon_operator.kernel import errors, names
+from addon_operator.kube.objects import suspension
+from addon_operator.modules import model, requirements, windows
+from addon_operator.modules.drift import drift_report
+from addon_operator.modules.health import module_health
+
+
+class ModuleStates:
+    """The state of all modules, in run order."""
+
+    def __init__(
+        self, modules: Sequence[model.Module], tell: Callable[[engine_state.ModuleChanged], None]
+    ) -> None:
+        self._states: Mapping[names.ModuleName, engine_state.ModuleState] = {
+            module.name: engine_state.ModuleState(module) for module in requirements.in_run_order(modules)
+        }
+        self._tell = tell
+        self._blamed: Mapping[str, str] = {}
+        self.enabled: tuple[names.ModuleName, ...] = ()
+        """Enabled modules in run order, as the last discovery found them."""
+        self.refused = ""
+        """What is wrong with what changed on disk and is not taken in; empty if all is."""
+        self.unreadable = ""
+        """Why the modules directories cannot be looked at; empty if they can."""
+        self.ignored: tuple[str, ...] = ()
+        """Keys of values files on disk that mean nothing, one sentence each."""
+        self.lacks = ""
+        """What is not there of the modules directories, as :attr:`.LoadedModules.lacks` says."""
+        self.withholds = False
+        """Whether the last discovery found releases to purge, and something on disk that is wrong."""
+
+    def __getitem__(self, name: names.ModuleName) -> engine_state.ModuleState:
+        return self._states[name]
+
+    def get(self, name: names.ModuleName) -> engine_state.ModuleState | None:
+        """Return the state of a module; ``None`` if there is none of that name."""
+        return self._states.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._states
+
+    def __iter__(self) -> Iterator[engine_state.ModuleState]:
+        return iter(self._states.values())
+
+    @property
+    def modules(self) -> tuple[model.Module, ...]:
+        """All modules in run order."""
+        return tuple(state.module for state in self)
+
+    def is_current(self, hook: engine_state.Hook) -> bool:
+        """Say whether the module that the hook belongs to has this very hook; a global one is always there.
+
+        A module that was removed, and perhaps enabled again, or whose hooks changed on disk, has other ones.
+        """
+        if hook.module is None:
+            return True
+        module = self._states.get(hook.module)
+        return module is not None and any(current is hook for current in module.hooks or ())
+
+    @property
+    def started(self) -> frozenset[names.ModuleName]:
+        """Modules whose hooks may have done something in this process."""
+        return frozenset(state.module.name for state in self if state.hooks is not None)
+
+    def mark(
+        self,
+        name: names.ModuleName,
+        status: engine_state.ModuleStatus,
+        error: errors.AddonOperatorError | str | None = None,
+    ) -> None:
+        """Set a module's status; ``error`` replaces the last error unless it is ``None``."""
+        state = self._states[name]
+        state.status, state.next_try = status, None
+        if state.awaits_health:
+            state.awaits_health = ()
+            state.explain()
+        self._find_waiting(state)
+        if status in (engine_state.ModuleStatus.READY, engine_state.ModuleStatus.DISABLED):
+            state.tries, state.cure = 0, ()
+        if error is not None:
+            state.failure = str(getattr(error, "reason", ""))
+            state.last_error = str(error)
+            state.last_error_without_values = errors.without_values(error)
+        self._tell(engine_state.ModuleChanged(state))
+        if status is engine_state.ModuleStatus.READY:
+            for other in self:
+                if name in other.waits_for:
+                    self._find_waiting(other)
+                    self._tell(engine_state.ModuleChanged(other))
+
+    def await_health(
+        self, name: names.ModuleName, status: engine_state.ModuleStatus, others: Sequence[names.ModuleName]
+    ) -> None:
+        """Note that a run goes on when these modules are healthy, and what its status is until then."""
+        state = self._states[name]
+        if (state.status, state.awaits_health) != (status, tuple(others)):
+            state.status, state.next_try, state.awaits_health = status, None, tuple(others)
+            state.waits_for = ()
+            state.explain()
+            self._tell(engine_state.ModuleChanged(state))
+
+    def _find_waiting(self, state: engine_state.ModuleState) -> None:
+        """Find out for which modules it waits."""
+        required = (
+            requirements.required(state.module) if state.status is engine_state.ModuleStatus.PENDING else ()
+        )
+        others = (self._states.get(name) for name in required)
+        waits_for = tuple(
+            each.module.name for each in others if each and each.status is not engine_state.ModuleStatus.READY
+        )
+        if waits_for != state.waits_for:
+            state.waits_for = waits_for
+            state.explain()
+
+    def will_retry(self, name: names.ModuleName, at: float, tries: int = 1) -> None:
+        """Note when what failed of the module so often is tried again, in seconds since the epoch."""
+        state = self._states.get(name)
+        if state is not None and state.last_error:
+            state.next_try, state.tries, state.cure = at, tries, ()
+            self._tell(engine_state.ModuleChanged(state))
+
+    def replace(self, modules: Sequence[model.Module]) -> frozenset[names.ModuleName]:
+        """Replace the modules on disk; those that stay keep their state. Returns the names of those gone."""
+        before = self._states
+        ordered = requirements.in_run_order(modules)
+        self._states = {
+            module.name: before.get(module.name) or engine_state.ModuleState(module) for module in ordered
+        }
+        for module in ordered:
+            self._states[module.name].module = module
+        self._spread_blame()
+        self.enabled = tuple(name for name in self.enabled if name in self._states)
+        return frozenset(before.keys() - self._states.keys())
+
+    def maintain(self, name: names.ModuleName, mode: str) -> None:
+        """Have Helm and healing leave the module alone; with an empty ``mode``, no longer."""
+        state = self._states[name]
+        state.maintenance = mode
+        state.explain()
+        self._tell(engine_state.ModuleChanged(state))
+
+    def suspend(self, name: names.ModuleName, wanted: suspension.Suspension | None) -> None:
+        """Note that somebody has the module left alone; with ``None``, no longer."""
+        if (state := self._states.get(name)) is not None:
+            state.suspended = wanted
+            self._explain(state)
+
+    def handled(self, name: names.ModuleName, annotation: str, value: str) -> None:
+        """Note that the run was done which this value of the annotation asked for."""
+        if (state := self._states.get(name)) is not None:
+            if annotation == suspension.NOW:
+                state.handled_now = value
+            else:
+                state.handled_run = value
+            self._tell(engine_state.ModuleChanged(state))
+
+    def _explain(self, state: engine_state.ModuleState) -> None:
+        state.explain()
+        if state.discovered:
+            self._tell(engine_state.ModuleChanged(state))
+
+    def hold_back(self, name: names.ModuleName, held: windows.HeldBack | None) -> None:
+        """Note what of a module waits for a window; of a release without a module, nobody looks here."""
+        if (state := self._states.get(name)) is not None:
+            state.held_back = held
+            if state.discovered:
+                self._tell(engine_state.ModuleChanged(state))
+
+    def blame(self, wrong: Mapping[str, str]) -> None:
+        """Note what is wrong with values that are not in force, by the key in ConfigMap or Secret."""
+        self._blamed = wrong
+        self._spread_blame()
+
+    def _spread_blame(self) -> None:
+        for state in self:
+            keys = (names.GLOBAL_KEY, *names.keys_of(state.module.name))
+            reasons = "; ".join(self._blamed[key] for key in keys if key in self._blamed)
+            if reasons != state.wrong_values:
+                state.wrong_values = reasons
+                if state.discovered:
+                    self._tell(engine_state.ModuleChanged(state))
+
+    @property
+    def refusals(self) -> list[str]:
+        """What is on disk and not in force, one sentence each."""
+        hooks = (state.wrong_hooks for state in self)
+        left = [f"{engine_state.REFUSED}: {text}" for text in (self.unreadable, self.refused, *hooks) if text]
+        return [*left, *self.ignored]
+
+    def leave(self, wrong: Mapping[names.ModuleName, str]) -> None:
+        """Note which modules stay as they were, because their files changed and are wrong."""
+        for state in self:
+            self._leave(state, "wrong_files", wrong.get(state.module.name, ""))
+
+    def leave_hooks(self, name: names.ModuleName, wrong: str) -> None:
+        """Note that a module keeps its hooks as those on disk are wrong; with an empty text, no longer."""
+        self._leave(self._states[name], "wrong_hooks", wrong)
+
+    def note_health(self, name: names.ModuleName, health: module_health.ModuleHealth | None) -> None:
+        """Note how the resources of a module are; ``None`` if that is not known."""
+        state = self._states.get(name)
+        if state is not None and state.health != health:
+            state.health = health
+            if state.discovered:
+                self._tell(engine_state.ModuleChanged(state))
+
+    def note_drift(self, name: names.ModuleName, report: drift_report.DriftReport | None) -> None:
+        """Note what somebody changed of the resources of a module; ``None`` if that is not known."""
+        state = self._states.get(name)
+        if state is not None and state.drift != report:
+            state.drift = report
+            if state.discovered:
+                self._tell(engine_state.ModuleChanged(state))
+
+    def await_cure(self, name: names.ModuleName, cure: Sequence[str]) -> None:
+        """Note what the next try of a module waits for besides its time."""
+        state = self._states.get(name)
+        if state is not None and state.cure != tuple(cure):
+            state.cure = tuple(cure)
+            self._tell(engine_state.ModuleChanged(state))
+
+    def leave_out_definitions(self, name: names.ModuleName, text: str) -> None:
+        """Note which definitions of a module are not in force; with an empty text, all are."""
+        if (state := self._states.get(name)) is not None:
+            self._leave(state, "left_out_definitions", text)
+
+    def note_registrations(self, name: names.ModuleName, text: str) -> None:
+        """Note which webhooks and conversions of a module are not registered; with an empty text, all are."""
+        if (state := self._states.get(name)) is not None:
+            self._leave(state, "not_registered", text)
+
+    def _leave(self, state: engine_state.ModuleState, attribute: str, wrong: str) -> None:
+        if wrong != getattr(state, attribute):
+            setattr(state, attribute, wrong)
+            if state.discovered:
+                self._tell(engine_state.ModuleChanged(state))
+
+    def undecided(self, name: names.ModuleName, error: errors.AddonOperatorError) -> None:
+        """Note that a discovery failed at this module."""
+        state = self._states.get(name)
+        if state is None:
+            return
+        state.undecided = True
+        state.last_error, state.last_error_without_values = str(error), errors.without_values(error)
+        if state.discovered:
+            self._tell(engine_state.ModuleChanged(state))
+
+    def discovered(
+        self, verdicts: Mapping[names.ModuleName, model.Verdict], enabled: Sequence[names.ModuleName]
+    ) -> None:
+        """Take in the result of a discovery."""
+        self.enabled = tuple(enabled)
+        for state in self:
+            self._take(state, verdicts[state.module.name])
+
+    def _take(self, state: engine_state.ModuleState, verdict: model.Verdict) -> None:
+        is_news = not state.discovered or state.undecided or state.verdict != verdict.reason
+        if state.undecided:
+            state.undecided = False
+            state.last_error = state.last_error_without_values = ""
+        state.discovered, state.verdict = True, verdict.reason
+        state.explain()
+        if verdict.enabled and state.status is engine_state.ModuleStatus.DISABLED:
+            self.mark(state.module.name, engine_state.ModuleStatus.PENDING)
+        elif (
+            not verdict.enabled
+            and state.hooks is None
+            and state.held_back is None
+            and state.status is not engine_state.ModuleStatus.DISABLED
+        ):
+            # None of its hooks ran: nothing of it is left to be deleted but, perhaps, an old release.
+            state.reset()
+            self.mark(state.module.name, engine_state.ModuleStatus.DISABLED)
+        elif is_news:
+            self._tell(engine_state.ModuleChanged(state))

@@ -163,6 +163,7 @@ def test_the_chart_fits_into_networks_monitoring_and_rules_of_others(
         assert TEAM.items() <= pod["metadata"]["labels"].items()
         assert (pod["spec"]["hostNetwork"], pod["spec"]["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
         assert [each["name"] for each in pod["spec"]["containers"]] == containers
+        assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
     for policy in charts.of_kind(objects, "NetworkPolicy"):
         assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
         dns, server = policy["spec"]["egress"]

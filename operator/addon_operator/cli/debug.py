@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from addon_operator.debug import debug_client
 
 SHOW_SENSITIVE: Final = "showSensitive"
-_WITH_ORIGINS: Final = "values"
-"""What has rows besides, of a module: where each value comes from."""
 _OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
-
-_KUBECONFIG: Final = "Ask the operator of this cluster. [KUBECONFIG]"
 
 _UNKNOWN_ANSWER: Final = (
     "the answer is not one of this version of addon-operator; use the command of the operator's own version, "
@@ -66,7 +62,7 @@ def socket_option(function: Command) -> Command:
     for flags, name, metavar, type_, help_ in (
         (("-n", "--namespace"), "namespace", "NAME", str, "Its namespace, by default that of the context."),
         (("--context",), "context", "NAME", str, "Context of the kubeconfig."),
-        (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), _KUBECONFIG),
+        (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), "Ask that cluster's operator. [KUBECONFIG]"),
     ):
         # Their values are for `outside` alone, and no command's business.
         function = click.option(
@@ -220,7 +216,7 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
         show(client(socket).get(path, query(**flags)), output)
 
     command: Callable[..., Any] = dump
-    formats = printing.LIST_FORMATS if what == _WITH_ORIGINS and group.name == "module" else printing.FORMATS
+    formats = printing.LIST_FORMATS if what == "values" and group.name == "module" else printing.FORMATS
     output = printing.output_option(default, formats)
     for option in (socket_option, sensitive_option, output, *reversed(options)):
         command = option(command)

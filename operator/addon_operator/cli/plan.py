@@ -121,14 +121,7 @@ def plan(
         report = asyncio.run(planning.make_compared(loaded, environ, modules, base, recorded))
     else:
         report = asyncio.run(planning.make(loaded, environ, modules, from_pod, recorded))
-    if output in ("text", printing.WIDE):
-        _print_text(report, wide=output == printing.WIDE)
-    elif output == printing.NAME:
-        click.echo(_names(report), nl=False)
-    elif output == MARKDOWN:
-        click.echo(plan_markdown.comment(report, _summary(report)), nl=False)
-    else:
-        click.echo(printing.document(_document(report), output), nl=False)
+    _print(report, output)
     if report.is_failed:
         return EXIT_ERROR
     return EXIT_CHANGES if report.is_change else 0
@@ -222,6 +215,17 @@ def _change(change: "manifest_diff.ManifestChange") -> Document:
         "name": key.name,
         "diff": "".join(f"{line}\n" for line in change.diff),
     }
+
+
+def _print(report: "plan_report.PlanReport", output: str) -> None:
+    if output in ("text", printing.WIDE):
+        _print_text(report, wide=output == printing.WIDE)
+    elif output == printing.NAME:
+        click.echo(_names(report), nl=False)
+    elif output == MARKDOWN:
+        click.echo(plan_markdown.comment(report, _summary(report)), nl=False)
+    else:
+        click.echo(printing.document(_document(report), output), nl=False)
 
 
 def _names(report: "plan_report.PlanReport") -> str:

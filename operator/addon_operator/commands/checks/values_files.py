@@ -43,15 +43,21 @@ class FilesToCheck:
         )
 
 
-def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> FilesToCheck:
+def places(
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str] = os.environ,
+    *,
+    may_lack_global: bool = False,
+) -> FilesToCheck:
     """Return the places by flags, variables and defaults, as for ``start``; no other setting is needed.
 
     Raises :class:`.SettingsError`, and a :class:`.ConfigurationError` for a directory of global hooks that
-    somebody named and that is not there.
+    somebody named and that is not there, unless ``may_lack_global``.
     """
     resolution = settings_loading.some((*_FIELDS, *_OF_CHARTS), flags, environ)
     values: Mapping[str, Any] = resolution.values
-    if resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN:
+    is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
+    if is_named and not may_lack_global:
         hook_places.check_global(values["global_hooks_dir"])
     charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
     return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)

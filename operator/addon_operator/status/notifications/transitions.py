@@ -58,9 +58,8 @@ class Problem:
     follows: str = ""
     """What happens next."""
     at: float | None = None
-    """When that happens, in seconds since the epoch."""
+    """When that happens, in seconds since the epoch; sooner if it waits for something."""
     sooner: str = ""
-    """For what it happens sooner."""
     rolled_back: bool = False
 
 
@@ -256,8 +255,9 @@ class Ledger:
         """Return what is due now; others have their turn between modules, of which there may be many."""
         due: dict[str, list[Item]] = {target.name: [] for target in targets}
         later = await turns.mapped(lambda name: self._look_at(name, targets, now, due), list(self._modules))
-        moments = [moment for moment in later if moment is not None]
-        return Look({name: items for name, items in due.items() if items}, min(moments, default=None))
+        return Look(
+            {name: items for name, items in due.items() if items}, min(filter(None, later), default=None)
+        )
 
     def _look_at(
         self, name: str, targets: Sequence[notify_config.Target], now: float, due: Mapping[str, list[Item]]
@@ -379,15 +379,7 @@ def _item(name: str, module: _Module, kind: Kind, each: _Open, target: notify_co
     else:
         label, since = _label(kind, each, target) or kind, each.since
     return Item(
-        name,
-        module.namespace,
-        label,
-        since,
-        each.problem,
-        each.over,
-        each.ended,
-        module.revision,
-        subject=kind,
+        name, module.namespace, label, since, each.problem, each.over, each.ended, module.revision, kind
     )
 
 

@@ -23,6 +23,7 @@ MOST_DUE: Final = 200
 _TEXT_MAX: Final = 300
 _ROLLED_BACK: Final = "RolledBack"
 _GONE: Final = "it is gone"
+_OPENS: Final = "the window opens"
 _DISABLED: Final = "it is disabled"
 
 
@@ -52,11 +53,10 @@ class NotificationsDocument(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """What is the matter with a module, for a person and without values."""
+    """What is the matter with a module, for a person and without values, and what follows."""
 
     text: str = ""
     follows: str = ""
-    """What happens next."""
     at: float | None = None
     """When that happens, in seconds since the epoch; sooner if it waits for something."""
     sooner: str = ""
@@ -85,8 +85,7 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
     if module.drift is not None:
         seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
     if module.held_back is not None:
-        held = module.held_back
-        seen[Kind.HELD_BACK] = Problem(_line(held.what), "the window opens", held.until)
+        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), _OPENS, module.held_back.until)
     elif module.status is _Status.READY:
         seen[Kind.HELD_BACK] = None
     return seen
@@ -255,9 +254,8 @@ class Ledger:
         """Return what is due now; others have their turn between modules, of which there may be many."""
         due: dict[str, list[Item]] = {target.name: [] for target in targets}
         later = await turns.mapped(lambda name: self._look_at(name, targets, now, due), list(self._modules))
-        return Look(
-            {name: items for name, items in due.items() if items}, min(filter(None, later), default=None)
-        )
+        due_now = {name: items for name, items in due.items() if items}
+        return Look(due_now, min(filter(None, later), default=None))
 
     def _look_at(
         self, name: str, targets: Sequence[notify_config.Target], now: float, due: Mapping[str, list[Item]]

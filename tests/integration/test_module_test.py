@@ -98,7 +98,7 @@ def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
         "Chart.yaml": "apiVersion: v2\nname: seen\nversion: 0.1.0\n",
         "templates/kept.yaml": KEEPS,
         "tests/upgrades.yaml": CASES,
-        ".helmignore": "tests/\n",
+        ".helmignore": "/tests/\n",
     }
     for name, text in files.items():
         path = tmp_path / "modules" / "010-seen" / name

@@ -115,6 +115,12 @@ def told_by_files(site: operator_site.Site) -> None:
             each["key"] for each in online[path]["values"]
         ]
         assert offline[path]["line"] == online[path]["line"]
+    (site.modules / "010-web" / "module.yaml").write_text("descriptio: x")
+    broken = site.command("module", "why", "web", f"--modules-dir={site.modules}")
+    (site.modules / "010-web" / "module.yaml").unlink()
+    assert (broken.returncode, broken.stdout) == (1, "")
+    assert "module web cannot run: " in broken.stderr
+    assert "did you mean 'description'" in broken.stderr
     assert offline["/data/color"]["values"][0]["origin"] == f"{site.root}/values.yaml, line 1, column 7"
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from tests.integration import operator_site
-from tests.unit.docs import test_plan_before_merge
+from tests.unit.docs import pages
 
 pytestmark = pytest.mark.integration
 
@@ -115,7 +115,7 @@ def commented_by_the_workflow(site: operator_site.Site) -> None:
     for name in ("MODULES_DIR", "GLOBAL_HOOKS_DIR"):
         del environment[name]
     committed(repository, site.root, site.root / "state.json")
-    steps = test_plan_before_merge.workflow()["jobs"]["plan"]["steps"]
+    steps = pages.plan_workflow()["jobs"]["plan"]["steps"]
     for step in steps:
         assert step.get("env", {}).keys() <= environment.keys()
         if "run" in step:

@@ -12,7 +12,7 @@ import click
 from addon_operator.cli import completion, debug, plan, printing, values
 
 if TYPE_CHECKING:
-    from addon_operator.testing import suites
+    from addon_operator.testing import counting
 
 _COLUMNS: Final = ("MODULE", "PASSED", "FAILED", "SKIPPED")
 _END_OF_OPTIONS: Final = "--"
@@ -116,12 +116,14 @@ def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, kee
     return outcome.exit_code
 
 
-def _rows(counts: "Sequence[suites.Counts]") -> list[tuple[str, ...]]:
+def _rows(counts: "Sequence[counting.Counts]") -> list[tuple[str, ...]]:
+    names = [each.module.name for each in counts]
+    shown = names if len(set(names)) == len(names) else [os.path.relpath(each.module) for each in counts]
     return [
-        (each.module.name, *map(str, (each.passed, each.failed, each.skipped)))
+        (name, *map(str, (each.passed, each.failed, each.skipped)))
         if each.has_tests
-        else (each.module.name, "no tests", "-", "-")
-        for each in counts
+        else (name, "no tests", "-", "-")
+        for name, each in zip(shown, counts, strict=True)
     ]
 
 

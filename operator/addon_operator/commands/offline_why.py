@@ -16,6 +16,7 @@ from addon_operator.helm import helm_errors
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import paths
 from addon_operator.kube.objects import module_objects
+from addon_operator.modules import model
 from addon_operator.settings import settings as app_settings
 from addon_operator.settings import settings_loading
 from addon_operator.values import checks, store
@@ -65,27 +66,42 @@ async def of(given: Given, environ: Mapping[str, str], module: str, wanted: str,
     state = given.state or _nothing(settings)
     async with contextlib.AsyncExitStack() as stack:
         sources = await plan_sources.of_state(state, settings, environ, stack)
-        modules = {files.module.name: files.module for files in sources.loaded.modules}
-        name = names.find(module, list(modules))
-        if name is None:
-            raise debug_why.WhyError("global values have no chart; name a module")
-        sources.parts.without_cluster(str)
-        sources.parts.releases.places.assign(modules.values())
-        await sources.parts.releases.observe_all()
-        origin = await sources.take()
-        _put(sources.values, given)
-        sources.values.enabled = [each for each in modules if sources.values.flag(each).enabled]
-        why = debug_why.Why(sources.parts.releases, sources.values, sources.parts.charts)
-        roots = (settings.global_hooks_dir, modules[name].path)
+        asked = _chosen(sources, module)
+        origin = await _prepare(sources, given)
+        roots = (settings.global_hooks_dir, asked.path)
         has_hooks = any((root / given_values.HOOKS).is_dir() for root in roots)
+        why = debug_why.Why(sources.parts.releases, sources.values, sources.parts.charts)
         try:
-            document = await why.of(modules[name], wanted, path)
+            document = await why.of(asked, wanted, path)
         except helm_errors.HelmError as error:
             if not has_hooks:
                 raise
             raise debug_why.WhyError(f"{error}; {_HOOKS_ARE_MISSING}") from None
-        notes = [*_notes(sources, name), *([f"hooks were not run: {origin}"] if has_hooks else [])]
+        notes = [*_notes(sources, asked.name), *([f"hooks were not run: {origin}"] if has_hooks else [])]
         return Answer(document, tuple(notes))
+
+
+def _chosen(sources: plan_sources.PlanSources, wanted: str) -> model.Module:
+    modules = {files.module.name: files.module for files in sources.loaded.modules}
+    name = names.find(wanted, list(modules))
+    if name is None:
+        raise debug_why.WhyError("global values have no chart; name a module")
+    if modules[name].stopped_by:
+        raise debug_why.WhyError(f"module {name} cannot run: {modules[name].stopped_by}")
+    return modules[name]
+
+
+async def _prepare(sources: plan_sources.PlanSources, given: Given) -> given_values.HookValuesOrigin:
+    """Bring all values together, as a run has them; the result says where those of hooks are from."""
+    modules = [files.module for files in sources.loaded.modules]
+    # What is shown is hidden later: rendered Secrets have to keep the marks that are looked for.
+    sources.parts.without_cluster(str)
+    sources.parts.releases.places.assign(modules)
+    await sources.parts.releases.observe_all()
+    origin = await sources.take()
+    _put(sources.values, given)
+    sources.values.enabled = [each.name for each in modules if sources.values.flag(each.name).enabled]
+    return origin
 
 
 def _with_helm(environ: Mapping[str, str]) -> Mapping[str, str]:

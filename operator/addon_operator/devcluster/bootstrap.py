@@ -129,12 +129,17 @@ class Starter:
 
 def free_ports() -> controlplane.Ports:
     """Return ports that nobody listens on at the moment."""
-    sockets = [socket.socket() for _ in dataclasses.fields(controlplane.Ports)]
+    return controlplane.Ports(*unused_ports(len(dataclasses.fields(controlplane.Ports))))
+
+
+def unused_ports(count: int) -> list[int]:
+    """Return so many ports of loopback that nobody listens on at the moment."""
+    sockets = [socket.socket() for _ in range(count)]
     try:
         # All are bound before one is let go, so that they differ.
         for listener in sockets:
             listener.bind((controlplane.LOOPBACK, 0))
-        return controlplane.Ports(*(listener.getsockname()[1] for listener in sockets))
+        return [listener.getsockname()[1] for listener in sockets]
     finally:
         for listener in sockets:
             listener.close()

@@ -23,6 +23,7 @@ _TYPES: Final = {
 }
 _KINDS: Final[Mapping[type, str]] = {str: "a text", list: "a list", dict: "a mapping"}
 _API_VERSION: Final = re.compile(rf"({names.SUBDOMAIN}/)?[a-z]([-a-z0-9]*[a-z0-9])?")
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _OBJECT_NAME: Final = re.compile(r"(?!\.{1,2}$)[^/%]+")
 _ANY: Final = "*"
 _ANY_OR_NONE: Final = ("", _ANY)
@@ -264,6 +265,10 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     ),
     "digest": _matches(_DIGEST.fullmatch, "a digest; write sha256: and 64 hexadecimal digits in lower case"),
     "version-range": version_ranges.check,
+    "cluster-version": _matches(
+        version_ranges.is_cluster_version, "the version of a cluster; write one such as v1.34.0"
+    ),
+    "kind": _matches(_KIND.fullmatch, "a kind; write it as manifests have it, such as ConfigMap"),
     "served-api": _matches(
         _SERVED_API.fullmatch, "an apiVersion; write group and version, such as apps/v1, without a kind"
     ),

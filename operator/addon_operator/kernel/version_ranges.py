@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     # Imported when a range is read: few modules have one, and it takes time to load.
     import semantic_version
 
-_NUMBER: Final = r"(?:0|[1-9][0-9]*|[xX*])"
+_PLAIN: Final = r"(?:0|[1-9][0-9]*)"
+_NUMBER: Final = rf"(?:{_PLAIN}|[xX*])"
 _VERSION: Final = (
     rf"v?(?P<numbers>{_NUMBER}(?:\.{_NUMBER}){{0,2}})(?P<rest>-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"
 )
@@ -23,6 +24,7 @@ _HYPHEN: Final = re.compile(r"(?<!\s)\s+-\s+")
 _SEPARATOR: Final = re.compile(r"\s*,\s*|\s+|$")
 _SAME: Final = {"=>": ">=", "=<": "<=", "~>": "~"}
 _PARTS: Final = 3
+_CLUSTER: Final = re.compile(rf"v?{_PLAIN}\.{_PLAIN}(?:\.{_PLAIN})?(?:[-+][0-9A-Za-z.+-]+)?")
 MAX_CHARS: Final = 256
 """How long a range may be."""
 
@@ -37,6 +39,11 @@ def check(text: str) -> None:
         raise VersionRangeError(f"the range has {len(text)} characters, and may have {MAX_CHARS}")
     for alternative in text.split("||"):
         _read(alternative, text)
+
+
+def is_cluster_version(text: str) -> bool:
+    """Say whether a text is what a cluster calls its version, such as ``v1.34.0`` or ``v1.30.4+k3s1``."""
+    return len(text) <= MAX_CHARS and _CLUSTER.fullmatch(text) is not None
 
 
 def fits(text: str, version: str) -> bool:

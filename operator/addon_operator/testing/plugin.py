@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from addon_operator.kernel import errors
 from addon_operator.testing import session
 
 if TYPE_CHECKING:
@@ -71,15 +72,15 @@ def modules(request: pytest.FixtureRequest) -> "Modules":
 
 
 @pytest.fixture
-def module(request: pytest.FixtureRequest) -> "Module":
+def module(request: pytest.FixtureRequest, modules: "Modules") -> "Module":
     """Give the module in whose directory ``tests/`` the test lies."""
-    return session.tested_module(request.path, session.modules_around(request.config, request.path))
+    return session.tested_module(request.path, modules)
 
 
 @pytest.fixture
-def global_hooks(request: pytest.FixtureRequest) -> "GlobalHooks":
+def global_hooks(modules: "Modules") -> "GlobalHooks":
     """Give the global hooks beside the modules: ``global_hooks.hook("x.py")`` is one of them."""
-    return session.global_hooks(session.modules_around(request.config, request.path))
+    return session.global_hooks(modules)
 
 
 @pytest.fixture
@@ -106,12 +107,14 @@ def cluster(request: pytest.FixtureRequest) -> "Iterator[DevCluster]":
 
 @pytest.fixture
 def operator(
-    request: pytest.FixtureRequest, cluster: "DevCluster", tmp_path: pathlib.Path
+    request: pytest.FixtureRequest,
+    cluster: "DevCluster",
+    modules: "Modules",
+    tmp_path: pathlib.Path,
 ) -> "Iterator[OperatorMaker]":
     """``operator(modules=[…], values={…})`` starts an operator in a namespace of its own."""
     from addon_operator.testing.live import running_operator
 
-    modules = session.modules_around(request.config, request.path)
     tested = session.tested(request.path, modules)
     maker = running_operator.OperatorMaker(cluster, modules, tested, tmp_path)
     try:
@@ -123,11 +126,28 @@ def operator(
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> "Iterator[None] | pytest.CollectReport":
+    """Say in one sentence why a file of tests cannot be read."""
+    report: pytest.CollectReport = yield  # type: ignore[misc, assignment]
+    if report.failed:
+        from addon_operator.testing import failures
+
+        excinfo = report.call.excinfo
+        report.longrepr = failures.of_collection(excinfo, collector.path) or report.longrepr
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> "Iterator[None] | pytest.TestReport":
     """Say what users got wrong in one sentence, and let fixtures know whether their test failed."""
+    error = None if call.excinfo is None else _error_of_user(item, call.excinfo)
     report: pytest.TestReport = yield  # type: ignore[misc, assignment]
+    if error is not None:
+        from addon_operator.testing import failures
+
+        failures.say(report, item, error)
     if call.when == "call":
         item.stash[_FAILED] = report.failed
         maker: OperatorMaker | None = getattr(item, "funcargs", {}).get("operator")
@@ -136,3 +156,17 @@ def pytest_runtest_makereport(
         if report.failed and maker is not None and not is_told:
             report.sections.append(("addon-operator", maker.report()))
     return report
+
+
+def _error_of_user(
+    item: pytest.Item, excinfo: pytest.ExceptionInfo[BaseException]
+) -> "errors.AddonOperatorError | None":
+    """Return what a user got wrong in a test of a module, with the way to it cut short."""
+    if not isinstance(excinfo.value, errors.AddonOperatorError):
+        return None
+    from addon_operator.testing import failures
+
+    if not failures.is_test(item.path):
+        return None
+    failures.shorten(excinfo)
+    return excinfo.value

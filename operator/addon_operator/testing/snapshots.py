@@ -8,6 +8,7 @@ from typing import Any, Final
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.kernel import errors
 from addon_operator.testing import differences
+from addon_operator.testing.modules import places
 
 DIRECTORY: Final = "snapshots"
 UPDATE: Final = "--snapshot-update"
@@ -29,6 +30,9 @@ class Snapshot:
         self._update = update
         self._count = 0
 
+    def __repr__(self) -> str:
+        return f"<snapshots in {self._directory}>"
+
     def __call__(self, made: Any, name: str = "") -> None:  # noqa: ANN401 - JSON
         """Compare objects, values or any other JSON with the snapshot.
 
@@ -46,13 +50,13 @@ class Snapshot:
             return
         if not path.exists():
             raise SnapshotError(
-                f"there is no snapshot {_shown(path)}; run the test with {UPDATE} to write it, and read it "
-                "before you commit it"
+                f"there is no snapshot {places.shown(path)}; run the test with {UPDATE} to write it, and "
+                "read it before you commit it"
             )
         expected = yaml_reading.load(path.read_text(encoding="utf-8"), str(path))
         if found := differences.between(expected, document):
             raise SnapshotError(
-                f"{_shown(path)} differs (- snapshot, + now):\n{differences.shown(found)}\n"
+                f"{places.shown(path)} differs (- snapshot, + now):\n{differences.shown(found)}\n"
                 f"If that is meant, run the test with {UPDATE}."
             )
 
@@ -66,9 +70,3 @@ def _document(made: Any) -> Any:  # noqa: ANN401 - JSON
         raise errors.ConfigurationError(f"a snapshot keeps JSON alone, not a {type(value).__name__}")
 
     return json.loads(json.dumps(made, default=plain))
-
-
-def _shown(path: pathlib.Path) -> str:
-    """Return the path as a person would type it."""
-    here = pathlib.Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)

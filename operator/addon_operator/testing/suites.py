@@ -7,7 +7,7 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from addon_operator.commands.checks import values_files
 from addon_operator.kernel import errors
@@ -15,46 +15,31 @@ from addon_operator.loading import module_directories
 from addon_operator.testing.modules import places
 
 if TYPE_CHECKING:
-    import pytest
+    from addon_operator.testing import counting
 
 _PLUGIN: Final = "addon_operator.testing.plugin"
 _ENTRY: Final = "pytest11"
 _NOT_INSTALLED: Final = (
     "tests of modules need pytest; install it with the extra 'testing': pip install 'addon-operator[testing]'"
 )
-# Modules are charts: nothing may be left behind in them. Files of several modules may have one name.
+# Modules are charts: nothing may be left behind in them. Files of several modules may have one name, and
+# one that cannot be read takes no other with it.
 _OPTIONS: Final = (
     "--import-mode=importlib",
+    "--continue-on-collection-errors",
     "-p",
     "no:cacheprovider",
     # This process has imported the plugin's package already; there are no assertions in it.
     "-W",
     "ignore::pytest.PytestAssertRewriteWarning",
 )
-_NO_TESTS: Final = 5
-"""Exit code of pytest."""
-
-
-@dataclasses.dataclass(slots=True)
-class Counts:
-    """The tests of one module by what became of them."""
-
-    module: pathlib.Path
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    @property
-    def has_tests(self) -> bool:
-        """Whether it has any."""
-        return bool(self.passed or self.failed or self.skipped)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a run."""
 
-    counts: Sequence[Counts]
+    counts: "Sequence[counting.Counts]"
     exit_code: int
     """0 if all tests passed, else 1."""
 
@@ -98,7 +83,9 @@ def run(modules: Iterable[pathlib.Path], arguments: Sequence[str]) -> Outcome:
         raise errors.ConfigurationError(_NOT_INSTALLED)
     import pytest
 
-    counter = _Counter([Counts(module) for module in modules])
+    from addon_operator.testing import counting
+
+    counter = counting.Counter([counting.Counts(module) for module in modules])
     tests = [each.module / places.TESTS for each in counter.counts]
     given = [str(path) for path in tests if path.is_dir()]
     if not given:
@@ -114,32 +101,3 @@ def run(modules: Iterable[pathlib.Path], arguments: Sequence[str]) -> Outcome:
 def _is_installed() -> bool:
     """Say whether pytest finds the plugin by itself: it must not be named then."""
     return any(each.value == _PLUGIN for each in importlib.metadata.entry_points(group=_ENTRY))
-
-
-class _Counter:
-    """A plugin that counts."""
-
-    def __init__(self, counts: Sequence[Counts]) -> None:
-        self.counts = counts
-
-    def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
-        """Count what became of a test; an error in a fixture counts as a failure."""
-        if report.when == "call" or report.outcome != "passed":
-            self._count(report.fspath, report.outcome)
-
-    def pytest_collectreport(self, report: "pytest.CollectReport") -> None:
-        """Count a file that cannot be read as a failure."""
-        if report.failed:
-            self._count(str(report.fspath), "failed")
-
-    def _count(self, path: str, outcome: str) -> None:
-        absolute = pathlib.Path(self._root, path) if self._root else pathlib.Path(path)
-        for each in self.counts:
-            if absolute.absolute().is_relative_to(each.module):
-                setattr(each, outcome, getattr(each, outcome) + 1)
-
-    _root: Any = None
-
-    def pytest_configure(self, config: "pytest.Config") -> None:
-        """Note where paths begin."""
-        self._root = config.rootpath

@@ -1,26 +1,15 @@
 """The workflow of "Show on a pull request what a merge would do" is one that GitHub and the command take."""
 
-import re
 import shlex
-from typing import Any
 
 import click
-import yaml
 
 from addon_operator.cli import main
-from tests.unit.docs.pages import ROOT
-
-PAGE = ROOT / "docs" / "how-to" / "plan-before-merge.md"
-
-
-def workflow() -> dict[Any, Any]:
-    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    document: dict[Any, Any] = yaml.safe_load(text)
-    return document
+from tests.unit.docs import pages
 
 
 def test_the_workflow_is_yaml_with_what_github_wants() -> None:
-    document = workflow()
+    document = pages.plan_workflow()
     # YAML 1.1 reads the key "on" as true.
     assert document[True]["pull_request"]["paths"]
     for step in document["jobs"]["plan"]["steps"]:
@@ -31,7 +20,7 @@ def test_the_workflow_is_yaml_with_what_github_wants() -> None:
 
 
 def test_its_commands_have_only_options_that_there_are() -> None:
-    runs = "\n".join(step.get("run", "") for step in workflow()["jobs"]["plan"]["steps"])
+    runs = "\n".join(step.get("run", "") for step in pages.plan_workflow()["jobs"]["plan"]["steps"])
     (line,) = [line for line in runs.splitlines() if line.startswith("addon-operator ")]
     words = shlex.split(line.partition(" >")[0])[2:]
     command = main.cli.get_command(click.Context(main.cli), "plan")

@@ -149,16 +149,11 @@ def write(root: pathlib.Path, request: Request) -> Written:
         raise NewHookError(f"there is no skeleton in {request.language} for {request.binding}; take python")
     marks = _marks(request, suffix)
     hook = root / hook_files.HOOKS_DIRECTORY / f"{request.name}{suffix}"
-    yaml_test = _HOOKS / f"{kind}.test.yaml"
-    if yaml_test.is_file():
-        test, tested = root / _TESTS / f"{request.name}.yaml", yaml_test
-    else:
-        test = root / _TESTS / f"test_{request.name.replace('-', '_')}.py"
-        tested = _HOOKS / f"{kind}.test.py.txt"
+    test = root / _TESTS / f"{request.name}.yaml"
     for file in (hook, test):
         if os.path.lexists(file):
             raise NewHookError(f"{file} is there already; nothing was written")
-    _write_new(test, skeletons.read(tested, marks))
+    _write_new(test, skeletons.read(_HOOKS / f"{kind}.test.yaml", marks))
     _write_new(hook, skeletons.read(skeleton, marks))
     hook.chmod(_MODE)
     return Written(hook, test)

@@ -23,6 +23,7 @@ class Rule(enum.StrEnum):
     HOOK_FILE = "hook-file"
     HOOK_CONFIG = "hook-config"
     CHART = "chart"
+    TESTS_IN_CHART = "tests-in-chart"
     CHART_NOT_CACHED = "chart-not-cached"
     RENDER = "render"
     OBJECT = "object"
@@ -49,6 +50,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.HOOK_FILE: "What looks like a hook is one.",
         Rule.HOOK_CONFIG: "A hook can be started with --config, and prints a configuration that is right.",
         Rule.CHART: "The chart is complete: Chart.yaml, dependencies, values and schemas.",
+        Rule.TESTS_IN_CHART: "Tests of a module are not a part of its chart, so no release stores them.",
         Rule.CHART_NOT_CACHED: "A chart from a repository is in the cache, so that it can be checked.",
         Rule.RENDER: "The chart renders, with the values of the files and with each example.",
         Rule.OBJECT: "Kubernetes takes what is rendered.",

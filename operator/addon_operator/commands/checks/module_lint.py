@@ -21,7 +21,7 @@ from addon_operator.commands.checks import (
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.definitions import crd_index
 from addon_operator.helm import helm_errors
-from addon_operator.helm.charts import chart_files, chart_links, dependencies, subcharts
+from addon_operator.helm.charts import chart_files, chart_ignore, chart_links, dependencies, subcharts
 from addon_operator.kernel import errors, names
 from addon_operator.loading import crd_sources, hook_files, module_directories, module_files, named_files
 from addon_operator.modules import model, module_config
@@ -29,6 +29,8 @@ from addon_operator.values import store
 from addon_operator.values.schema import chart_schemas, schemas
 
 _MOST_MISTAKES: Final = 5
+_TESTS: Final = "tests"
+_MOST_TESTS: Final = 1000
 _LIKE_THE_FILE: Final = frozenset({"modules.yaml", "modules.yml", "module.json"})
 Rule = lint_rules.Rule
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
@@ -119,6 +121,8 @@ def _of_module(module: model.Module) -> _Found:
         )
         yield values_check.Finding(_WARNING, module.name, said, Rule.CHART_NOT_CACHED)
     elif chart_files.is_complete(module.chart_directory):
+        if problem := _tests_in_chart(module):
+            yield values_check.Finding(_WARNING, module.name, problem, Rule.TESTS_IN_CHART)
         for problem in _of_chart(module):
             yield values_check.Finding(_ERROR, module.name, problem, Rule.CHART)
 
@@ -199,6 +203,25 @@ def _of_chart(module: model.Module) -> Iterator[str]:
     if module.stock is not None:
         yield from _of_values(module.chart_directory / module_files.VALUES_FILE)
     yield from _of_schemas(chart)
+
+
+def _tests_in_chart(module: model.Module) -> str:
+    """Return a sentence if Helm takes the module's tests for a part of the chart; empty if it does not."""
+    tests, chart = module.path / _TESTS, module.chart_directory
+    if not tests.is_relative_to(chart):
+        return ""
+    try:
+        ignore = chart_ignore.read(chart)
+    except OSError:
+        return ""  # It is among the findings of the chart.
+    files = (path for path in tests.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    for path in itertools.islice(files, _MOST_TESTS):
+        if not ignore.leaves_out(path.relative_to(chart)):
+            return (
+                f"{tests} is in the chart, so each release stores it; write the line /{_TESTS}/ into "
+                f"{chart / chart_ignore.FILE}"
+            )
+    return ""
 
 
 def _of_names(chart: subcharts.Subchart, directory: pathlib.Path) -> Iterator[str]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.commands.checks import values_files
-from addon_operator.devcluster import cluster, handle, layout, locations, locks, reporters
+from addon_operator.devcluster import bootstrap, cluster, handle, layout, locations, locks, reporters
 from addon_operator.devcluster.binaries import binaries
+from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.kernel import errors
 from addon_operator.kube.access import kubeconfig
 from addon_operator.loading import module_directories, module_files
@@ -48,6 +49,8 @@ class Target:
     context: str | None
     namespace: str
     helm: pathlib.Path | None = None
+    webhook_port: int | None = None
+    """Of this machine, where the API server finds what hooks answer; ``None`` if it cannot reach that."""
 
 
 @contextlib.contextmanager
@@ -90,7 +93,8 @@ def local_cluster(
                 started = manager.up(cluster.ClusterRequest(CLUSTER, None, nodes=True, export=None), store)
             _make_namespace(started)
             title = f"local cluster {CLUSTER}, Kubernetes {started.version}, KUBECONFIG={started.kubeconfig}"
-            yield Target(title, [started.kubeconfig], None, NAMESPACE, started.helm)
+            (port,) = bootstrap.unused_ports(1)
+            yield Target(title, [started.kubeconfig], None, NAMESPACE, started.helm, port)
         finally:
             if not keep:
                 manager.down(CLUSTER)
@@ -130,6 +134,12 @@ def operator_options(
         "DEBUG_UNIX_SOCKET": str(work / "debug.socket"),
         "SHUTDOWN_GRACE": "5s",
     }
+    if target.webhook_port is not None:
+        options |= {
+            "ADMISSION_SERVER_LISTEN_ADDRESS": controlplane.LOOPBACK,
+            "ADMISSION_SERVER_LISTEN_PORT": str(target.webhook_port),
+            "WEBHOOK_URL": f"https://{controlplane.LOOPBACK}:{target.webhook_port}",
+        }
     if target.context is not None:
         options["KUBE_CONTEXT"] = target.context
     if target.helm is not None and not environ.get("HELM_BIN_PATH"):

@@ -19,6 +19,8 @@ KIND: Final = "addon-operator plan state"
 MAX_BYTES: Final = 64 << 20
 """How large a state file may be."""
 _MODE: Final = 0o600
+_WRITE: Final = "write one with 'addon-operator plan --record'"
+_AGAIN: Final = "record it again with 'addon-operator plan --record'"
 _RECORD: Final = re.compile(r"/api/v1/namespaces/[^/]+/(?:secrets|configmaps)/[^/]+")
 """Where Helm keeps a revision."""
 
@@ -116,34 +118,63 @@ def read(path: pathlib.Path) -> PlanState:
     """Read a state file; raises :class:`PlanStateError` with one sentence."""
     document = _document(path)
     if not isinstance(document, dict) or document.get("kind") != KIND:
-        raise PlanStateError(f"{path} is not a state file; write one with 'addon-operator plan --record'")
+        raise PlanStateError(f"{path} is JSON, but not a state file; {_WRITE}")
+    written_by = f"version {document.get('operator')}"
     if (format_ := document.get("format")) != FORMAT:
         raise PlanStateError(
-            f"{path} was written by version {document.get('operator')} in format {format_}, and this version "
+            f"{path} was written by {written_by} in format {format_}, and this version "
             f"({addon_operator.__version__}) reads format {FORMAT}; record it again with this version"
         )
-    fields = {field.name for field in dataclasses.fields(PlanState)}
+    fields = dataclasses.fields(PlanState)
+    if missing := [each.name for each in fields if _is_needed(each) and each.name not in document]:
+        raise PlanStateError(
+            f"{path} lacks {', '.join(missing)}: it was edited, or {written_by} wrote it, and this is "
+            f"{addon_operator.__version__}; record it again with this version"
+        )
+    known = {each.name for each in fields}
     try:
-        state = PlanState(**{key: value for key, value in document.items() if key in fields})
+        state = PlanState(**{key: value for key, value in document.items() if key in known})
         _check(state)
     except (TypeError, LookupError, ValueError, AttributeError, OverflowError, OSError):
-        raise PlanStateError(
-            f"{path} is damaged; record it again with 'addon-operator plan --record'"
-        ) from None
+        raise PlanStateError(f"{path} is damaged: something in it was edited; {_AGAIN}") from None
     return state
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def _document(path: pathlib.Path) -> Any:  # noqa: ANN401  # JSON
     try:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES + 1)
-        if len(text) > MAX_BYTES:
-            raise PlanStateError(f"{path} is larger than {MAX_BYTES >> 20} MiB, so it is not a state file")
-        return orjson.loads(text)
     except OSError as error:
         raise PlanStateError(f"{path} cannot be read: {error.strerror}") from None
-    except orjson.JSONDecodeError:
-        return None
+    if len(text) > MAX_BYTES:
+        raise PlanStateError(f"{path} is larger than {MAX_BYTES >> 20} MiB, so it is not a state file")
+    if not text.strip():
+        raise PlanStateError(f"{path} is empty; {_AGAIN}")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if line := _end_of_half(text):
+            raise PlanStateError(
+                f"{path} is cut off in line {line}: it was not written or copied whole; {_AGAIN}"
+            ) from None
+        raise PlanStateError(
+            f"{path} is not a state file, as it is not JSON from line {error.lineno} on; {_WRITE}"
+        ) from None
+
+
+def _end_of_half(text: bytes) -> int:
+    """Return the line in which a document ends that has more to come; 0 if it is wrong before."""
+    # Half of a character is at the end, if anywhere.
+    whole = text.decode(errors="ignore").rstrip()
+    try:
+        orjson.loads(whole)
+    except orjson.JSONDecodeError as error:
+        return error.lineno if text.lstrip().startswith(b"{") and error.pos >= len(whole) else 0
+    return 0
 
 
 def _check(state: PlanState) -> None:

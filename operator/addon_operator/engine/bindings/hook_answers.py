@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Generic, NoReturn
 
 import orjson
-from typing_extensions import override
 
 from addon_operator.engine import events, state
 from addon_operator.engine.bindings import review_runs, triggers
@@ -130,32 +129,27 @@ class WebhookAnswers(
 ):
     """Allows and denies requests. What a hook does not answer is denied."""
 
-    @override
     def _bindings(self, config: hook_config.HookConfig) -> Sequence[webhook_bindings.WebhookBinding]:
         return config.webhooks
 
-    @override
     def _asked(
         self, hook: state.Hook, binding: webhook_bindings.WebhookBinding, request: hook_entries.ReviewRequest
     ) -> review_runs.Asked:
         seconds = min(binding.timeout_seconds, request.seconds) - review_runs.MARGIN
         return review_runs.Asked(hook, binding.name, request.arrived + seconds, seconds)
 
-    @override
     async def _sent(self, request: hook_entries.ReviewRequest) -> bytes:
         return request.sent
 
-    @override
     def _context(
         self,
         binding: webhook_bindings.WebhookBinding,
-        request: hook_entries.ReviewRequest,
+        request: hook_entries.ReviewRequest,  # noqa: ARG002 - it is in the review
         sent: bytes,
         snapshots: binding_contexts.Snapshots,
     ) -> binding_contexts.Context:
         return binding_contexts.review(binding.name, binding.type.value, sent, snapshots)
 
-    @override
     def _question(
         self, binding: webhook_bindings.WebhookBinding, request: hook_entries.ReviewRequest
     ) -> questions.Question[review_answers.AdmissionAnswer]:
@@ -166,15 +160,15 @@ class WebhookAnswers(
             may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
         )
 
-    @override
     def _word(self, answer: review_answers.AdmissionAnswer) -> events.ReviewResult:
         if not answer.allowed:
             return "denied"
         return "patched" if answer.patch else "allowed"
 
-    @override
     def _unanswered(
-        self, asked: review_runs.Asked, error: review_runs.UnansweredError
+        self,
+        asked: review_runs.Asked,  # noqa: ARG002 - the error names it
+        error: review_runs.UnansweredError,
     ) -> review_answers.AdmissionAnswer:
         if error.result == "overload":
             # No hook said no: the API server does as the binding's failurePolicy says.
@@ -187,11 +181,9 @@ class ConversionAnswers(
 ):
     """Converts objects by one step. What a hook does not answer is an error for who wants the objects."""
 
-    @override
     def _bindings(self, config: hook_config.HookConfig) -> Sequence[conversion_bindings.ConversionBinding]:
         return config.conversions
 
-    @override
     def _asked(
         self,
         hook: state.Hook,
@@ -202,11 +194,9 @@ class ConversionAnswers(
         deadline = min(request.arrived + request.seconds, began + STEP_SECONDS) - review_runs.MARGIN
         return review_runs.Asked(hook, binding.name, deadline, max(0.0, deadline - began))
 
-    @override
     async def _sent(self, request: hook_entries.StepRequest) -> bytes:
-        return await asyncio.to_thread(orjson.dumps, _review(request))
+        return await asyncio.to_thread(orjson.dumps, conversion_review(request))
 
-    @override
     def _context(
         self,
         binding: conversion_bindings.ConversionBinding,
@@ -217,18 +207,17 @@ class ConversionAnswers(
         versions = request.rule.from_version, request.rule.to_version
         return binding_contexts.conversion(binding.name, versions, sent, snapshots)
 
-    @override
     def _question(
-        self, binding: conversion_bindings.ConversionBinding, request: hook_entries.StepRequest
+        self,
+        binding: conversion_bindings.ConversionBinding,  # noqa: ARG002 - all are asked alike
+        request: hook_entries.StepRequest,
     ) -> questions.Question[conversions.ConversionAnswer]:
         read = functools.partial(conversions.read_answer, before=request.objects, version=request.version)
         return questions.Question(CONVERSION_VARIABLES, read)
 
-    @override
     def _word(self, answer: conversions.ConversionAnswer) -> events.ReviewResult:
         return "denied" if answer.failed_message else "converted"
 
-    @override
     def _unanswered(self, asked: review_runs.Asked, error: review_runs.UnansweredError) -> NoReturn:
         wrong = _wrong_answer(error)
         told = f"{review_runs.named(asked.hook)}: {wrong}" if wrong else str(error)
@@ -251,7 +240,8 @@ def _wrong_answer(error: BaseException) -> str:
     return ""
 
 
-def _review(request: hook_entries.StepRequest) -> JsonObject:
+def conversion_review(request: hook_entries.StepRequest) -> JsonObject:
+    """Return the ``ConversionReview`` that a hook sees."""
     asked: JsonObject = {
         "uid": request.uid,
         "desiredAPIVersion": request.version,

@@ -325,18 +325,14 @@ class HookProcesses:
             cwd=path.parent,
             timeout=timeout,
             kill_grace=kill_grace,
-            on_stdout_line=_both(keep, self._log.handler(log_fields, "stdout", is_json=is_nested)),
+            on_stdout_line=last_outputs.both(
+                keep, self._log.handler(log_fields, "stdout", is_json=is_nested)
+            ),
             capture_stdout=printed_outputs.READ_BYTES,
-            on_stderr_line=_both(keep, self._log.handler(log_fields, "stderr", is_json=is_nested)),
+            on_stderr_line=last_outputs.both(
+                keep, self._log.handler(log_fields, "stderr", is_json=is_nested)
+            ),
         )
-
-
-def _both(keep: Callable[[str], None], write: Callable[[str], None]) -> Callable[[str], None]:
-    def take(line: str) -> None:
-        keep(line)
-        write(line)
-
-    return take
 
 
 def _verdict(module: names.ModuleName, text: str, printed: bytes) -> bool:

@@ -107,26 +107,14 @@ class HookExecutor:
             if not question.drops_outputs:
                 await self._apply_after_failure(hook, error)
             raise
-        answer = await asyncio.to_thread(self._answer, hook, question, ran)
+        answer = await asyncio.to_thread(read_answer, hook, question, ran)
         self._hint(hook, ran.hint)
         if question.drops_outputs:
             return answer, hook_outputs.HookEffects()
         outputs = await self._outputs.check(hook, ran)
         if not question.may_patch_values:
-            _check_without_values(hook, labels, outputs)
+            check_without_values(hook, labels.binding, outputs)
         return answer, await self._outputs.apply(hook, outputs)
-
-    @staticmethod
-    def _answer(
-        hook: state.Hook,
-        question: questions.Question[questions.Answer],
-        ran: hook_processes.HookRunResult,
-    ) -> questions.Answer:
-        try:
-            return question.read(ran.written[question.file])
-        except errors.AddonOperatorError as error:
-            hint = f"; the hook {ran.hint}" if ran.hint else ""
-            raise AnswerError(f"hook {hook.name}: {question.file}: {error}{hint}") from error
 
     async def _start(
         self,
@@ -186,11 +174,23 @@ class HookExecutor:
             raise tasks.SupersededError(f"hook {hook.name}: module {hook.module} was removed while it ran")
 
 
-def _check_without_values(
-    hook: state.Hook, labels: events.HookLabels, outputs: hook_outputs.CheckedOutputs
-) -> None:
+def read_answer(
+    hook: state.Hook,
+    question: questions.Question[questions.Answer],
+    ran: hook_processes.HookRunResult,
+) -> questions.Answer:
+    """Return the answer that a hook wrote; raises :class:`AnswerError` if it is wrong."""
+    try:
+        return question.read(ran.written[question.file])
+    except errors.AddonOperatorError as error:
+        hint = f"; the hook {ran.hint}" if ran.hint else ""
+        raise AnswerError(f"hook {hook.name}: {question.file}: {error}{hint}") from error
+
+
+def check_without_values(hook: state.Hook, binding: str, outputs: hook_outputs.CheckedOutputs) -> None:
+    """Raise :class:`AnswerError` if a hook patched values in a run for a binding that only reviews."""
     if outputs.values is not None or outputs.config_values is not None:
         raise AnswerError(
-            f"hook {hook.name}: it patched values in a run for {labels.binding}, which only reviews; "
+            f"hook {hook.name}: it patched values in a run for {binding}, which only reviews; "
             "remove that, or do it in another binding"
         )

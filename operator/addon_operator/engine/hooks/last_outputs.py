@@ -32,3 +32,13 @@ class LastOutputs:
     def of(self, module: str) -> dict[str, list[str]]:
         """Return the last lines of the hooks of a module that ran, by hook; the global ones for ``""``."""
         return {hook: list(lines) for (owner, hook), lines in self._lines.items() if owner == module}
+
+
+def both(keep: Callable[[str], None], write: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what keeps a line, and writes it to the log."""
+
+    def take(line: str) -> None:
+        keep(line)
+        write(line)
+
+    return take

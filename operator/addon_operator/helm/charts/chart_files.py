@@ -23,13 +23,15 @@ from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.modules import release
 
-NOT_IN_VIRTUAL_CHART: Final = frozenset({"crds", "docs", "hooks", "images", "lib", "openapi", "values.yaml"})
-"""What the chart of a module without ``Chart.yaml`` leaves out: directories, as the Go operator does, and the
-module's values, which Helm would lay below those that it is given."""
+NOT_IN_VIRTUAL_CHART: Final = frozenset(
+    {"crds", "docs", "hooks", "images", "lib", "openapi", "tests", "values.yaml"}
+)
+"""What the chart of a module without ``Chart.yaml`` leaves out: directories, as the Go operator does, the
+module's tests, and its values, which Helm would lay below those that it is given."""
 
 _KIB: Final = 1024
 _MIB: Final = 1024 * _KIB
-_NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi"})
+_NOT_TEMPLATES: Final = frozenset({"crds", "docs", "enabled", "hooks", "images", "openapi", "tests"})
 MAX_FILE: Final = 64 * _MIB
 """How many bytes a file may have that is read whole: Helm takes none nearly as large."""
 _NEVER: Final = frozenset({".git", "__pycache__"})

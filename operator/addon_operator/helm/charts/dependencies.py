@@ -36,7 +36,7 @@ def problem(directory: pathlib.Path) -> str:
 def _refused(about: Mapping[str, Any]) -> str:
     for key in ("name", "version"):
         if not isinstance(about.get(key), str) or not about[key]:
-            return f"the key {key!r} must be a text; take the chart as upstream publishes it"
+            return f"the key {key!r} must be a text; write it, or take the chart as upstream publishes it"
     if not _VERSION.fullmatch(about["version"]):
         return f"the version {about['version']!r} is not one such as 1.2.3; Helm refuses it"
     return refused_name(about["name"])
@@ -106,6 +106,6 @@ def _of_text(text: str, source: str) -> dict[str, Any]:
         return {}
     if not isinstance(document, dict):
         raise errors.ConfigurationError(
-            f"{source}: this must be a mapping; take the chart as upstream publishes it"
+            f"{source}: this must be a mapping; correct it, or take the chart as upstream publishes it"
         )
     return document

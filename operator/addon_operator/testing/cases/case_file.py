@@ -14,6 +14,8 @@ from addon_operator.testing.cases import case_schema
 _CHECKER: Final = violations.Checker(case_schema.SCHEMA)
 _MOST: Final = 20
 _RENDERED: Final = ("snapshot", "objects", "absent")
+_SAY_SOMETHING: Final = frozenset({"enabled", "hook"})
+"""What is expected here if it is false or empty, too: that the module is disabled, that a hook succeeds."""
 _OF_MODULES: Final = ("hookValues", "upgradeFrom")
 _Problem: TypeAlias = tuple[tuple[str | int, ...], str]
 
@@ -29,6 +31,9 @@ class HookCase:
     name: str
     binding: str | None = None
     events: Sequence[Mapping[str, Any]] = ()
+    review: Mapping[str, Any] | None = None
+    convert: Sequence[Mapping[str, Any]] | None = None
+    to: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ def _contradictions(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked
         if case["name"] in names:
             yield (number, "name"), "another case has this name; each needs one of its own"
         names.add(case["name"])
-        if not expect or expect == {"snapshot": False}:
+        if not any(value or key in _SAY_SOMETHING for key, value in expect.items()):
             yield (number, "expect"), "nothing is expected; write snapshot, objects, error, enabled or hook"
         if "hook" in expect and "hook" not in case:
             yield (number, "expect", "hook"), "no hook runs; name it with the key hook beside expect"
@@ -124,6 +129,6 @@ def _case(document: yaml_reading.Document, number: int, case: Mapping[str, Any])
         objects=case.get("objects", ()),
         kubernetes=case.get("kubernetes"),
         upgrade_from=case.get("upgradeFrom"),
-        hook=None if hook is None else HookCase(hook["name"], hook.get("binding"), hook.get("events", ())),
+        hook=None if hook is None else HookCase(**hook),
         expect=case["expect"],
     )

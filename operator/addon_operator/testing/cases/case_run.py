@@ -1,14 +1,17 @@
 """Runs a case and compares what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from addon_operator.kernel import errors, names
 from addon_operator.testing import differences, snapshots, unchangeable
 from addon_operator.testing.cases import case_file
+from addon_operator.testing.given import kinds
 from addon_operator.testing.modules import hook_runs, manifests, module, module_values
 
 _SHOWN = 20
+_MISSPELT = 0.85
+"""How much two names are alike if one is a slip; many kinds of others end or begin as those of Kubernetes."""
 
 
 class CaseFailedError(errors.AddonOperatorError, AssertionError):
@@ -26,6 +29,8 @@ def run(
         modules.kubernetes = case.kubernetes
         tested = tested and modules(tested.path.name)
     wanted = case.expect.get("error")
+    if slips := list(_slips(case, modules.definitions)):
+        raise CaseFailedError("\n".join(slips))
     try:
         if tested is None:
             _run_global(case, module.GlobalHooks(modules))
@@ -45,6 +50,16 @@ def run(
         raise CaseFailedError(f"nothing fails; expected is an error with {wanted!r}")
 
 
+def _slips(case: case_file.Case, definitions: module.Objects) -> Iterator[str]:
+    """Yield a sentence for each kind that is nowhere because its name is misspelt."""
+    known = {each.kind for each in kinds.of(case.objects, definitions)}
+    for part in (case.expect, case.expect.get("hook", {})):
+        for kind in dict.fromkeys(each["kind"] for each in part.get("absent", ())):
+            near = names.nearest(kind, known, _MISSPELT)
+            if kind not in known and near is not None:
+                yield f"absent: {kind} is not a kind that is known; did you mean {near!r}?"
+
+
 def _run_global(case: case_file.Case, tested: module.GlobalHooks) -> None:
     ran = _hook_run(case, tested, tested.values(case.values))
     if ran is not None and (found := _of_hook(case.expect.get("hook", {}), ran)):
@@ -58,7 +73,13 @@ def _hook_run(
     if hook is None:
         return None
     return tested.hook(hook.name).run(
-        binding=hook.binding, objects=case.objects, events=hook.events, values=now
+        binding=hook.binding,
+        objects=case.objects,
+        events=hook.events,
+        review=hook.review,
+        convert=hook.convert,
+        to=hook.to,
+        values=now,
     )
 
 
@@ -161,7 +182,35 @@ def _of_hook(expect: Mapping[str, Any], ran: hook_runs.HookRun) -> list[str]:
             found.append(f"no metric is {wanted}; the hook wrote: {list(ran.metrics) or 'none'}")
     if (text := expect.get("log")) is not None and text not in ran.log:
         found.append(f"{text!r} is not in what the hook printed:\n{ran.log}")
+    return [*found, *_of_answer(expect, ran)]
+
+
+def _of_answer(expect: Mapping[str, Any], ran: hook_runs.HookRun) -> list[str]:
+    """Return what differs of the answer to the API server."""
+    found = []
+    if (allowed := expect.get("allowed")) is not None and ran.allowed is not allowed:
+        words = {None: "is asked for no review", True: "allows it", False: f"denies it: {ran.message}"}
+        found.append(f"the hook {words[ran.allowed]}")
+    if (text := expect.get("message")) is not None and text not in ran.message:
+        found.append(f"{text!r} is not in the hook's message: {ran.message or 'there is none'}")
+    found += [
+        f"{text!r} is in no warning: {list(ran.warnings) or 'there are none'}"
+        for text in expect.get("warnings", ())
+        if not any(text in each for each in ran.warnings)
+    ]
+    if (patched := expect.get("patched")) is not None:
+        found += _differences("patched", patched, ran.patched or {})
+    if (converted := expect.get("converted")) is not None:
+        found += _of_converted(converted, ran)
     return found
+
+
+def _of_converted(expect: Sequence[Mapping[str, Any]], ran: hook_runs.HookRun) -> list[str]:
+    if len(expect) != len(ran.converted):
+        why = f": {ran.message}" if ran.message else ""
+        return [f"the hook converted {len(ran.converted)} objects, and expected are {len(expect)}{why}"]
+    pairs = enumerate(zip(expect, ran.converted, strict=True))
+    return [each for index, (one, other) in pairs for each in _differences(f"converted[{index}]", one, other)]
 
 
 def _differences(subject: str, wanted: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:

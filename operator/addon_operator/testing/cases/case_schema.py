@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.kernel import json_types
+from addon_operator.testing.given import kinds
+from addon_operator.testing.modules import asked
 
 _Schema = Mapping[str, Any]
 _LIST_REMEDY: Final = "write a list, each item with '- '"
@@ -20,8 +22,9 @@ def _object(description: str, /, *required: str, **properties: _Schema) -> _Sche
     }
 
 
-def _text(description: str) -> _Schema:
-    return {"description": description, "type": "string", "minLength": 1}
+def _text(description: str, format_: str = "") -> _Schema:
+    form = {"format": format_} if format_ else {}
+    return {"description": description, "type": "string", "minLength": 1, **form}
 
 
 def _flag(description: str, *, default: bool) -> _Schema:
@@ -36,36 +39,28 @@ def _list(description: str, items: _Schema) -> _Schema:
     return {"description": description, "type": "array", "items": items, "x-remedy": _LIST_REMEDY}
 
 
-_OBJECT: Final[_Schema] = {
-    "description": "An object of Kubernetes: apiVersion, kind, metadata.name and whatever else it has.",
-    "type": "object",
-    "required": ["apiVersion", "kind", "metadata"],
-    "properties": {
-        "apiVersion": _text("Such as v1 or apps/v1."),
-        "kind": _text("Such as ConfigMap."),
-        "metadata": {"type": "object", "required": ["name"], "properties": {"name": _text("Its name.")}},
-    },
-}
 _PART: Final[_Schema] = {
     "description": "A part of an object: kind and name say which, and what else stands here must be in it.",
     "type": "object",
     "required": ["kind"],
     "properties": {
-        "kind": _text("Such as ConfigMap."),
-        "name": _text("Short for metadata.name."),
+        "kind": kinds.KIND,
+        "name": _text("Short for metadata.name.", "object-name"),
+        "apiVersion": _text("Such as v1 or apps/v1.", "api-version"),
+        "metadata": _any("A part of its metadata."),
     },
 }
 _GONE: Final = _object(
     "Objects that must not be there.",
     "kind",
-    kind=_text("Such as ConfigMap."),
-    name=_text("Its name; without it no object of that kind may be there."),
+    kind=kinds.KIND,
+    name=_text("Its name; without it no object of that kind may be there.", "object-name"),
 )
 _EVENT: Final = _object(
     "Something that happens to the objects before the hook runs.",
     "object",
     type={"description": "What happens.", "enum": ["Added", "Modified", "Deleted"], "default": "Modified"},
-    object=_OBJECT,
+    object=kinds.OBJECT,
 )
 _HOOK: Final = _object(
     "The hook that runs; without this key, all hooks run that run before Helm.",
@@ -73,6 +68,9 @@ _HOOK: Final = _object(
     name=_text("Its path below hooks/."),
     binding=_text("The name of the binding that it runs for; not needed if it has one."),
     events=_list("Events of a kubernetes binding; without them it runs for all objects.", _EVENT),
+    review=asked.REVIEW,
+    convert=_list("Objects of one version, for a hook that converts custom resources.", kinds.OBJECT),
+    to=_text("The version that they are wanted in.", "api-version"),
 )
 _OF_HOOK: Final = _object(
     "What the hook has to do.",
@@ -82,6 +80,11 @@ _OF_HOOK: Final = _object(
     absent=_list("Objects that are not there afterwards.", _GONE),
     metrics=_list("Parts of metrics that it writes.", _any("A part of one.")),
     log=_text("A text that is in what it prints."),
+    allowed={"description": "Whether it lets the reviewed request pass.", "type": "boolean"},
+    message=_text("A text in why it denies the request, or does not convert."),
+    warnings=_list("Texts, each in a warning that the user sees.", _text("A text.")),
+    patched=_any("A part of the reviewed object afterwards."),
+    converted=_list("Parts of the converted objects, in their order.", _any("A part of one.")),
 )
 _EXPECT: Final = _object(
     "What has to come out of it.",
@@ -99,8 +102,8 @@ CASE: Final = _object(
     name=_text("What it shows, as a sentence."),
     values=_any("What somebody writes into the ConfigMap: sections and switches by their keys."),
     hookValues=_any("What hooks set in the module's section; no hook runs before the render then."),
-    objects=_list("What lookup and hooks find in the cluster.", _OBJECT),
-    kubernetes=_text("The version of Kubernetes, such as v1.34.0."),
+    objects=_list("What lookup and hooks find in the cluster.", kinds.OBJECT),
+    kubernetes=_text("The version of Kubernetes, such as v1.34.0.", "cluster-version"),
     upgradeFrom=_any(
         "The values of a release that is there already: it is an upgrade, and lookup finds its objects."
     ),
@@ -125,5 +128,9 @@ def for_editors() -> json_types.JsonObject:
 
 def _plain(node: Any) -> Any:  # noqa: ANN401 - a schema, or a part of one
     if isinstance(node, Mapping):
-        return {key: _plain(value) for key, value in node.items() if not str(key).startswith("x-")}
+        return {
+            key: _plain(value)
+            for key, value in node.items()
+            if not (str(key).startswith("x-") or (key == "format" and isinstance(value, str)))
+        }
     return [_plain(each) for each in node] if isinstance(node, list) else node

@@ -41,6 +41,7 @@ class CaseItem(pytest.Item):
         """Return what a person reads of a failure: where the case stands, and a sentence."""
         if isinstance(excinfo.value, errors.AddonOperatorError):
             return f"{self._case.place}: {self.name}\n{excinfo.value}"
+        excinfo.traceback = excinfo.traceback.cut(path=case_run.__file__)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors
 from addon_operator.kube.discovery import api_resources
 
@@ -48,6 +49,45 @@ flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration=prioritylevelconfigur
 """``Kind=plural/short``, with ``!`` for kinds without namespaces."""
 
 
+def _text(description: str, format_: str) -> Object:
+    return {"description": description, "type": "string", "minLength": 1, "format": format_}
+
+
+KIND: Final = _text("Such as ConfigMap.", "kind")
+NAME: Final = _text("Its name.", "object-name")
+_PAIRS: Final = {"propertyNames": {"format": "label-key"}, "x-remedy": "write name: value pairs below it"}
+
+
+def _pairs(description: str, values: Object) -> Object:
+    """Return the schema of labels or annotations; charts leave nothing behind the key if there are none."""
+    pairs = {"type": "object", "additionalProperties": {"type": "string", **values}, **_PAIRS}
+    return {"description": description, "if": {"type": "null"}, "else": pairs}
+
+
+OBJECT: Final[Object] = {
+    "description": "An object of Kubernetes: apiVersion, kind, metadata.name and whatever else it has.",
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata"],
+    "properties": {
+        "apiVersion": _text("Such as v1 or apps/v1.", "api-version"),
+        "kind": KIND,
+        "metadata": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": NAME,
+                "namespace": _text("Its namespace; default without one.", "dns-label"),
+                "labels": _pairs("Its labels.", {"format": "label-value"}),
+                "annotations": _pairs("Its annotations.", {}),
+            },
+        },
+    },
+}
+"""The schema of an object that a test gives."""
+_CHECKER: Final = violations.Checker(OBJECT)
+_SHOWN: Final = 3
+
+
 class GivenObjectError(errors.ConfigurationError):
     """What a test gives as an object is not one."""
 
@@ -55,24 +95,22 @@ class GivenObjectError(errors.ConfigurationError):
 def check(body: object) -> Object:
     """Return a given object.
 
-    Raises :class:`GivenObjectError` for what lacks an apiVersion, kind or name.
+    Raises :class:`GivenObjectError` for what lacks an apiVersion, kind or name, or could have none such.
     """
     if not isinstance(body, Mapping):
         raise GivenObjectError(
             f"a given object is a mapping with apiVersion, kind and metadata, not {body!r}"
         )
-    metadata = body.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, Mapping) else None
-    fields = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "metadata.name": name}
-    for field, value in fields.items():
-        if not isinstance(value, str) or not value:
-            raise GivenObjectError(f"a given object needs {field}: {_shown(fields)}")
+    if problems := _CHECKER.find(dict(body)):
+        raise GivenObjectError(f"a given object ({_named(body)}) is wrong: {'; '.join(problems[:_SHOWN])}")
     return body
 
 
-def _shown(fields: Mapping[str, object]) -> str:
-    known = [f"{field}: {value}" for field, value in fields.items() if value]
-    return ", ".join(known) or "it has none of apiVersion, kind and metadata.name"
+def _named(body: Mapping[str, Any]) -> str:
+    metadata = body.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    known = {"apiVersion": body.get("apiVersion"), "kind": body.get("kind"), "name": name}
+    return ", ".join(f"{field}: {value}" for field, value in known.items() if value) or f"{body!r:.60}"
 
 
 def of(objects: Iterable[Object], definitions: Iterable[Object] = ()) -> tuple[api_resources.Resource, ...]:

@@ -12,11 +12,8 @@ import structlog
 from addon_operator.aio import waiting
 from addon_operator.documents import document_stream
 from addon_operator.engine import intents, state
-from addon_operator.engine.bindings import triggers
-from addon_operator.engine.hooks import hook_failures, hook_outputs, hook_processes
+from addon_operator.engine.hooks import hook_failures, hook_outputs, hook_processes, hook_run
 from addon_operator.engine.sources import config_sync
-from addon_operator.hook_contract import binding_contexts
-from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster as clusters
 from addon_operator.kube.client import client
@@ -25,7 +22,14 @@ from addon_operator.kube.objects import config_maps
 from addon_operator.loading import hook_files
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.testing.given import api, given_objects
-from addon_operator.testing.modules import manifests, module_values, runtime, snapshots_of_hooks
+from addon_operator.testing.modules import (
+    asked,
+    hook_contexts,
+    manifests,
+    module_values,
+    runtime,
+    snapshots_of_hooks,
+)
 from addon_operator.values import store
 
 CONFIG_MAP: Final = "addon-operator"
@@ -53,18 +57,18 @@ class HookRun:
     log: str
     """What it printed, to both streams."""
     exit_code: int
+    allowed: bool | None = None
+    """Whether it lets a reviewed request pass; nothing if it was asked for no review."""
+    message: str = ""
+    """Why it denies a request, or does not convert objects: for the user."""
+    warnings: Sequence[str] = ()
+    """What the user sees besides."""
+    patched: Mapping[str, Any] | None = None
+    """The reviewed object afterwards; nothing if the request is denied, or deletes it."""
+    converted: Sequence[Mapping[str, Any]] = ()
+    """The objects in the version that was wanted."""
     error: str = ""
     """Why it counts as failed: it ended so, or what it gave back is wrong; nothing of that was applied."""
-
-
-@dataclasses.dataclass(slots=True)
-class Given:
-    """What a run begins with."""
-
-    values: module_values.Values
-    binding: str | None = None
-    objects: Sequence[Mapping[str, Any]] = ()
-    events: Sequence[Mapping[str, Any]] = ()
 
 
 class HookLines:
@@ -146,19 +150,15 @@ class HookRunner:
             checking_jq=self.runtime.worker.checking_jq,
         )
 
-    async def run(self, hook: state.Hook, given: Given) -> HookRun:
+    async def run(self, hook: state.Hook, given: hook_contexts.Given) -> HookRun:
         """Run a hook once. What it fails with is in the result; what the test got wrong is raised."""
         cluster = api.GivenApi(given_objects.GivenObjects(given.objects, self._definitions), self._kubernetes)
         await self.runtime.serve(cluster)
         lines = HookLines()
         async with api.client_of(cluster) as kube:
             view = snapshots_of_hooks.HookView(kube, self.runtime.jq)
-            bound = _binding(hook, given)
-            happened = await _happened(hook, bound, given, view, cluster.given)
-            contexts = _contexts(hook, bound, happened, await view.seen(hook))
-            return await _Run(self, hook, given, kube, cluster.given).run(
-                self.processes(lines), contexts, lines
-            )
+            why = await hook_contexts.reason(hook, given, view, cluster.given, self._definitions)
+            return await _Run(self, hook, given, kube, cluster.given).run(self.processes(lines), why, lines)
 
     def patcher(self, kube: client.KubeClient) -> clusters.Cluster:
         """Return the operator's way to carry out what hooks ask for, over the given objects."""
@@ -178,7 +178,7 @@ class _Run:
         self,
         runner: HookRunner,
         hook: state.Hook,
-        given: Given,
+        given: hook_contexts.Given,
         kube: client.KubeClient,
         cluster: given_objects.GivenObjects,
     ) -> None:
@@ -192,36 +192,55 @@ class _Run:
     async def run(
         self,
         processes: hook_processes.HookProcesses,
-        contexts: triggers.RunContexts | list[binding_contexts.Context],
+        why: hook_contexts.Reason,
         lines: HookLines,
     ) -> HookRun:
         hook, store_now = self._hook, self._values
         written: Mapping[str, str] = {}
-        exit_code, error = 0, ""
+        exit_code, error, answer = 0, "", asked.Answer()
         try:
             ran = await processes.run(
                 hook,
-                contexts,
+                why.contexts,
                 store_now.config_values(hook.module),
                 store_now.values(hook.module, store_now.enabled if hook.module is not None else None),
                 {},
+                why.question,
             )
             written = ran.written
-            await self._apply(ran)
+            answer = await self._take(ran, why)
         except hook_processes.HookRunError as failed:
             exit_code, error = failed.result.exit_code, str(failed)
-            if hook_failures.has_failed(failed.result):
+            drops_outputs = why.question is not None and why.question.drops_outputs
+            if hook_failures.has_failed(failed.result) and not drops_outputs:
                 await self._after_failure(failed)
         except errors.AddonOperatorError as wrong:
             error = str(wrong)
-        return self._result(written, lines.text, exit_code, error)
+        return dataclasses.replace(
+            self._result(written, lines.text, exit_code, error), **dataclasses.asdict(answer)
+        )
 
-    async def _apply(self, ran: hook_processes.HookRunResult) -> None:
+    async def _take(self, ran: hook_processes.HookRunResult, why: hook_contexts.Reason) -> asked.Answer:
+        """Read the answer, and apply the outputs: nothing is applied if one of them is wrong."""
+        question = why.question
+        if question is None:
+            await self._apply(ran, None)
+            return asked.Answer()
+        answer = hook_run.read_answer(self._hook, question, ran)
+        if not question.drops_outputs:
+            await self._apply(ran, None if question.may_patch_values else why.binding)
+        return answer
+
+    async def _apply(self, ran: hook_processes.HookRunResult, reviewing: str | None) -> None:
+        """Apply what it wrote; ``reviewing`` is a binding that may not patch values."""
         sync = _config_sync(self._values, self._given.values.data)
         outputs = self._outputs(sync)
         if ran.written[hook_processes.CONFIG_VALUES_PATCH].strip():
             await sync.load()
-        await outputs.apply(self._hook, await outputs.check(self._hook, ran))
+        checked_outputs = await outputs.check(self._hook, ran)
+        if reviewing is not None:
+            hook_run.check_without_values(self._hook, reviewing, checked_outputs)
+        await outputs.apply(self._hook, checked_outputs)
 
     async def _after_failure(self, failed: hook_processes.HookRunError) -> None:
         outputs = self._outputs(_config_sync(self._values, self._given.values.data))
@@ -271,70 +290,6 @@ def _documents(text: str) -> list[Mapping[str, Any]]:
         return []
 
 
-_Bound = hook_config.LifecycleBinding | bindings.ScheduleBinding | bindings.KubernetesBinding
-
-
-def bindings_of(hook: state.Hook) -> dict[str, _Bound]:
-    """Return the bindings of a hook that a test can run it for, by their names."""
-    lifecycle = [each for each in hook_config.LifecycleBinding if hook.config.order(each) is not None]
-    found: dict[str, _Bound] = {each.value: each for each in lifecycle}
-    found |= {each.name: each for each in hook.config.schedules}
-    return found | {each.name: each for each in hook.config.kubernetes}
-
-
-def _binding(hook: state.Hook, given: Given) -> _Bound:
-    found = bindings_of(hook)
-    if given.binding is not None and given.binding in found:
-        return found[given.binding]
-    listed = ", ".join(found) or "none"
-    if given.binding is not None:
-        hint = names.did_you_mean(given.binding, found, f"it has: {listed}")
-        raise errors.ConfigurationError(f"hook {hook.name} has no binding {given.binding!r}; {hint}")
-    if given.events:
-        found = {name: each for name, each in found.items() if isinstance(each, bindings.KubernetesBinding)}
-    if len(found) == 1:
-        return next(iter(found.values()))
-    raise errors.ConfigurationError(
-        f"hook {hook.name} has several bindings; name one with binding=: {listed}"
-    )
-
-
-async def _happened(
-    hook: state.Hook,
-    bound: _Bound,
-    given: Given,
-    view: snapshots_of_hooks.HookView,
-    cluster: given_objects.GivenObjects,
-) -> list[triggers.Trigger]:
-    """Return why the hook runs; empty for a lifecycle step."""
-    if given.events and not isinstance(bound, bindings.KubernetesBinding):
-        raise errors.ConfigurationError("events are for kubernetes bindings; name one with binding=")
-    match bound:
-        case bindings.ScheduleBinding():
-            return [triggers.Tick(bound)]
-        case bindings.KubernetesBinding():
-            if not given.events and hook.config.version == hook_config.LEGACY_VERSION:
-                raise errors.ConfigurationError(
-                    f"hook {hook.name} has no configVersion, so it never runs for all objects; give events"
-                )
-            if not given.events:
-                return [triggers.Synchronization(snapshots_of_hooks.Started(bound))]
-            return [await view.event(bound, each, cluster) for each in given.events]
-        case _:
-            return []
-
-
-def _contexts(
-    hook: state.Hook,
-    bound: _Bound,
-    happened: Sequence[triggers.Trigger],
-    seen: snapshots_of_hooks.Seen,
-) -> triggers.RunContexts | list[binding_contexts.Context]:
-    if isinstance(bound, hook_config.LifecycleBinding):
-        return [binding_contexts.lifecycle(bound, seen.snapshots(hook))]
-    return triggers.RunContexts(hook, happened, seen)
-
-
 def checked(hook: str, run: HookRun) -> HookRun:
     """Return a run that succeeded.
 
@@ -345,21 +300,7 @@ def checked(hook: str, run: HookRun) -> HookRun:
         lines = run.log.splitlines()
         printed = "\n".join(lines[-_SHOWN_LINES:]) or "(nothing)"
         raise HookFailedError(
-            f"{run.error}\n\nhook {hook} printed:\n{printed}\n\nTo expect that, run it with check=False."
+            f"{run.error}\n\nhook {hook} printed:\n{printed}\n\n"
+            "To expect that, run it with check=False, or write expect.error in YAML."
         )
     return run
-
-
-def steps_before_helm(hooks: Sequence[state.Hook]) -> list[tuple[state.Hook, str]]:
-    """Return what runs before Helm when a module starts, hook and binding, in the operator's order."""
-    lifecycle = hook_config.LifecycleBinding
-    startup = [(hook, lifecycle.ON_STARTUP.value) for hook in state.bound(hooks, lifecycle.ON_STARTUP)]
-    synchronized = [
-        (hook, each.name)
-        for hook in hooks
-        if hook.config.version != hook_config.LEGACY_VERSION
-        for each in hook.config.kubernetes
-        if each.execute_on_synchronization
-    ]
-    before = [(hook, lifecycle.BEFORE_HELM.value) for hook in state.bound(hooks, lifecycle.BEFORE_HELM)]
-    return [*startup, *synchronized, *before]

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.engine import state
-from addon_operator.kernel import errors, names
+from addon_operator.kernel import errors, names, version_ranges
 from addon_operator.loading import hook_files, module_files
 from addon_operator.testing.given import api, given_objects
 from addon_operator.testing.modules import (
     definitions,
     enabling,
+    hook_contexts,
     hook_runs,
     manifests,
     module_values,
@@ -20,6 +21,27 @@ from addon_operator.testing.modules import (
 )
 
 Objects = Sequence[Mapping[str, Any]]
+_WANTED: Final[Mapping[str, tuple[type, str]]] = {
+    "objects": (Sequence, "a list of objects"),
+    "events": (Sequence, "a list of events"),
+    "convert": (Sequence, "a list of objects"),
+    "values": (Mapping, "a mapping of sections and switches"),
+    "binding": (str, "the name of a binding"),
+    "to": (str, "a version"),
+    "hooks": (bool, "True or False"),
+    "upgrade": (bool, "True or False; the release before is a render of its own, given with objects="),
+    "check": (bool, "True or False"),
+}
+
+
+def _check(**arguments: object) -> None:
+    """Raise a :class:`.ConfigurationError` for an argument of another type: a test with it may pass."""
+    __tracebackhide__ = True
+    for name, value in arguments.items():
+        kind, what = _WANTED[name]
+        is_right = isinstance(value, kind) and (kind is str or not isinstance(value, str))
+        if value is not None and not is_right:
+            raise errors.ConfigurationError(f"{name} must be {what}, not {value!r:.80}")
 
 
 class Modules:
@@ -30,8 +52,23 @@ class Modules:
         self.runtime: Final = running
         self.place: Final = place
         self.loaded: Final = place.load()
-        self.kubernetes = runtime.KUBERNETES
-        """The version of Kubernetes that charts and requirements see, such as ``v1.36.0``."""
+        self._kubernetes = runtime.KUBERNETES
+
+    @property
+    def kubernetes(self) -> str:
+        """The version of Kubernetes that charts and requirements see, such as ``v1.36.0``.
+
+        To set what is not one raises a :class:`.ConfigurationError`.
+        """
+        return self._kubernetes
+
+    @kubernetes.setter
+    def kubernetes(self, version: str) -> None:
+        if not version_ranges.is_cluster_version(str(version)):
+            raise errors.ConfigurationError(
+                f"{version!r} is not the version of a cluster; write one such as v1.34.0"
+            )
+        self._kubernetes = version
 
     def __call__(self, name: str) -> "Module":
         """Return a module by its name, or by that of its directory.
@@ -67,11 +104,6 @@ class Module:
         self._modules = modules
         self._files = files
         self._runtime = modules.runtime
-        module = files.module
-        root = module.path / hook_files.HOOKS_DIRECTORY
-        self._runner = hook_runs.HookRunner(
-            modules.runtime, root, module.name, modules.definitions, modules.kubernetes
-        )
 
     def __repr__(self) -> str:
         return f"<module {self.name} in {self.path}>"
@@ -86,6 +118,15 @@ class Module:
         """Its directory."""
         return self._files.module.path
 
+    @property
+    def _runner(self) -> hook_runs.HookRunner:
+        modules, module = self._modules, self._files.module
+        root = module.path / hook_files.HOOKS_DIRECTORY
+        # A test may set another version of Kubernetes at any time.
+        return hook_runs.HookRunner(
+            modules.runtime, root, module.name, modules.definitions, modules.kubernetes
+        )
+
     def values(self, edits: Mapping[str, Any] | None = None, /, **sections: Any) -> module_values.Values:  # noqa: ANN401 - values
         """Return the values that the module gets if somebody edits the ConfigMap so, checked as that edit is.
 
@@ -95,6 +136,7 @@ class Module:
         Raises :class:`.AddonOperatorError` for what the operator would refuse.
         """
         __tracebackhide__ = True
+        _check(values=edits)
         return module_values.of(self._modules.loaded, self._files, {**(edits or {}), **sections})
 
     def render(
@@ -115,6 +157,7 @@ class Module:
         Raises :class:`.AddonOperatorError` for whatever the operator would fail with.
         """
         __tracebackhide__ = True
+        _check(objects=objects, hooks=hooks, upgrade=upgrade)
         now = self._given(given)
         if hooks:
             now, objects = self.run_hooks(now, objects=objects)
@@ -131,8 +174,9 @@ class Module:
         the objects afterwards. Raises :class:`.HookFailedError` for one that fails.
         """
         __tracebackhide__ = True
+        _check(objects=objects)
         now, left = self._given(given), manifests.Manifests([dict(each) for each in objects])
-        for hook, binding in hook_runs.steps_before_helm(self._runtime.call(self._runner.all())):
+        for hook, binding in hook_contexts.steps_before_helm(self._runtime.call(self._runner.all())):
             run = Hook(self._runner, hook, self._given).run(binding=binding, objects=left, values=now)
             now, left = run.values, run.objects
         return now, left
@@ -153,6 +197,7 @@ class Module:
         Switches, ``requires`` and ``enabled`` scripts count, those of the modules before it, too.
         """
         __tracebackhide__ = True
+        _check(objects=objects)
         work = enabling.verdict(
             self._modules.loaded,
             self._files.module,
@@ -219,7 +264,7 @@ class Hook:
     @property
     def bindings(self) -> list[str]:
         """The names of its bindings."""
-        return list(hook_runs.bindings_of(self._hook))
+        return list(hook_contexts.bindings_of(self._hook))
 
     def run(
         self,
@@ -227,6 +272,9 @@ class Hook:
         binding: str | None = None,
         objects: Objects = (),
         events: Objects = (),
+        review: Mapping[str, Any] | None = None,
+        convert: Objects | None = None,
+        to: str | None = None,
         values: Mapping[str, Any] | None = None,
         check: bool = True,
     ) -> hook_runs.HookRun:
@@ -241,6 +289,8 @@ class Hook:
         the result says so.
         """
         __tracebackhide__ = True
-        given = hook_runs.Given(self._given(values), binding, objects, events)
+        _check(binding=binding, objects=objects, events=events, convert=convert, to=to, check=check)
+        now = self._given(values)
+        given = hook_contexts.Given(now, binding, objects, events, review, convert, to)
         run = self._runner.runtime.call(self._runner.run(self._hook, given))
         return hook_runs.checked(self._hook.name, run) if check else run

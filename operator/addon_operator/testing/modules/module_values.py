@@ -50,9 +50,16 @@ class Values(dict[str, Any]):
         return Values(self._files, values)
 
     def with_section(self, section: Mapping[str, Any]) -> "Values":
-        """Return the same, with this laid over the owner's section as if a hook had set it."""
+        """Return the same, with this laid over the module's section as if a hook had set it.
+
+        Raises a :class:`.ConfigurationError` if it has the section's key around it.
+        """
         made = Values(self._files, self._store)
         key = names.GLOBAL_KEY if self._files is None else self._files.module.key
+        if list(section) == [key] and key not in self[key]:
+            raise errors.ConfigurationError(
+                f"what hooks set is in the section {key!r} already; write it without that key"
+            )
         made[key] = sources.merge(self[key], dict(section))
         return made
 
@@ -104,7 +111,7 @@ def of(
     values = loaded.store()
     if files is not None:
         check_module(files.module)
-    values.set_config(_config(values, data_of(edits)))
+    values.set_config(_config(values, data_of(edits), files))
     _check(values, _name(files))
     values.enabled = [
         each.module.name
@@ -138,12 +145,16 @@ def _text(key: str, value: object) -> str:
         raise errors.ConfigurationError(f"values: {key} cannot be written as JSON: {error}") from error
 
 
-def _config(values: store.ValuesStore, data: Mapping[str, str]) -> sources.ConfigValues:
+def _config(
+    values: store.ValuesStore, data: Mapping[str, str], files: module_files.ModuleFiles | None
+) -> sources.ConfigValues:
     reader = config_map_reader.ConfigMapReader(values.modules, SOURCE)
     config = reader.read(data).usable()
     if config.warnings:
         # In a cluster, a warning: the key may be of a module that is to come. In a test it is a slip.
-        raise errors.ConfigurationError("; ".join(config.warnings))
+        said, own = "; ".join(config.warnings), None if files is None else files.module
+        where = "" if own is None else f": that of {own.name} is {own.key!r}"
+        raise errors.ConfigurationError(f"{said} (values stand below the key of their module{where})")
     return config
 
 

@@ -81,3 +81,9 @@ def is_module(directory: pathlib.Path) -> bool:
     except names.ModuleNameError:
         return False
     return order is not None or any((directory / part).exists() for part in _OWN_PARTS)
+
+
+def shown(path: pathlib.Path) -> str:
+    """Return a path as a person would type it."""
+    here = pathlib.Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -64,6 +64,21 @@ class SchemaPart:
         return Remark(self.document, (*self.path, *path), text)
 
 
+_OF_CONTAINERS: Final = frozenset({"type", "nullable"})
+_OF_SCALARS: Final = _OF_CONTAINERS | {
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maximum",
+    "maxLength",
+    "minimum",
+    "minLength",
+    "multipleOf",
+    "pattern",
+}
+
+
 class _NoPlaceError(Exception):
     """A reference leads nowhere; the text is the reason."""
 
@@ -201,7 +216,8 @@ def load(
     room = patterns.Room()
     _raise_all(found for part in checked for found in _details(part, extended, evaluator, room))
     _raise_all(_recursion_problems(main, extended))
-    return LoadedSchema(extended, tuple(_sentences([*notes, *linker.notes])))
+    defaults = (found for part in checked for found in _default_notes(part))
+    return LoadedSchema(extended, tuple(_sentences([*notes, *linker.notes, *defaults])))
 
 
 def _sentences(remarks: Iterable[Remark]) -> list[str]:
@@ -268,6 +284,27 @@ def _rule_problems(
                 evaluator.check(rule.expression)  # type: ignore[union-attr]  # the loop is empty without one
             except schema_rules.RuleError as error:
                 yield (*path, keyword, index), f"the rule cannot be read: {error}"
+
+
+def _default_notes(part: SchemaPart) -> Iterator[Remark]:
+    """Yield what a schema says against its own defaults: nobody can leave these keys out.
+
+    Of a list or mapping only the type counts: what is below it may be filled with defaults of its own.
+    """
+    for path, inner in schema_walk.subschemas(part.schema):
+        default = inner.get("default")
+        if default is None:
+            continue
+        counts = _OF_CONTAINERS if isinstance(default, dict | list) else _OF_SCALARS
+        own = schema_keywords.prepare({key: value for key, value in inner.items() if key in counts})
+        faults = (
+            one
+            for error in json_schemas.Validator(own, schema_keywords.checker()).errors(default)
+            for one in schema_messages.explain(error)
+        )
+        for fault in faults:
+            said = f"the schema refuses this default: it {fault.rule}, so nobody can leave the key out"
+            yield part.remark((*path, "default"), said)
 
 
 def _recursion_problems(part: SchemaPart, schema: Mapping[str, Any]) -> Iterator[Remark]:

@@ -182,10 +182,14 @@ class RuleChecker:
             if rule.is_lenient and isinstance(error, MissingKeyError):
                 yield BrokenRule(path, _PASSED_OVER.format(rule.expression), is_passed_over=True)
             else:
-                yield BrokenRule(path, f"{rule.message} (the rule cannot be evaluated over these values)")
+                why = _MISSING if isinstance(error, MissingKeyError) else ""
+                yield BrokenRule(
+                    path, f"{rule.message} (the rule cannot be evaluated over these values{why})"
+                )
         else:
             if not holds:
                 yield BrokenRule(path, rule.message)
 
 
+_MISSING: Final = ": it reads a missing key; ask with has(…)"
 _PASSED_OVER: Final = "the rule {!r} is skipped: it reads a missing key; ask with has(…), or read it with .?"

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+from collections.abc import Iterator
 
 import jsonschema
 import pytest
@@ -12,7 +13,10 @@ from click import testing
 from addon_operator.cli import main
 from addon_operator.commands.authoring import new_hook, new_module
 from addon_operator.commands.checks import hook_places, hooks_check, values_check, values_files
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import errors, json_types, names
+from addon_operator.testing import snapshots
+from addon_operator.testing.cases import case_file, case_run
+from addon_operator.testing.modules import module, places, runtime
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
 
@@ -146,33 +150,51 @@ def test_the_schema_of_hooks_takes_what_a_hook_prints_and_no_other_key(options: 
     assert not checks.is_valid({"configVersion": "v1", "afterHelm" if options else "afterAll": 10})
 
 
-@pytest.mark.parametrize("binding", list(new_hook.Binding))
-@pytest.mark.parametrize("language", list(new_hook.Language))
-def test_there_is_a_skeleton_for_each_binding(binding: new_hook.Binding, language: new_hook.Language) -> None:
+@pytest.fixture(scope="module")
+def running() -> Iterator[runtime.Runtime]:
+    with runtime.Runtime() as made:
+        yield made
+
+
+ONLY_PYTHON = (new_hook.Binding.VALIDATING, new_hook.Binding.MUTATING, new_hook.Binding.CONVERSION)
+
+
+@pytest.mark.parametrize("binding", ONLY_PYTHON)
+def test_a_hook_that_answers_the_api_server_is_written_in_python(binding: new_hook.Binding) -> None:
     run("module", "web")
-    is_answered = binding in (
-        new_hook.Binding.VALIDATING,
-        new_hook.Binding.MUTATING,
-        new_hook.Binding.CONVERSION,
-    )
+    request = new_hook.Request(names.ModuleName("web"), "look-twice", binding, new_hook.Language.BASH)
+    with pytest.raises(new_hook.NewHookError, match="take python"):
+        new_hook.write(pathlib.Path("modules/010-web"), request)
+
+
+@pytest.mark.parametrize(
+    ("binding", "language"),
+    [
+        (binding, language)
+        for binding in new_hook.Binding
+        for language in new_hook.Language
+        if language is new_hook.Language.PYTHON or binding not in ONLY_PYTHON
+    ],
+)
+def test_a_new_hook_has_a_test_that_passes(
+    binding: new_hook.Binding, language: new_hook.Language, running: runtime.Runtime, place: pathlib.Path
+) -> None:
+    run("module", "web")
     request = new_hook.Request(names.ModuleName("web"), "look-twice", binding, language)
-    if is_answered and language is new_hook.Language.BASH:
-        with pytest.raises(new_hook.NewHookError, match="take python"):
-            new_hook.write(pathlib.Path("modules/010-web"), request)
-        return
     written = new_hook.write(pathlib.Path("modules/010-web"), request)
+    modules = module.Modules(running, places.of_module(place / "modules/010-web"))
+    cases = case_file.read(written.test)
+    for case in cases:
+        case_run.run(case, modules, modules("web"), snapshots.Snapshot(place, "none", update=False))
+
     assert os.access(written.hook, os.X_OK)
-    for path in (written.hook, written.test):
-        marks = [
-            mark for mark in ("__MODULE__", "__KEY__", "__HOOK", "__BINDING__") if mark in path.read_text()
-        ]
-        assert not marks
-    if is_answered:
-        compile(written.hook.read_text(), str(written.hook), "exec")
-        compile(written.test.read_text(), str(written.test), "exec")
-    else:
-        (case,) = yaml.safe_load(written.test.read_text())
-        assert case["hook"] == written.hook.name
+    assert [case.hook.name for case in cases if case.hook] == [written.hook.name] * len(cases)
+    written.hook.write_text(
+        "#!/bin/bash\n[[ \"$1\" == --config ]] && echo 'configVersion: v1\nonStartup: 1'\n"
+    )
+    for case in cases:
+        with pytest.raises(errors.AddonOperatorError):
+            case_run.run(case, modules, modules("web"), snapshots.Snapshot(place, "none", update=False))
 
 
 @pytest.mark.parametrize(

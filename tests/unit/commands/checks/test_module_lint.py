@@ -119,6 +119,48 @@ def test_what_lies_where_nobody_looks_is_a_warning(tmp_path: pathlib.Path, file:
     assert expected in found[0]["problem"]
 
 
+@pytest.mark.parametrize(
+    ("ignored", "is_warned"),
+    [
+        (None, True),
+        ("", True),
+        ("# tests\n*.bak\n", True),
+        ("/tests/*.yaml\n", True),
+        ("/tests/\n", False),
+        ("tests/\n", False),
+        ("/tests\n", False),
+    ],
+)
+def test_tests_in_a_chart_are_a_warning_that_says_what_to_write_where(
+    tmp_path: pathlib.Path, ignored: str | None, *, is_warned: bool
+) -> None:
+    module = tmp_path / "010-web"
+    (module / "tests").mkdir(parents=True)
+    (module / "tests" / "test_web.py").write_text("")
+    (module / "Chart.yaml").write_text(CHART)
+    if ignored is not None:
+        (module / ".helmignore").write_text(ignored)
+    code, found = lint(tmp_path)
+
+    assert code == 0
+    assert [each["rule"] for each in found] == ["tests-in-chart"] * is_warned
+    for each in found:
+        assert each["problem"].endswith(f"write the line /tests/ into {module}/.helmignore")
+
+
+@pytest.mark.parametrize("is_stock", [True, False], ids=["in chart/", "without Chart.yaml"])
+def test_tests_beside_a_chart_are_none_of_its_files(tmp_path: pathlib.Path, *, is_stock: bool) -> None:
+    module = tmp_path / "010-web"
+    (module / "tests").mkdir(parents=True)
+    (module / "tests" / "test_web.py").write_text("")
+    if is_stock:
+        chart(module)
+    else:
+        (module / "templates").mkdir()
+
+    assert lint(tmp_path) == (0, [])
+
+
 def test_a_charts_values_below_the_modules_key_are_a_warning(tmp_path: pathlib.Path) -> None:
     chart(tmp_path / "010-web", values__yaml="web: {replicas: 2}\n")
     code, found = lint(tmp_path)

@@ -72,6 +72,21 @@ def test_nothing_in_the_environment_leads_to_another_cluster(tmp_path: pathlib.P
     assert (found["KUBECONFIG"], found["PATH"]) == (str(tmp_path / "own"), "/bin")
 
 
+def test_hooks_answer_a_local_api_server_on_loopback_and_another_one_as_the_environment_says(
+    tmp_path: pathlib.Path,
+) -> None:
+    outer = {"WEBHOOK_URL": "https://10.0.0.1:9651"}
+    local = options(dev_place.Target("local", [], None, "dev", None, 4321), tmp_path, outer)
+    named = options(dev_place.Target("named", [], "try", "dev"), tmp_path, outer)
+
+    assert {name: local[name] for name in local if name.startswith(("ADMISSION", "WEBHOOK"))} == {
+        "ADMISSION_SERVER_LISTEN_ADDRESS": "127.0.0.1",
+        "ADMISSION_SERVER_LISTEN_PORT": "4321",
+        "WEBHOOK_URL": "https://127.0.0.1:4321",
+    }
+    assert named["WEBHOOK_URL"] == "https://10.0.0.1:9651"
+
+
 def test_a_context_that_is_not_there_is_refused(tmp_path: pathlib.Path, kubeconfig: pathlib.Path) -> None:
     with pytest.raises(errors.ConfigurationError, match="tri"):
         dev_place.named_cluster("tri", "mine", str(kubeconfig), tmp_path, {})

@@ -24,10 +24,10 @@ def test_a_file_reads_back_and_only_its_owner_may_read_it(tmp_path: pathlib.Path
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"kind": "other"}, "is not a state file"),
+        ({"kind": "other"}, "is JSON, but not a state file"),
         ({"format": 0, "operator": "0.0.1"}, "was written by version 0.0.1 in format 0"),
-        ({"releases": [{}]}, "is damaged; record it again"),
-        ({"hash_key": "xyz"}, "is damaged; record it again"),
+        ({"releases": [{}]}, "is damaged: something in it was edited; record it again"),
+        ({"hash_key": "xyz"}, "is damaged: something in it was edited; record it again"),
     ],
     ids=["another file", "an old one", "without releases", "without a key"],
 )
@@ -90,11 +90,35 @@ def test_whatever_a_file_holds_it_is_read_or_one_sentence(tmp_path: pathlib.Path
     assert read
 
 
-@pytest.mark.parametrize("content", [b"\xff", b"[]", b"{"], ids=["bytes", "a list", "cut off"])
-def test_what_is_not_json_is_not_a_state_file(tmp_path: pathlib.Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"\xff\xfe{", "not a state file, as it is not JSON from line 1 on; write one"),
+        (b"kind: state\n", "as it is not JSON"),
+        (b'{"kind":\n<<<<<<< HEAD\n1}', "as it is not JSON from line 2 on"),
+        (b'{"a": 1}}', "as it is not JSON"),
+        (b"[]", "is JSON, but not a state file"),
+        (b"{}", "is JSON, but not a state file"),
+        (b"", "is empty; record it again"),
+        (b" \n\n", "is empty"),
+        (b"{", "is cut off in line 1: it was not written or copied whole; record it again"),
+        (b'{\n  "kind": "addon', "is cut off in line 2"),
+        (b'{\n  "kind": "\xc3', "is cut off in line 2"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(tmp_path: pathlib.Path, content: bytes, sentence: str) -> None:
     (tmp_path / "state.json").write_bytes(content)
-    with pytest.raises(plan_state.PlanStateError, match="is not a state file"):
+    with pytest.raises(plan_state.PlanStateError, match=sentence):
         plan_state.read(tmp_path / "state.json")
+
+
+def test_a_file_without_what_this_version_needs_was_written_by_another_one(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "state.json"
+    plan_state.write(states.state(), path)
+    document = orjson.loads(path.read_bytes()) | {"operator": "0.0.1"}
+    path.write_bytes(orjson.dumps({key: value for key, value in document.items() if key != "hook_values"}))
+    with pytest.raises(plan_state.PlanStateError, match=r"lacks hook_values: .* version 0\.0\.1 wrote it"):
+        plan_state.read(path)
 
 
 def test_a_file_beyond_the_bound_is_not_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

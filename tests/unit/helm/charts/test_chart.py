@@ -63,7 +63,7 @@ def test_a_module_without_chart_yaml_gets_a_private_chart(
     module_dir: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     (module_dir / "Chart.yaml").unlink()
-    for left_out in ("crds", "docs", "hooks", "images", "lib", "openapi"):
+    for left_out in ("crds", "docs", "hooks", "images", "lib", "openapi", "tests"):
         (module_dir / left_out).mkdir()
     (module_dir / "templates" / "lib").mkdir()
     (module_dir / "values.yaml").write_text("web: {}\n")

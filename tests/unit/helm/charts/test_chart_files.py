@@ -52,7 +52,7 @@ def test_a_change_of_what_helm_reads_changes_the_checksum(
 
 
 @pytest.mark.parametrize(
-    "name", ["hooks/run.sh", "openapi/values.yaml", "enabled", "crds/a.yaml", "docs/a.md"]
+    "name", ["hooks/run.sh", "openapi/values.yaml", "enabled", "crds/a.yaml", "docs/a.md", "tests/a.yaml"]
 )
 def test_files_that_no_template_asks_for_do_not_count(
     reader: chart_files.ChartFilesReader, module_dir: pathlib.Path, name: str

@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 import jsonschema
 import pytest
@@ -40,6 +42,20 @@ def test_a_case_has_what_the_file_says(tmp_path: pathlib.Path) -> None:
         ("name: x\n", "write a list"),
         ("- name: x\n  objects: [{kind: Pod}]\n  expect: {enabled: true}\n", r"objects\[0\].*apiVersion"),
         ("- name: [", "line 2"),
+        (
+            "- name: x\n  kubernetes: latest\n  expect: {enabled: true}\n",
+            "line 2.*kubernetes: 'latest' is not the version of a cluster; write one such as v1.34.0",
+        ),
+        (
+            "- name: x\n  objects:\n  - {apiVersion: v1, kind: Pod, metadata: {name: p, labels: x}}",
+            "line 3.*labels.*write name: value",
+        ),
+        (
+            "- name: x\n  hook: {name: a, convert: [], to: v1/Pod}\n  expect: {hook: {}}\n",
+            "hook.to: 'v1/Pod' is not an apiVersion",
+        ),
+        ("- {name: x, expect: {absent: [{kind: configmap}]}}", "'configmap' is not a kind"),
+        ("- {name: x, expect: {objects: [], absent: []}}", "nothing is expected"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: pathlib.Path, text: str, said: str) -> None:
@@ -78,3 +94,35 @@ def test_the_schema_for_editors_is_one_and_takes_the_short_form_of_a_hook() -> N
     assert "x-" not in json.dumps(schema)
     assert validator.is_valid([{"name": "a", "hook": "x.py", "expect": {"hook": {}}}])
     assert not validator.is_valid([{"name": "a", "expects": {}}])
+
+
+FREE = {
+    "name": "what a person reads",
+    "hook.name": "looked for among the hooks",
+    "hook.binding": "looked for among the bindings",
+    "hook.review.subResource": "looked for in the rules",
+    "hook.review.userInfo.username": "anybody",
+    "hook.review.userInfo.uid": "anything",
+    "hook.review.userInfo.groups": "anything",
+    "expect.error": "any text",
+    "expect.hook.log": "any text",
+    "expect.hook.message": "any text",
+    "expect.hook.warnings": "any text",
+}
+
+
+def texts(schema: dict[str, Any], place: str = "") -> Iterator[tuple[str, bool]]:
+    """All fields that are texts, and whether their meaning is checked, too."""
+    if schema.get("type") == "string":
+        yield place, "format" in schema
+    for key in ("items", "else"):
+        if key in schema:
+            yield from texts(schema[key], place)
+    for name, below in schema.get("properties", {}).items():
+        yield from texts(below, f"{place}.{name}".removeprefix("."))
+
+
+def test_the_meaning_of_each_text_is_checked_or_it_is_free() -> None:
+    found = dict(texts(dict(case_schema.SCHEMA)))
+
+    assert {place for place, is_checked in found.items() if not is_checked} == FREE.keys()

@@ -140,14 +140,34 @@ async def test_kinds_come_from_definitions_and_from_the_objects() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"kind": "Pod", "metadata": {"name": "x"}}, "needs apiVersion: kind: Pod"),
-        ({"apiVersion": "v1", "kind": "Pod"}, "needs metadata.name"),
+        ({"kind": "Pod", "metadata": {"name": "x"}}, "kind: Pod, name: x.*'apiVersion' is missing"),
+        ({"apiVersion": "v1", "kind": "Pod"}, "'metadata' is missing"),
         ("Pod", "is a mapping"),
+        (body("Pod", "x") | {"apiVersion": "v1/Pod"}, "apiVersion: 'v1/Pod' is not an apiVersion"),
+        (body("pod", "x"), "kind: 'pod' is not a kind; write it as manifests have it"),
+        (body("Pod", "a/b"), "metadata.name: 'a/b' is not a name"),
+        (body("Pod", "x", namespace="A"), "metadata.namespace: 'A' is not a name"),
+        (
+            body("Pod", "x", metadata={"labels": ["app"]}),
+            r'metadata.labels: \["app"\] is not a mapping; write name: value',
+        ),
+        (
+            body("Pod", "x", metadata={"labels": {"app": 1.10}}),
+            "labels.app: 1.1 is not a text; put it in quotes",
+        ),
+        (body("Pod", "x", metadata={"labels": {"app": "a b"}}), "labels.app: 'a b' is not a label value"),
+        (body("Pod", "x", metadata={"annotations": {"a b": ""}}), "annotations: 'a b' is not a label name"),
     ],
 )
 def test_what_is_not_an_object_is_told(given: object, said: str) -> None:
     with pytest.raises(kinds.GivenObjectError, match=said):
         given_objects.GivenObjects([given])  # type: ignore[list-item]
+
+
+def test_keys_with_nothing_behind_them_are_as_charts_leave_them() -> None:
+    given = body("Pod", "x", metadata={"labels": None, "annotations": None})
+
+    assert given_objects.GivenObjects([given]).all()[0]["metadata"]["name"] == "x"
 
 
 def test_an_object_is_given_once() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from addon_operator.kernel import errors
+from addon_operator.testing import snapshots
+from addon_operator.testing.cases import case_file, case_run
 from addon_operator.testing.modules import hook_runs, manifests, module, places, runtime
 
 HOOK = """#!/bin/bash
@@ -230,6 +232,69 @@ def test_a_chart_with_tests_of_its_own_is_not_taken_for_a_module(tmp_path: pathl
 
     assert not places.is_module(chart)
     assert places.is_module(numbered)
+
+
+def test_a_version_of_kubernetes_that_is_none_is_an_error(
+    web: module.Module, running: runtime.Runtime
+) -> None:
+    modules = module.Modules(running, places.of_module(web.path))
+
+    with pytest.raises(errors.ConfigurationError, match=r"'latest' is not the version.*such as v1\.34\.0"):
+        modules.kubernetes = "latest"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"upgrade": {"web": {}}}, "upgrade must be True or False"),
+        ({"objects": ONE}, "objects must be a list of objects"),
+        ({"given": ["web"]}, "values must be a mapping"),
+    ],
+)
+def test_an_argument_of_another_type_is_an_error(
+    web: module.Module, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(errors.ConfigurationError, match=said):
+        web.render(**arguments)
+
+
+def test_what_hooks_set_is_written_without_the_key_of_the_section(web: module.Module) -> None:
+    with pytest.raises(errors.ConfigurationError, match="section 'web' already; write it without that key"):
+        web.values().with_section({"web": {"size": 2}})
+
+
+def test_values_beside_their_section_are_an_error_that_says_where_they_stand(web: module.Module) -> None:
+    with pytest.raises(
+        errors.ConfigurationError, match="below the key of their module: that of web is 'web'"
+    ):
+        web.values(size=2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("Ingres", "Ingres is not a kind that is known; did you mean 'Ingress'"),
+        ("ServiceMonitor", "nothing fails"),
+    ],
+)
+def test_a_misspelt_kind_is_not_taken_for_one_that_is_absent(
+    web: module.Module, running: runtime.Runtime, tmp_path: pathlib.Path, kind: str, said: str
+) -> None:
+    objects = "objects: [{apiVersion: v1, kind: Node, metadata: {name: one}}]"
+    hook = f"hook: {{name: all.sh, binding: tick}}\n  {objects}"
+    (tmp_path / "cases.yaml").write_text(
+        f"- name: x\n  {hook}\n  expect: {{hook: {{absent: [{{kind: {kind}}}]}}}}\n"
+    )
+    (case,) = case_file.read(tmp_path / "cases.yaml")
+    modules = module.Modules(running, places.of_module(web.path))
+    try:
+        case_run.run(case, modules, modules("web"), snapshots.Snapshot(tmp_path, "x", update=False))
+    except case_run.CaseFailedError as failed:
+        found = str(failed)
+    else:
+        found = "nothing fails"
+
+    assert said in found
 
 
 def test_global_hooks_are_tested_without_modules(tmp_path: pathlib.Path, running: runtime.Runtime) -> None:

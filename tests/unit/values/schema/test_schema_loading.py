@@ -422,3 +422,38 @@ def test_patterns_that_are_too_large_together_are_refused() -> None:
     with pytest.raises(schema_loading.SchemaError, match="more than 1000000 steps") as caught:
         schema_loading.load(json.dumps({"properties": properties}), "values.yaml")
     assert len(caught.value.problems) == 50 - 9
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "properties: {a: {type: string, default: 5}}",
+            "properties.a.default: .* it must be a string, so nobody",
+        ),
+        ("properties: {a: {enum: [x, y], default: z}}", "it must be one of"),
+        ("properties: {a: {type: integer, minimum: 3, default: 1}}", "it must be at least 3"),
+        ("properties: {a: {type: array, items: {type: object}, default: {}}}", "it must be a list"),
+        ("default: {b: 1}\nproperties: {a: {type: object, default: []}}", "it must be a mapping"),
+        ("properties: {a: {pattern: '^a', type: string, default: b}}", "it must match"),
+    ],
+)
+def test_a_default_that_its_own_schema_refuses_is_told_with_its_place(text: str, said: str) -> None:
+    (warning,) = schema_loading.load(text, "f").warnings
+
+    assert re.search(said, warning)
+    assert warning.startswith("f, line ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "properties: {a: {type: string, default: null}}",
+        "properties: {a: {type: object, required: [b], default: {}, properties: {b: {default: 1}}}}",
+        "properties: {a: {type: string, minLength: 1, default: x}}",
+        "properties: {a: {type: array, items: {type: string}, default: []}}",
+        "properties: {a: {oneOf: [{type: string}, {type: integer}], default: 1}}",
+    ],
+)
+def test_a_default_that_is_right_or_is_filled_further_is_no_mistake(text: str) -> None:
+    assert schema_loading.load(text, "f").warnings == ()

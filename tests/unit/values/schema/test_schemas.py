@@ -449,7 +449,16 @@ RULES = """
         ({"min": 1, "max": 2}, {"min": 1, "max": 3}, ["m: max must not shrink"]),
         ({"min": 1, "max": 200}, None, ["m.max: the rule 'self < 100' must hold"]),
         ({"min": 1, "max": 2, "names": ["a", "x"]}, None, ["m.names[1]: not x"]),
-        ({"min": 1}, None, ["m: min must not be above max (the rule cannot be evaluated over these values)"]),
+        (
+            {"min": 1},
+            None,
+            [
+                (
+                    "m: min must not be above max (the rule cannot be evaluated over these values: "
+                    "it reads a missing key; ask with has(…))"
+                )
+            ],
+        ),
     ],
 )
 def test_rules_are_evaluated_where_they_stand(
@@ -487,7 +496,7 @@ def test_a_rule_over_a_missing_key_fails_but_is_skipped_with_a_warning_under_the
     strict = schemas.load_schema(MISSING.format("x-kubernetes-validations"), "f")
     lenient = schemas.load_schema(MISSING.format("x-deckhouse-validations"), "f")
     assert [v.rule for v in strict.violations("m", {"a": {}})] == [
-        "too small (the rule cannot be evaluated over these values)"
+        "too small (the rule cannot be evaluated over these values: it reads a missing key; ask with has(…))"
     ]
     assert strict.passed_over("m", {"a": {}}) == []
     assert lenient.violations("m", {"a": {}}) == []

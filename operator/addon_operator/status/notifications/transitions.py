@@ -23,7 +23,6 @@ MOST_DUE: Final = 200
 _TEXT_MAX: Final = 300
 _ROLLED_BACK: Final = "RolledBack"
 _GONE: Final = "it is gone"
-_OPENS: Final = "the window opens"
 _DISABLED: Final = "it is disabled"
 
 
@@ -85,7 +84,8 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
     if module.drift is not None:
         seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
     if module.held_back is not None:
-        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), _OPENS, module.held_back.until)
+        until = module.held_back.until
+        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), "the window opens", until)
     elif module.status is _Status.READY:
         seen[Kind.HELD_BACK] = None
     return seen
@@ -98,8 +98,7 @@ def _line(text: str) -> str:
 def _failure(module: state.ModuleState, text: str, *, rolled_back: bool = False) -> Problem:
     if module.next_try is None:
         return Problem(text, "it is tried again when its values or files change", rolled_back=rolled_back)
-    sooner = _line(", ".join(module.cure))
-    return Problem(text, "it is tried again", module.next_try, sooner, rolled_back)
+    return Problem(text, "it is tried again", module.next_try, _line(", ".join(module.cure)), rolled_back)
 
 
 class Told(NamedTuple):
@@ -264,9 +263,9 @@ class Ledger:
         module = self._modules[name]
         wanting = self._wanting(name, targets) if module.open else ()
         self._settle(name, module, wanting)
+        later = list[float]()
         if module.is_gone and not module.open:
             del self._modules[name]
-        later: list[float] = []
         for kind, each in module.open.items():
             for target in wanting:
                 moment = _moment(kind, each, target)

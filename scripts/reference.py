@@ -1,20 +1,28 @@
-"""Writes the tables of ``docs/reference/settings.md`` and ``metrics.md`` from the code.
+"""Writes tables of ``docs/reference`` from the code, and the chart's README and names of settings.
 
-Names, flags, defaults, labels and types are the code's; the last column is the page's, and for what is new
-the help text of the code, to be worded there. ``--check`` writes nothing and ends with code 1 when a page is
-not what it would write.
+In ``settings.md`` and ``metrics.md``, names, flags, defaults, labels and types are the code's; the last
+column is the page's, and for what is new the help text of the code, to be worded there. The chart's README
+gets its values from the comments in ``values.yaml``, and the chart the names of all settings. ``--check``
+writes nothing and ends with code 1 when a file is not what it would write.
 """
 
+import json
 import pathlib
 import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from addon_operator.settings import setting_resolution, settings
+import yaml
+
+from addon_operator.settings import setting_names, setting_resolution, settings
 from addon_operator.telemetry import families, metrics
 
-PAGES: Final = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference"
+ROOT: Final = pathlib.Path(__file__).resolve().parents[1]
+PAGES: Final = ROOT / "docs" / "reference"
+CHART: Final = ROOT / "deploy" / "chart" / "addon-operator"
+_VALUES_HEAD: Final = "| value | default | |\n|---|---|---|\n"
+_KEY: Final = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z][\w-]*):(?: (?P<rest>.*))?$")
 _SETTINGS_HEAD: Final = "| variable | flag | default | |\n|---|---|---|---|\n"
 _METRICS_HEAD: Final = "| name | labels | type | |\n|---|---|---|---|\n"
 _ROW: Final = re.compile(
@@ -57,6 +65,52 @@ def _metric(metric: families.Description, texts: Mapping[str, str]) -> str:
     return _row((f"`{metric.name}`", labels, metric.type, texts.get(metric.name, metric.help)))
 
 
+def chart_page(page: str) -> str:
+    """Return the README of the chart with a row for each value that has one."""
+    text = (CHART / "values.yaml").read_text("utf-8")
+    return _with_table(page, "## Values\n", _VALUES_HEAD, _value_rows(text))
+
+
+def _value_rows(text: str) -> Iterable[str]:
+    """Yield a row for each key that holds no others; a comment is about the key below it."""
+    values = yaml.safe_load(text)
+    path: list[str] = []
+    comment: list[str] = []
+    for line in text.splitlines():
+        if line.strip().startswith("#"):
+            words = line.strip().removeprefix("#").strip()
+            comment = [words.removeprefix("-- ")] if words.startswith("-- ") else [*comment, words]
+        elif (found := _KEY.match(line)) is None:
+            comment = []
+        else:
+            path = [*path[: len(found["indent"]) // 2], found["key"]]
+            value = _value(values, path)
+            if value is not _NOTHING and not (isinstance(value, dict) and value and not found["rest"]):
+                yield _row((f"`{'.'.join(path)}`", f"`{json.dumps(value)}`", _cell(comment)))
+            elif comment and value is not _NOTHING:
+                yield _row((f"`{'.'.join(path)}`", "", _cell(comment)))
+            comment = []
+
+
+_NOTHING: Final = object()
+
+
+def _value(values: object, path: Iterable[str]) -> object:
+    for key in path:
+        values = values.get(key, _NOTHING) if isinstance(values, dict) else _NOTHING
+    return values
+
+
+def _cell(comment: Iterable[str]) -> str:
+    return " ".join(comment).replace("|", "\\|")
+
+
+def settings_of_the_chart(_: str) -> str:
+    """Return all names of variables that ``settings`` of the chart may have, one in each line."""
+    names = {name for row in settings.TABLE.values() for name in row.variables}
+    return "".join(f"{name}\n" for name in sorted(names | set(setting_names.WITHOUT_MEANING)))
+
+
 def _with_table(page: str, heading: str, head: str, rows: Iterable[str]) -> str:
     """Return the page with the rows of the first table with that head below the heading."""
     start = page.index(head, page.index(heading)) + len(head)
@@ -73,15 +127,19 @@ def _row(cells: Iterable[str]) -> str:
 def main() -> int:
     """Write, or check; the exit code."""
     stale = False
-    for name, made_page in (("settings.md", settings_page), ("metrics.md", metrics_page)):
-        path = PAGES / name
+    for path, made_page in (
+        (PAGES / "settings.md", settings_page),
+        (PAGES / "metrics.md", metrics_page),
+        (CHART / "README.md", chart_page),
+        (CHART / "settings.txt", settings_of_the_chart),
+    ):
         page = path.read_text("utf-8")
         wanted = made_page(page)
         stale |= page != wanted
         if "--check" not in sys.argv[1:]:
             path.write_text(wanted, "utf-8")
         elif page != wanted:
-            print(f"docs/reference/{name} is not in step with the code: run 'make reference'")
+            print(f"{path.relative_to(ROOT)} is not in step with the code: run 'make reference'")
     return int(stale and "--check" in sys.argv[1:])
 
 

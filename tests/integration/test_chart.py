@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 import pytest
 
@@ -100,6 +101,18 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
         ({"admission.replicas": 0}, ["admission", "replicas"]),
         ({"webhook.certificates.source": "secret"}, ["webhook.certificates.secretName", "tls.crt"]),
         ({"metrics.serviceMonitor.enabled": True, "metrics.podMonitor.enabled": True}, ["scraped twice"]),
+        ({"settings": {"LOG_LEVLE": "debug"}}, ["settings.LOG_LEVLE is not a setting", "extraEnv"]),
+        ({"fullnameOverride": "a.b"}, ["fullnameOverride"]),
+        ({"nameOverride": "a.b"}, ["nameOverride"]),
+        ({"commonLabels": {"helm.sh/chart": "x"}}, ["commonLabels has helm.sh/chart"]),
+        ({"dnsPolicy": "Custom"}, ["dnsPolicy"]),
+        (
+            {
+                "webhook.certificates.source": "cert-manager",
+                "webhook.certificates.certManager.issuerRef": {"kind": "AWSPCAClusterIssuer", "name": "ca"},
+            },
+            ["kind"],
+        ),
     ],
     ids=lambda found: "+".join(found) if isinstance(found, dict) else None,
 )
@@ -108,6 +121,72 @@ def test_wrong_values_are_refused_with_the_name_of_the_value(
 ) -> None:
     said = charts.refusal(helms["helm3"], values)
     assert all(word in said for word in words), said
+
+
+TEAM: Final = {"example.com/team": "platform"}
+PLACES: Final = {
+    "commonLabels": TEAM,
+    "hostNetwork": True,
+    "admission.separate": True,
+    "extraContainers": [{"name": "proxy", "image": "proxy:1"}],
+    "networkPolicy.egress.enabled": True,
+    "networkPolicy.egress.rules": [{"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}], "ports": [{"port": 6443}]}],
+    "metrics.dashboard.enabled": True,
+    "metrics.dashboard.namespace": "grafana",
+    "metrics.serviceMonitor.enabled": True,
+    "metrics.serviceMonitor.scrapeTimeout": "10s",
+    "metrics.serviceMonitor.relabelings": [{"action": "labeldrop", "regex": "pod"}],
+    "metrics.serviceMonitor.metricRelabelings": [{"action": "drop", "regex": "x"}],
+    "webhook.certificates.source": "cert-manager",
+    "webhook.certificates.certManager.issuerRef": {
+        "group": "awspca.cert-manager.io", "kind": "AWSPCAClusterIssuer", "name": "ca",
+    },
+}  # fmt: skip
+
+
+def test_the_chart_fits_into_networks_monitoring_and_rules_of_others(
+    helm: pathlib.Path, devcluster: handle.DevCluster, namespace: str
+) -> None:
+    objects = charts.render(helm, PLACES, namespace)
+    unlabelled = [
+        each["metadata"]["name"]
+        for each in objects
+        if not TEAM.items() <= (each["metadata"].get("labels") or {}).items()
+    ]
+    assert unlabelled == []
+    operator, admission = sorted(
+        charts.of_kind(objects, "Deployment"), key=lambda each: len(each["metadata"]["name"])
+    )
+    assert TEAM.items().isdisjoint(operator["spec"]["selector"]["matchLabels"].items()), "they may change"
+    for deployment, containers in ((operator, ["addon-operator", "proxy"]), (admission, ["addon-operator"])):
+        pod = deployment["spec"]["template"]
+        assert TEAM.items() <= pod["metadata"]["labels"].items()
+        assert (pod["spec"]["hostNetwork"], pod["spec"]["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+        assert [each["name"] for each in pod["spec"]["containers"]] == containers
+        assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
+    for policy in charts.of_kind(objects, "NetworkPolicy"):
+        assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+        dns, server = policy["spec"]["egress"]
+        assert {port["port"] for port in dns["ports"]} == {53}
+        assert server == {"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}], "ports": [{"port": 6443}]}
+    (endpoint,) = charts.only(objects, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["scrapeTimeout"] == "10s"
+    assert endpoint["relabelings"] == [{"action": "labeldrop", "regex": "pod"}]
+    assert endpoint["metricRelabelings"] == [{"action": "drop", "regex": "x"}]
+    (dashboard,) = [each for each in objects if each["metadata"]["name"].endswith("-dashboard")]
+    assert dashboard["metadata"]["namespace"] == "grafana"
+    issuer = charts.only(objects, "Certificate")["spec"]["issuerRef"]
+    assert issuer == {"group": "awspca.cert-manager.io", "kind": "AWSPCAClusterIssuer", "name": "ca"}
+    known = [
+        each
+        for each in objects
+        if "monitoring" not in each["apiVersion"]
+        and "cert-manager" not in each["apiVersion"]
+        and each is not dashboard
+    ]
+    bundle = json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
+    done = devcluster.run_kubectl("apply", "--dry-run=server", "-f", "-", stdin=bundle)
+    assert done.stdout.count("(server dry run)") == len(known)
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING, OFF], ids=["default", "everything", "off"])

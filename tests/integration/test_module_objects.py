@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from addon_operator.debug import debug_client
 from addon_operator.devcluster import handle
 from tests.integration import operator_site
 from tests.integration.module_objects import CRD, Modules
@@ -103,6 +104,9 @@ def test_a_restart_changes_no_condition_and_tells_nothing(modules: Modules) -> N
         "the status of the new run",
     )
     modules.wait(operator, "web", Ready="True")
+    asked = debug_client.DebugClient(modules.site.root / "debug.socket", 10.0)
+    shown = asked.get("/module/web/describe.json")["events"]
+    assert {event["reason"] for event in shown} == {"Enabled", "Ready"}, "the page has those of before, too"
     operator.stop()
     assert modules.reasons("web") == told == ["Enabled", "Ready"]
 

@@ -74,10 +74,11 @@ def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_
         cluster="lab",
     )
     operator = site.start()
-    for path in ("/chat", "/teams", "/bus"):
-        assert receiver.wait(path, 1) == ["web failed"]
-    where, what, more = receiver.bodies("/chat")[0]["text"].splitlines()[1:]
-    assert where == f"Module web (cluster lab, namespace {site.namespace})."
+    where = {"/chat": "lab: ", "/teams": "lab: ", "/bus": ""}
+    for path, before in where.items():
+        assert receiver.wait(path, 1) == [f"{before}web failed"]
+    place, what, more = receiver.bodies("/chat")[0]["text"].splitlines()[1:]
+    assert place == f"Module web (cluster lab, namespace {site.namespace})."
     assert what.startswith("It has failed since ")
     assert "look.sh failed with exit code 1" in what
     assert "It is tried again at " in what
@@ -101,9 +102,9 @@ def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_
     again = site.start()
     again.wait_logged("notifications go to")
     mended.touch()
-    for path in ("/chat", "/teams", "/bus"):
+    for path, before in where.items():
         works = receiver.wait(path, 2)[1]
-        assert works.startswith("web works again, after ")
+        assert works.startswith(f"{before}web works again, after ")
     again.wait_until(lambda: not problems(modules, "web"), "there is nothing more to remember")
     again.stop()
     assert sorted(path for path, _, _ in receiver.got) == [

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -111,7 +112,28 @@ def test_modules_are_suspended_resumed_and_run_without_a_shell_in_the_pod(
     assert "the run of module broken failed: hook break.sh" in bob.error("module", "run", "broken", "--wait")
     assert bob.error("module", "run", "off") == "module off is disabled: enable it, and it runs"
     assert bob.error("module", "run", "wbe").endswith("did you mean 'web'?")
+    operator.wait_until(
+        lambda: completed(bob, "module", "describe", "b") == "broken\n:4\n", "a name is completed"
+    )
     assert site.revisions() == {"web": 1}
+
+
+def completed(somebody: User, *words: str) -> str:
+    """What kubectl offers for the last word after ``kubectl addon-operator``."""
+    programs = somebody.site.root / "plugin"
+    programs.mkdir(exist_ok=True)
+    for name, function in (
+        ("kubectl-addon_operator", "main"),
+        ("kubectl_complete-addon_operator", "complete_for_kubectl"),
+    ):
+        text = f"#!{sys.executable}\nfrom addon_operator.cli import main\nmain.{function}()\n"
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    flags = ("--kubeconfig", str(somebody.kubeconfig), "-n", somebody.site.namespace)
+    *before, last = words
+    asked = [str(somebody.site.cluster.kubectl), "__complete", "addon-operator", *before, *flags, last]
+    variables = somebody.variables | {"PATH": f"{programs}:/usr/bin:/bin"}
+    return subprocess.run(asked, env=variables, capture_output=True, text=True, check=True).stdout
 
 
 def test_what_is_missing_is_said_in_one_sentence(

@@ -75,7 +75,10 @@ async def test_it_reads_well_on_phones_and_screens_in_both_themes(
     shots = pathlib.Path(os.environ.get(SHOTS) or tmp_path)
     async with Served(page_samples.every_state()).serving() as served:
         await tab.open(served.address)
-        await tab.until("document.querySelector('time').textContent.endsWith('ago')")
+        await tab.until("document.querySelector('time').textContent.startsWith('for ')")
+        await tab.run(f"Date.now = () => Date.parse('{page_samples.AT}') + 150_000; 0")
+        next_try = "document.querySelector('#m-ingress-nginx .next').textContent"
+        await tab.until(f"{next_try}.startsWith('next try in 2 min, or sooner')")
         await tab.run("document.querySelector('#m-ingress-nginx details').open = true")
         await tab.run(f"{await asyncio.to_thread(AXE.read_text)}; 0")
         for width, height in SIZES:

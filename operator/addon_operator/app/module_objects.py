@@ -59,6 +59,10 @@ class ModuleObjects:
         """Return what the cluster shows of a module; see :meth:`.ModuleStatusWriter.shown`."""
         return self._writer.shown(module)
 
+    async def recall(self) -> None:
+        """Read what operators before this one told of modules; see :meth:`.ToldEvents.recall`."""
+        await self._writer.told.recall()
+
     def remember(self, name: str, told: Mapping[str, Any]) -> None:
         """Keep in the object of a module what targets of notifications were told; returns at once."""
         self._writer.notified(name, told)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from addon_operator.aio import daemon_threads, waiting, warn_once
+from addon_operator.aio import daemon_threads, turns, waiting, warn_once
 from addon_operator.app import kept_work
 from addon_operator.engine import events, state
 from addon_operator.helm import release_types
@@ -122,9 +122,12 @@ class Notifications(object_changes.ObjectListener):
 
     async def _restore(self, kube: client.KubeClient) -> None:
         namespace, now = self._about.event_namespace, self._time.time()
-        for found in await self._listed(kube):
+
+        def restore(found: client.Object) -> None:
             stored = (found.get("status") or {}).get("notifications") or {}
             self.notifier.ledger.restore(str(found["metadata"]["name"]), namespace, stored, now)
+
+        await turns.mapped(restore, await self._listed(kube))
 
     async def _listed(self, kube: client.KubeClient) -> Sequence[client.Object]:
         """Return all Module objects; none without the definition, or the right to list them."""

@@ -321,7 +321,8 @@ class _Process:
         """Run the engine until something ends it, then give up the Lease, which others may wait for."""
         self._status.serve(operator.engine)
         self._status.add(operator)
-        objects = None if self._objects is None else self._objects.shown
+        shows = self._objects
+        objects = None if shows is None else page_content.Objects(shows.shown, shows.recall)
         self._page.show(operator.answers.views, operator.monitor.resources, objects)
         operator.report_to(self._meters)
         if self._debug is not None:

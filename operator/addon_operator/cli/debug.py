@@ -1,7 +1,6 @@
 """What the debug commands have in common: options, asking the operator, formats and tables."""
 
 import contextlib
-import dataclasses
 import datetime as dt
 import json
 import os
@@ -39,22 +38,35 @@ class UnknownAnswerError(errors.AddonOperatorError):
     """What answers is an operator of another version, or not an operator."""
 
 
+class Listed(printing.Listed):
+    """How a list of an operator is shown as a table and by names."""
+
+    def rendered(self, listed: Document, output: str) -> str:
+        """Return the list in a format; raises :class:`UnknownAnswerError` if it is of another version."""
+        return text_of(listed, lambda found: printing.Listed.rendered(self, found, output))
+
+    def show(self, listed: Document, output: str) -> None:
+        """Print the list in a format."""
+        click.echo(self.rendered(listed, output), nl=False)
+
+
 def socket_option(function: Command) -> Command:
     """Add the options of a command that asks the operator, on this machine or in a cluster."""
     function = click.option(
         "--debug-unix-socket",
         "socket",
         metavar="PATH",
+        type=click.Path(),
         help="Debug socket of the operator. [DEBUG_UNIX_SOCKET]",
     )(function)
-    for flags, name, metavar, help_ in (
-        (("-n", "--namespace"), "namespace", "NAME", "Its namespace, by default that of the context."),
-        (("--context",), "context", "NAME", "Context of the kubeconfig."),
-        (("--kubeconfig",), "kubeconfig", "PATH", "Ask the operator of this cluster. [KUBECONFIG]"),
+    for flags, name, metavar, type_, help_ in (
+        (("-n", "--namespace"), "namespace", "NAME", str, "Its namespace, by default that of the context."),
+        (("--context",), "context", "NAME", str, "Context of the kubeconfig."),
+        (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), "Ask that cluster's operator. [KUBECONFIG]"),
     ):
         # Their values are for `outside` alone, and no command's business.
         function = click.option(
-            *flags, name, metavar=metavar, help=help_, expose_value=False, callback=_remember
+            *flags, name, metavar=metavar, type=type_, help=help_, expose_value=False, callback=_remember
         )(function)
     return function
 
@@ -198,12 +210,15 @@ def add_dump(group: click.Group, what: str, default: str, help_: str, *options: 
             )
             show_origins(found, output)
             return
+        refuse_rows(output)
         path = f"/global/{what}.json" if module is None else module_path(module, f"{what}.json")
         flags = {"global": with_global, SHOW_SENSITIVE: show_sensitive}
         show(client(socket).get(path, query(**flags)), output)
 
     command: Callable[..., Any] = dump
-    for option in (socket_option, sensitive_option, printing.output_option(default), *reversed(options)):
+    formats = printing.LIST_FORMATS if what == "values" and group.name == "module" else printing.FORMATS
+    output = printing.output_option(default, formats)
+    for option in (socket_option, sensitive_option, output, *reversed(options)):
         command = option(command)
     group.command(what, help=help_)(command)
 
@@ -212,13 +227,24 @@ def show_origins(document: Document, output: str) -> None:
     """Print where values come from: as a table, unless a format was asked for."""
     source = click.get_current_context().get_parameter_source("output")
     is_chosen = source is not click.core.ParameterSource.DEFAULT
-    show(document, output if is_chosen else "text", _origins)
+    _ORIGINS.show(document, output if is_chosen else "text")
 
 
-def _origins(document: Document) -> str:
+def refuse_rows(output: str) -> None:
+    """Refuse formats of rows for a document; raises a usage error."""
+    if output in (printing.WIDE, printing.NAME):
+        raise click.UsageError(f"-o {output} is for --origin, which prints rows")
+
+
+def _origins(document: Document, wide: bool) -> str:
     rows = [(each["path"], one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
             for each in document["values"]]  # fmt: skip
-    return printing.table(("PATH", "value", "origin"), rows) if rows else "no values\n"
+    return printing.listing(("PATH", "value", "origin"), rows, wide=wide) if rows else "no values\n"
+
+
+_ORIGINS: Final = Listed(
+    _origins, "value", lambda document: [str(each["path"]).lstrip("/") for each in document["values"]]
+)
 
 
 def query(**flags: bool) -> dict[str, str]:
@@ -233,30 +259,9 @@ def show(document: Document, output: str, text: "Callable[[Document], str] | Non
 
 def rendered(document: Document, output: str, text: "Callable[[Document], str] | None" = None) -> str:
     """Return the document in a format."""
-    if output in ("text", printing.WIDE) and text is not None:
+    if output == "text" and text is not None:
         return text_of(document, text)
     return printing.document(document, output)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Listed:
-    """How a list is shown as a table and by names."""
-
-    table: Callable[[Document, bool], str]
-    """Gets the document, and whether all of it is wanted."""
-    kind: str
-    """What one of the list is, in ``-o name``."""
-    names: Callable[[Document], Sequence[str]]
-
-    def rendered(self, document: Document, output: str) -> str:
-        """Return the document in a format."""
-        if output == printing.NAME:
-            return text_of(document, lambda found: printing.names(self.kind, self.names(found)))
-        return rendered(document, output, lambda found: self.table(found, output == printing.WIDE))
-
-    def show(self, document: Document, output: str) -> None:
-        """Print the document in a format."""
-        click.echo(self.rendered(document, output), nl=False)
 
 
 def text_of(document: Document, text: Callable[[Document], str]) -> str:

@@ -161,6 +161,25 @@ def main(args: Sequence[str] | None = None) -> None:
         _fail(f"the output cannot be written: {error.strerror}", color=color)
 
 
+_NO_FILES, _FILES, _DIRECTORIES = 4, 0, 16
+"""What the shell offers besides, as cobra numbers it for kubectl."""
+
+
+def complete_for_kubectl(args: Sequence[str] | None = None) -> None:
+    """Print completions of ``kubectl addon-operator`` as kubectl wants them; it gives all words so far.
+
+    kubectl 1.26 and later looks for this program as ``kubectl_complete-addon_operator``.
+    """
+    *before, incomplete = list(sys.argv[1:] if args is None else args) or [""]
+    completer = shell_completion.ShellComplete(cli, {}, PLUGIN, VARIABLE)
+    found = completer.get_completions(before, incomplete)
+    kinds = {item.type for item in found}
+    for item in found:
+        if item.type == "plain":
+            click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+    click.echo(f":{_FILES if 'file' in kinds else _DIRECTORIES if 'dir' in kinds else _NO_FILES}")
+
+
 def _program() -> str:
     """Return how the user calls this program: it is a plugin of kubectl, too."""
     return PLUGIN if pathlib.Path(sys.argv[0]).name.startswith("kubectl-") else PROGRAM

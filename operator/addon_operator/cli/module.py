@@ -111,7 +111,11 @@ def render(
 @module.command()
 @click.option("--tests", "of_tests", is_flag=True, help="Print that of tests/*.yaml instead.")
 @click.option(
-    "--values", "of_values", metavar="MODULE_DIR", help="Print that of a module's values.yaml instead."
+    "--values",
+    "of_values",
+    metavar="MODULE_DIR",
+    type=click.Path(),
+    help="Print that of a module's values.yaml instead.",
 )
 def schema(*, of_tests: bool, of_values: str | None) -> None:
     """Print the JSON Schema of module.yaml, for editors."""
@@ -120,7 +124,7 @@ def schema(*, of_tests: bool, of_values: str | None) -> None:
     from addon_operator.testing.cases import case_schema
 
     if of_values is not None:
-        made = values_schema.of_directory(pathlib.Path(of_values))
+        made = values_schema.of_directory(pathlib.Path(of_values).absolute())
     else:
         made = case_schema.for_editors() if of_tests else editor_schema.schema()
     click.echo(json.dumps(made, indent=2))

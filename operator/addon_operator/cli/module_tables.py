@@ -32,7 +32,7 @@ def _modules(document: debug.Document, wide: bool) -> str:
     if wide:
         return _all_of_modules(document)
     rows = [(*_row(module)[:-2], _message(module)) for module in document["modules"]]
-    listed = printing.listing(_COLUMNS, rows, _style) if rows else "no modules\n"
+    listed = printing.listing(_COLUMNS, rows, _style, wide=wide) if rows else "no modules\n"
     return _wrong_values(document) + listed
 
 
@@ -237,6 +237,11 @@ def _sections(module: debug.Document) -> Iterator[str]:
     yield from _section("Absent objects", module["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]
     yield from _section("Restored lately", restored)
+    yield from _section("Events", [_event(each) for each in module.get("events", ())])
+
+
+def _event(event: debug.Document) -> str:
+    return f"{debug.ago(event['time'])}  {event['type']}  {event['reason']}  {event['message']}"
 
 
 def _failing(module: debug.Document) -> Iterator[str]:

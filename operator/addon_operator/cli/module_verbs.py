@@ -89,7 +89,7 @@ class _WithArgumentsOfPytest(click.Command):
 @click.command(
     "test", cls=_WithArgumentsOfPytest, options_metavar="[OPTIONS]", short_help="Run the tests of modules."
 )
-@click.argument("directories", nargs=-1, metavar="[DIR]... [-- PYTEST ARGUMENTS]")
+@click.argument("directories", nargs=-1, metavar="[DIR]... [-- PYTEST ARGUMENTS]", type=click.Path())
 @click.option("--snapshot-update", "updates", is_flag=True, help="Write snapshots anew.")
 @click.option(
     "--keep-namespace", "keeps", is_flag=True, help="Keep the namespace of an operator whose test failed."
@@ -110,7 +110,7 @@ def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, kee
     own = [*(["--snapshot-update"] if updates else []), *(["--keep-namespace"] if keeps else [])]
     outcome = suites.run(suites.chosen(directories), [*own, *ctx.meta[_ARGUMENTS]])
     click.echo()
-    click.echo(printing.table(_COLUMNS, _rows(outcome.counts)), nl=False)
+    click.echo(printing.listing(_COLUMNS, _rows(outcome.counts)), nl=False)
     if not any(each.has_tests for each in outcome.counts):
         click.echo("no tests; write some into tests/ of a module")
     return outcome.exit_code
@@ -138,8 +138,13 @@ Document = dict[str, Any]
 @values.global_hooks_dir_option
 @values.config_option
 @values.secret_option
-@click.option("--state", metavar="FILE", help="File of 'plan --record' to use instead of the cluster.")
-@printing.output_option("text")
+@click.option(
+    "--state",
+    metavar="FILE",
+    type=click.Path(),
+    help="File of 'plan --record' to use instead of the cluster.",
+)
+@printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def why(name: str, wanted: str, path: str, output: str, socket: str | None, **given: Any) -> None:  # noqa: ANN401
     """Show where a field of an object of MODULE comes from: values, their sources, the template's line.
@@ -153,18 +158,22 @@ def why(name: str, wanted: str, path: str, output: str, socket: str | None, **gi
     """
     if any(each is not None for each in given.values()):
         debug.refuse_operator(socket, "files answer")
-        debug.show(_by_files(given, name, wanted, path), output, _text)
+        _show(_by_files(given, name, wanted, path), output)
         return
     query = {key: text for key, text in (("object", wanted), ("path", path)) if text}
     found = debug.client(socket, is_slow=True).get(debug.module_path(name, "why.json"), query)
-    debug.show(found, output, _text)
+    _show(found, output)
 
 
-def _by_files(given: Document, name: str, wanted: str, path: str) -> object:
+def _show(found: Document, output: str) -> None:
+    (_OBJECTS if "objects" in found else _FIELDS).show(found, output)
+
+
+def _by_files(given: Document, name: str, wanted: str, path: str) -> Any:  # noqa: ANN401  # decoded JSON
     from addon_operator.commands import offline_why
     from addon_operator.commands.plan_state import plan_state
 
-    state = given["state"] and plan_state.read(pathlib.Path(given["state"]))
+    state = given["state"] and plan_state.read(pathlib.Path(given["state"]).absolute())
     environ = {**(plan.settings_of(state) if state else {}), **os.environ}
     flags = {field: given[field] for field in ("modules_dirs", "global_hooks_dir")}
     chosen = offline_why.Given(flags, given["config"], given["secret"], state)
@@ -174,10 +183,12 @@ def _by_files(given: Document, name: str, wanted: str, path: str) -> object:
     return answer.document
 
 
-def _text(document: Document) -> str:
-    if "objects" in document:
-        rows = [(each["object"], each["template"]) for each in document["objects"]]
-        return printing.table(("OBJECT", "template"), rows) if rows else "no objects\n"
+def _objects(document: Document, wide: bool) -> str:
+    rows = [(each["object"], each["template"]) for each in document["objects"]]
+    return printing.listing(("OBJECT", "template"), rows, wide=wide) if rows else "no objects\n"
+
+
+def _fields(document: Document, _: bool) -> str:
     lines = [f"{document['object']} ({document['template']})"]
     for field in document["fields"]:
         lines += _field(field)
@@ -192,3 +203,11 @@ def _field(field: Document) -> Iterator[str]:
         return
     yield f"  {field['cause']} {', '.join(each['key'] for each in field['values'])}{line}"
     yield from (f"    {each['key']}: {each['origin']}" for each in field["values"])
+
+
+_OBJECTS: Final = debug.Listed(
+    _objects, "object", lambda document: [each["object"] for each in document["objects"]]
+)
+_FIELDS: Final = debug.Listed(
+    _fields, "field", lambda document: [str(each["path"]).lstrip("/") for each in document["fields"]]
+)

@@ -63,19 +63,22 @@ Document = dict[str, Any]
 @click.option(
     "--record",
     metavar="FILE",
+    type=click.Path(),
     help="Write what a plan needs of the cluster into FILE, without secrets, and plan nothing.",
 )
 @click.option(
     "--state",
     metavar="FILE",
+    type=click.Path(),
     help="Plan by what --record wrote into FILE: no cluster is asked, and no credentials are needed.",
 )
 @click.option(
     "--base",
     metavar="DIR|GIT-REF",
+    type=click.Path(),
     help="With --state, mark what would happen with the files of DIR, or of a commit, just as well.",
 )
-@printing.output_option("text", (*printing.FORMATS, MARKDOWN))
+@printing.output_option("text", (*printing.LIST_FORMATS, MARKDOWN))
 @settings.settings_options
 def plan(
     modules: Sequence[str],
@@ -104,26 +107,21 @@ def plan(
         from addon_operator.commands.plan import planning, recording
         from addon_operator.commands.plan_state import plan_state
 
-    recorded = None if state is None else plan_state.read(pathlib.Path(state))
+    recorded = None if state is None else plan_state.read(pathlib.Path(state).absolute())
     environ = dict(os.environ) if recorded is None else {**settings_of(recorded), **os.environ}
     loaded = settings_loading.load(flags, environ)
     _configure_logs(loaded)
     if record is not None:
         texts = settings_loading.texts(RECORDED, flags, os.environ)
         made = asyncio.run(recording.make(loaded, texts, os.environ, from_pod))
-        plan_state.write(made, pathlib.Path(record))
+        plan_state.write(made, pathlib.Path(record).absolute())
         _print_recorded(made, record)
         return 0
     if base is not None and recorded is not None:
         report = asyncio.run(planning.make_compared(loaded, environ, modules, base, recorded))
     else:
         report = asyncio.run(planning.make(loaded, environ, modules, from_pod, recorded))
-    if output == "text":
-        _print_text(report)
-    elif output == MARKDOWN:
-        click.echo(plan_markdown.comment(report, _summary(report)), nl=False)
-    else:
-        click.echo(printing.document(_document(report), output), nl=False)
+    _print(report, output)
     if report.is_failed:
         return EXIT_ERROR
     return EXIT_CHANGES if report.is_change else 0
@@ -219,8 +217,25 @@ def _change(change: "manifest_diff.ManifestChange") -> Document:
     }
 
 
-def _print_text(report: "plan_report.PlanReport") -> None:
-    click.echo(printing.table(_COLUMNS, _rows(report), lambda row: _STYLES.get(row[4], "")))
+def _print(report: "plan_report.PlanReport", output: str) -> None:
+    if output in ("text", printing.WIDE):
+        _print_text(report, wide=output == printing.WIDE)
+    elif output == printing.NAME:
+        click.echo(_names(report), nl=False)
+    elif output == MARKDOWN:
+        click.echo(plan_markdown.comment(report, _summary(report)), nl=False)
+    else:
+        click.echo(printing.document(_document(report), output), nl=False)
+
+
+def _names(report: "plan_report.PlanReport") -> str:
+    """Return what would change."""
+    modules = printing.names("module", (each.name for each in report.modules if each.is_change))
+    return modules + printing.names("release", (each.release for each in report.purges))
+
+
+def _print_text(report: "plan_report.PlanReport", *, wide: bool) -> None:
+    click.echo(printing.listing(_COLUMNS, _rows(report), _style, wide=wide, folds=True))
     for module in report.modules:
         _print_release(module)
     click.echo(_summary(report))
@@ -231,6 +246,10 @@ def _print_text(report: "plan_report.PlanReport") -> None:
             click.echo(f"{click.style('Not known:', fg='yellow')} module {module.name}: {unknown}", err=True)
     for note in report.notes:
         click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+
+
+def _style(row: Sequence[str]) -> str:
+    return _STYLES.get(row[4], "")
 
 
 def _rows(report: "plan_report.PlanReport") -> Iterator[tuple[str, ...]]:

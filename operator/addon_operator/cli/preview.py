@@ -30,12 +30,12 @@ def preview() -> None:
 
 
 @preview.command()
-@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE",
+@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", type=click.Path(),
               help="Manifests of pods or workloads; - is standard input. May be repeated.")  # fmt: skip
 @click.option("-n", "--namespace", help="Namespace of the pods, if their manifest names none.")
-@click.option("--presets", multiple=True, metavar="FILE",
+@click.option("--presets", multiple=True, metavar="FILE", type=click.Path(),
               help="Manifests of PodPresets, instead of those of the cluster. May be repeated.")  # fmt: skip
-@click.option("--objects", multiple=True, metavar="FILE",
+@click.option("--objects", multiple=True, metavar="FILE", type=click.Path(),
               help="Manifests of ConfigMaps, Secrets and Services. May be repeated.")  # fmt: skip
 @printing.output_option("yaml", ("yaml", "json", "diff"))
 @click.option("--exit-code", is_flag=True,
@@ -48,6 +48,7 @@ def preview() -> None:
     "--kube-config",
     "kube_config",
     metavar="PATH",
+    type=click.Path(),
     help="Path of the kubeconfig. [KUBE_CONFIG]",
 )
 @click.option(

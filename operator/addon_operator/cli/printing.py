@@ -1,5 +1,6 @@
 """What commands print: tables as wide as the terminal, lines where there is none, and documents."""
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -10,12 +11,12 @@ from click import shell_completion
 
 if TYPE_CHECKING:
     import rich.console
-    import rich.table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 FORMATS: Final = ("text", "yaml", "json")
+"""Of commands that print one document."""
 LIST_FORMATS: Final = ("text", "wide", "yaml", "json", "name")
-"""Of commands that list something."""
+"""Of commands that print rows."""
 TABLE: Final = "table"
 """How the format ``text`` is called; the old name is still taken."""
 WIDE: Final = "wide"
@@ -30,8 +31,8 @@ _GAP: Final = 2
 """Between two columns."""
 _LINE_WIDTH: Final = 200
 """What is cut to a line gets no more than this, whatever there is room for."""
-_FOLDED_WIDTH: Final = 20
-"""A column is not folded to less."""
+_TEXT_WIDTH: Final = 20
+"""A column of texts is not made narrower, as long as others can be."""
 _LEAST_WIDTH: Final = 8
 """A column is not cut to less, unless it has less."""
 
@@ -48,73 +49,53 @@ def console(least: int = 0) -> "rich.console.Console":
     return console
 
 
-def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    style: Callable[[Sequence[str]], str] = lambda _: "",
-) -> str:
-    """Return a table as wide as the terminal, plain where there is none; ``style`` gives the style of a row.
-
-    Only columns whose names are written in lower case may be folded.
-    """
-    import rich.table
-    import rich.text
-
-    made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for name in columns:
-        made.add_column(name.upper(), overflow="fold", no_wrap=not name.islower())
-    shown = list(rows)
-    for row in shown:
-        made.add_row(*map(rich.text.Text, row), style=style(row))
-    return to_text(made, _least_width(columns, shown))
-
-
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return what a table needs: whole words in columns not folded, and some room in the others."""
-    import rich.cells
-
-    widths = [max(map(rich.cells.cell_len, cells)) + _GAP for cells in zip(columns, *rows, strict=True)]
-    folds = [name.islower() for name in columns]
-    return sum(
-        min(width, _FOLDED_WIDTH) if fold else width for width, fold in zip(widths, folds, strict=True)
-    )
-
-
 def listing(
     columns: Sequence[str],
     rows: Iterable[Sequence[str]],
     style: Callable[[Sequence[str]], str] = lambda _: "",
     *,
     wide: bool = False,
+    folds: bool = False,
 ) -> str:
-    """Return a table with one line for each row, cut to the terminal; ``wide`` has all of each cell.
+    """Return the one kind of table that commands print: as wide as the terminal, or ``wide`` with all of it.
 
-    Columns whose names are written in lower case are cut first, the longest one before the others. Where
-    there is no terminal, nothing is cut but what is longer than a line.
+    Each row is one line. Columns whose names are written in lower case are cut first, the longest one before
+    the others. Where there is no terminal, nothing is cut but what is longer than a line. With ``folds``,
+    these columns go on in the next line instead, and where there is no terminal, nothing is cut: for findings
+    and reasons, of which the end counts as much as the beginning.
     """
     import rich.cells
     import rich.table
     import rich.text
 
     shown = [tuple(map(_flat, row)) for row in rows]
+    widths = [max(map(rich.cells.cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
+    cut_first = [name.islower() for name in columns]
     if not wide:
-        room = min(console().width, _LINE_WIDTH)
-        needed = [max(map(rich.cells.cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
-        widths = _fitted(needed, [name.islower() for name in columns], room - _GAP * (len(columns) - 1))
-        shown = [tuple(_cut(cell, width) for cell, width in zip(row, widths, strict=True)) for row in shown]
+        room = console().width if folds else min(console().width, _LINE_WIDTH)
+        widths = _fitted(widths, cut_first, room - _GAP * (len(columns) - 1))
     made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for name in columns:
-        made.add_column(name.upper(), no_wrap=True)
+    folded = [folds and may for may in cut_first]
+    for name, width, may_fold in zip(columns, widths, folded, strict=True):
+        title = _cut(name.upper(), width)
+        made.add_column(title, width=width, no_wrap=not may_fold, overflow="fold")
     for row in shown:
-        made.add_row(*map(rich.text.Text, row), style=style(row))
-    return to_text(made, _UNFOLDED_WIDTH)
+        cells = [
+            cell if may_fold else _cut(cell, width)
+            for cell, width, may_fold in zip(row, widths, folded, strict=True)
+        ]
+        made.add_row(*map(rich.text.Text, cells), style=style(row))
+    printer = console(_UNFOLDED_WIDTH)
+    with printer.capture() as captured:
+        printer.print(made)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def _fitted(widths: Sequence[int], is_cut_first: Sequence[bool], room: int) -> list[int]:
     """Return widths that fit into a room, if that leaves some of each column."""
     fitted = list(widths)
     for least, cut in (
-        (_FOLDED_WIDTH, is_cut_first),
+        (_TEXT_WIDTH, is_cut_first),
         (_LEAST_WIDTH, is_cut_first),
         (_LEAST_WIDTH, [True] * len(widths)),
     ):
@@ -142,14 +123,6 @@ def _cut(text: str, room: int) -> str:
     if rich.cells.cell_len(text) <= room:
         return text
     return rich.cells.set_cell_size(text, room - 1).rstrip() + "…"
-
-
-def to_text(made: "rich.table.Table", least: int = 0) -> str:
-    """Return what a command prints for a table that it lays out itself, at least ``least`` cells wide."""
-    printer = console(least)
-    with printer.capture() as captured:
-        printer.print(made)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def count(number: int, noun: str) -> str:
@@ -214,6 +187,25 @@ def document(value: Any, output: str) -> str:  # noqa: ANN401  # decoded JSON
     from addon_operator.documents import yaml_writing
 
     return yaml_writing.dump(value)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listed:
+    """How a list is shown as a table and by names."""
+
+    table: Callable[[Any, bool], str]
+    """Gets the list, and whether all of it is wanted."""
+    kind: str
+    """What one of the list is, in ``-o name``."""
+    names: Callable[[Any], Iterable[str]]
+
+    def rendered(self, listed: Any, output: str) -> str:  # noqa: ANN401  # decoded JSON
+        """Return the list in a format."""
+        if output == NAME:
+            return names(self.kind, self.names(listed))
+        if output in ("text", WIDE):
+            return self.table(listed, output == WIDE)
+        return document(listed, output)
 
 
 def show_highlighted(text: str, language: str) -> None:

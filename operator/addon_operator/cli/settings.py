@@ -50,7 +50,10 @@ def _option(
     default = "required" if row.default is None else f"default {row.default}" if row.default else ""
     note = ", ".join(part for part in (row.documented, default) if part)
     bare_flag: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if row.type.is_switch else {}
-    return click.option(*row.flags, field, metavar=row.type.metavar, help=f"{row.help} [{note}]", **bare_flag)
+    type_ = click.Path() if row.type.metavar in ("PATH", "PATHS") else str
+    return click.option(
+        *row.flags, field, metavar=row.type.metavar, type=type_, help=f"{row.help} [{note}]", **bare_flag
+    )
 
 
 class GroupedCommand(click.Command):
@@ -70,7 +73,7 @@ class GroupedCommand(click.Command):
 
 
 @click.command(cls=GroupedCommand)
-@printing.output_option("text")
+@printing.output_option("text", printing.LIST_FORMATS)
 @settings_options
 def settings(output: str, flags: Mapping[str, str | None]) -> None:
     """Print every setting with its value and where the value came from.
@@ -84,7 +87,8 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     rows = list(_rows(resolution))
-    click.echo(_text(rows) if output == "text" else printing.document(rows, output), nl=False)
+    listed = printing.Listed(_table, "setting", lambda found: [str(row["name"]) for row in found])
+    click.echo(listed.rendered(rows, output), nl=False)
 
 
 def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
@@ -92,14 +96,14 @@ def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
         given = field in resolution.values
         yield {
             "name": row.documented,
-            "value": row.type.plain(resolution.values[field]) if given else None,
+            "value": row.type.plain(row.type.in_force(resolution.values[field])) if given else None,
             "origin": resolution.origins.get(field, _MISSING_ORIGIN),
         }
 
 
-def _text(rows: list[Row]) -> str:
+def _table(rows: list[Row], wide: bool) -> str:
     cells = [(str(row["name"]), _cell(row["value"]), str(row["origin"])) for row in rows]
-    return printing.table(("NAME", "value", "origin"), cells)
+    return printing.listing(("NAME", "value", "origin"), cells, wide=wide)
 
 
 def _cell(value: json_types.JsonValue) -> str:

@@ -41,7 +41,7 @@ def start(flags: Mapping[str, str | None]) -> None:
         from addon_operator.app import run
 
     try:
-        run.run(loaded, os.environ)
+        run.run(settings_loading.in_force(loaded), os.environ)
     except errors.AddonOperatorError as error:
         _end_with_a_record(error, loaded.log_type)
         raise

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import os
 import pathlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,22 +17,37 @@ if TYPE_CHECKING:
     from addon_operator.values import store
 
 
+class _File(click.Path):
+    """A file that exists; the error for another one has its absolute path."""
+
+    def convert(
+        self, value: "str | os.PathLike[str]", param: click.Parameter | None, ctx: click.Context | None
+    ) -> pathlib.Path:
+        """Return the path."""
+        path = pathlib.Path(value)
+        if not path.is_file():
+            self.fail(f"there is no file {path.absolute()}", param, ctx)
+        return path
+
+
 modules_dir_option: Final = click.option(
     "--modules-dir",
     "modules_dirs",
     metavar="PATHS",
+    type=click.Path(),
     help="Directories with modules. [MODULES_DIR, default modules]",
 )
 global_hooks_dir_option: Final = click.option(
     "--global-hooks-dir",
     metavar="PATH",
+    type=click.Path(),
     help="Directory with schemas of global values in openapi/. [GLOBAL_HOOKS_DIR, default global-hooks]",
 )
 config_option: Final = click.option(
     "--values",
     "config",
     metavar="FILE",
-    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    type=_File(),
     help="File to use instead of the values ConfigMap: its manifest, or a file like modules/values.yaml.",
 )
 
@@ -39,9 +55,12 @@ config_option: Final = click.option(
 secret_option: Final = click.option(
     "--secret",
     metavar="FILE",
-    type=click.Path(path_type=pathlib.Path, exists=True, dir_okay=False),
+    type=_File(),
     help="File to use instead of the values Secret, in the same forms; its values are shown as ***.",
 )
+
+
+_TABLES: Final = ("text", printing.WIDE)
 
 
 @click.group()
@@ -50,13 +69,13 @@ def values() -> None:
 
 
 @values.command()
-@click.argument("directory", required=False, metavar="[DIR]")
+@click.argument("directory", required=False, metavar="[DIR]", type=click.Path())
 @modules_dir_option
 @global_hooks_dir_option
 @config_option
 @secret_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
-@printing.output_option("text", ("text", "json"))
+@printing.output_option("text", printing.LIST_FORMATS)
 def check(
     directory: str | None,
     modules_dirs: str | None,
@@ -85,15 +104,23 @@ def check(
 
 def print_report(report: "values_check.ValuesReport", output: str) -> int:
     """Print what was found; the result is the exit code."""
-    if output == "json":
+    if output in _TABLES:
+        print_table(report, wide=output == printing.WIDE)
+    elif output == printing.NAME:
+        print_names(report)
+    else:
         rows = [
             {"level": str(finding.level), "subject": finding.subject, "problem": finding.problem}
             for finding in report.findings
         ]
-        click.echo(printing.document(rows, "json"), nl=False)
-    else:
-        print_table(report)
+        click.echo(printing.document(rows, output), nl=False)
     return print_rest(report)
+
+
+def print_names(report: "values_check.ValuesReport") -> None:
+    """Print the names of modules with findings."""
+    subjects = dict.fromkeys(finding.subject for finding in report.findings)
+    click.echo(printing.names("module", subjects), nl=False)
 
 
 def print_rest(report: "values_check.ValuesReport") -> int:
@@ -103,7 +130,7 @@ def print_rest(report: "values_check.ValuesReport") -> int:
     return printing.EXIT_FINDINGS if report.failed else 0
 
 
-def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False) -> None:
+def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False, wide: bool = False) -> None:
     """Print a row for each finding, and how many there are."""
     if report.findings:
         columns = ("LEVEL", *(("RULE",) if with_rules else ()), "module", "finding")
@@ -111,7 +138,10 @@ def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False
             (str(each.level), *((str(each.rule),) if with_rules else ()), each.subject, each.problem)
             for each in report.findings
         ]
-        click.echo(printing.table(columns, rows, lambda row: printing.FINDING_STYLES[row[0]]), nl=False)
+        shown = printing.listing(
+            columns, rows, lambda row: printing.FINDING_STYLES[row[0]], wide=wide, folds=True
+        )
+        click.echo(shown, nl=False)
     counts = collections.Counter(str(each.level) for each in report.findings)
     tally = printing.findings((counts[level], level) for level in printing.FINDING_STYLES)
     ignored = f" ({report.ignored} ignored by comments)" if report.ignored else ""
@@ -124,7 +154,7 @@ def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False
 @global_hooks_dir_option
 @config_option
 @secret_option
-@printing.output_option("yaml")
+@printing.output_option("yaml", printing.LIST_FORMATS)
 @click.option(
     "--origin", is_flag=True, help="Show which file or schema each value comes from, by default as a table."
 )
@@ -158,6 +188,7 @@ def show(
     if origin:
         debug.show_origins(values_files.origins_of(store, owner), output)
     else:
+        debug.refuse_rows(output)
         debug.show(store.masked_values(owner), output)
     _warn_of_violations(store, owner)
 

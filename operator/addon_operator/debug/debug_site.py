@@ -159,7 +159,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "/module/{name}/why": lambda request: api.engine.why(
             request.match_info["name"], request.query.get("object", ""), request.query.get("path", "")
         ),
-        "/module/{name}/describe": lambda request: api.engine.module(request.match_info["name"]),
+        "/module/{name}/describe": lambda request: _described(api, request.match_info["name"]),
         **{f"/module/{{name}}/{what}": answer for what, answer in of_a_section.items()},
         "/hook-values": lambda request: _all_or_nothing(api, request),
         "/queue/main": lambda _: api.engine.main_queue(),
@@ -173,6 +173,10 @@ def _all_or_nothing(api: debug_api.DebugApi, request: web.Request) -> Awaitable[
     if not _flag(request, SHOW_SENSITIVE):
         raise BadRequestError(f"this answer holds values marked x-sensitive: ask with ?{SHOW_SENSITIVE}=true")
     return api.engine.hook_values()
+
+
+async def _described(api: debug_api.DebugApi, module: str) -> object:
+    return {**await api.engine.module(module), "events": await api.page.events(module)}
 
 
 def _module(request: web.Request) -> str | None:

@@ -164,7 +164,7 @@ class EngineApi:
 
         return await asyncio.to_thread(document)
 
-    async def module(self, module: str) -> object:
+    async def module(self, module: str) -> Mapping[str, object]:
         """Return one module with its hooks, its release and what is to know of that one's objects."""
         known = self._module(module)
         name = known.name

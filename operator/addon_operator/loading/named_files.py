@@ -39,7 +39,7 @@ def read_text(path: pathlib.Path, most: int = plain_files.MAX_FILE) -> str:
     try:
         return plain_files.read_text(path, most)
     except OSError as error:
-        raise errors.ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
+        raise errors.ConfigurationError(f"{path.absolute()} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise errors.ConfigurationError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"

@@ -36,6 +36,8 @@ class SettingType(Generic[T]):
     """Placeholder in ``--help``."""
     plain: Callable[[T], Plain] = lambda value: cast("Plain", value)
     """The value as JSON."""
+    in_force: Callable[[T], T] = lambda value: value
+    """The value as an operator uses it: paths are absolute."""
     is_switch: bool = False
     """Whether the bare flag, without a value, means ``true``."""
 
@@ -47,6 +49,7 @@ def _optional(kind: SettingType[T]) -> SettingType[T | None]:
         kind.allowed,
         kind.metavar,
         lambda value: None if value is None else kind.plain(value),
+        lambda value: None if value is None else kind.in_force(value),
     )
 
 
@@ -134,9 +137,13 @@ def _paths(text: str) -> tuple[pathlib.Path, ...]:
     return found
 
 
-PATH: Final = SettingType(_path, "a path", "PATH", str)
+PATH: Final = SettingType(_path, "a path", "PATH", str, pathlib.Path.absolute)
 PATHS: Final = SettingType(
-    _paths, "one or more paths separated by colons", "PATHS", lambda paths: list(map(str, paths))
+    _paths,
+    "one or more paths separated by colons",
+    "PATHS",
+    lambda paths: list(map(str, paths)),
+    lambda paths: tuple(path.absolute() for path in paths),
 )
 OPTIONAL_PATH: Final = _optional(PATH)
 

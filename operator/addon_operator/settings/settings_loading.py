@@ -1,5 +1,6 @@
 """The settings as flags, variables and defaults give them."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 
 from addon_operator.settings import setting_names, setting_resolution, settings
@@ -15,6 +16,12 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str]) -> setting
     wrong or missing.
     """
     return settings_of(setting_resolution.resolve(settings.TABLE, flags, environ), environ, flags)
+
+
+def in_force(loaded: settings.Settings) -> settings.Settings:
+    """Return settings as an operator uses them: all paths are absolute, so that every message says where."""
+    values = {field: row.type.in_force(getattr(loaded, field)) for field, row in settings.TABLE.items()}
+    return dataclasses.replace(loaded, **values)
 
 
 def some(

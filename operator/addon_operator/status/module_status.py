@@ -173,7 +173,7 @@ class Notice:
 
 
 class ToldEvent(TypedDict):
-    """An Event about a module that this process wrote."""
+    """An Event about a module that an operator wrote."""
 
     time: str
     """RFC 3339, UTC."""

@@ -19,7 +19,7 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events, suspension
-from addon_operator.status import module_conditions, module_definition, module_status
+from addon_operator.status import module_conditions, module_definition, module_status, told_events
 
 LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 """Labels of a Module that an operator keeps."""
@@ -36,8 +36,6 @@ MISSING_SECONDS: Final = 60.0
 """While the definition or a right is missing."""
 
 _MOMENTS_MAX: Final = 8
-_TOLD_MAX: Final = 5
-"""How many of the last Events about a module are remembered, for the page."""
 _SERVED_ATTEMPTS: Final = 30
 _SERVED_PAUSE_SECONDS: Final = 0.1
 
@@ -94,7 +92,8 @@ class ModuleStatusWriter:
         self._stored: dict[str, _Stored] = {}
         self._dirty: dict[str, None] = {}
         self._to_tell: dict[str, dict[module_status.Notice, None]] = {}
-        self._told: dict[str, collections.deque[module_status.ToldEvent]] = {}
+        self.told: Final = told_events.ToldEvents(kube, namespace, time)
+        """The last Events about modules."""
         self._changed = asyncio.Event()
         self._synced_at: float | None = None
         self._gone: set[str] = set()
@@ -111,7 +110,7 @@ class ModuleStatusWriter:
         stored = self._stored.get(module)
         if stored is None:
             return None
-        return module_status.shown(stored.status, self._told.get(module, ()))
+        return module_status.shown(stored.status, self.told.of(module))
 
     def module_changed(self, module: state.ModuleState) -> None:
         """Note that the status of a module changed; returns at once."""
@@ -270,9 +269,9 @@ class ModuleStatusWriter:
             self._moments,
             self._phases,
             self._dirty,
-            self._told,
         ):
             kept.pop(name, None)
+        self.told.forget(name)
 
     async def _write(self, name: str) -> None:
         if name not in self._states:
@@ -324,8 +323,7 @@ class ModuleStatusWriter:
         )
         for notice in (*made, *self._to_tell.pop(name, {})):
             self._recorder.record(about, notice.type, notice.reason, notice.message)
-            told = self._told.setdefault(name, collections.deque(maxlen=_TOLD_MAX))
-            told.appendleft(module_status.told(notice, self._time.time()))
+            self.told.add(name, module_status.told(notice, self._time.time()))
 
     def _path(self, name: str) -> str:
         return f"{self._collection}/{name}"

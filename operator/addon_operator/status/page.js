@@ -6,16 +6,17 @@
   // As the server wrote each module: what is shown has ages in it, and may be open.
   let written = new Map(), version = null, heard = Date.now(), shown = Date.now();
 
-  const ago = (at) => {
+  const ago = (at, kind) => {
     const seconds = (Date.now() - Date.parse(at)) / 1000, past = seconds >= 0, size = Math.abs(seconds);
     const [many, unit] = size < 60 ? [size, "s"] : size < 3600 ? [size / 60, "min"]
       : size < 172800 ? [size / 3600, "h"] : [size / 86400, "d"];
     const text = `${Math.floor(many)} ${unit}`;
-    return past ? `${text} ago` : `in ${text}`;
+    if (kind === "since") return `for ${past ? text : "0 s"}`;
+    return !past ? `in ${text}` : kind === "due" ? "any moment now" : `${text} ago`;
   };
   const age = () => {
     for (const time of document.querySelectorAll("time")) {
-      const text = ago(time.dateTime);
+      const text = ago(time.dateTime, time.className);
       if (time.textContent !== text) {
         time.title ||= time.textContent;
         time.textContent = text;

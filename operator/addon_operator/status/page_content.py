@@ -1,7 +1,7 @@
 """What the page shows, gathered at one moment."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import turns
@@ -38,8 +38,14 @@ class Content:
     shared_total: int = 0
 
 
-Objects = Callable[[str], module_status.Shown | None]
-"""Returns what the object of a module shows."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Objects:
+    """The Module objects."""
+
+    shown: Callable[[str], module_status.Shown | None]
+    """Returns what the object of a module shows."""
+    recall: Callable[[], Awaitable[None]]
+    """Has the Events of before known, soon."""
 
 
 class PageContent:
@@ -50,7 +56,7 @@ class PageContent:
         self._namespace = namespace
         self._views: introspection.Introspection | None = None
         self._resources: watched_resources.WatchedResources | None = None
-        self._objects: Objects = _nothing
+        self._objects: Objects | None = None
 
     def show(
         self,
@@ -59,7 +65,19 @@ class PageContent:
         objects: Objects | None = None,
     ) -> None:
         """Show modules and queues as well, and which objects several modules have."""
-        self._views, self._resources, self._objects = views, resources, objects or _nothing
+        self._views, self._resources, self._objects = views, resources, objects
+
+    async def events(self, module: str) -> Sequence[module_status.ToldEvent]:
+        """Return the last Events about a module, newest first."""
+        found = await self._shown([module])
+        return found[module]["events"] if module in found else ()
+
+    async def _shown(self, modules: Sequence[str]) -> dict[str, module_status.Shown]:
+        if (objects := self._objects) is None:
+            return {}
+        await objects.recall()
+        shown = await turns.mapped(lambda name: (name, objects.shown(name)), modules)
+        return {name: found for name, found in shown if found is not None}
 
     async def gather(self) -> Content:
         """Return what there is now, gathered in pieces: others have their turn meanwhile."""
@@ -73,24 +91,20 @@ class PageContent:
         if self._views is None or self._resources is None:
             return content
         rows = await self._views.modules()
-        shown = await turns.mapped(lambda row: (row["name"], self._objects(row["name"])), rows)
+        shown = await self._shown([row["name"] for row in rows])
         pairs = sorted(self._resources.shared.items())
         shared = [(" and ".join(modules), each) for modules, objects in pairs for each in objects]
         return dataclasses.replace(
             content,
             modules=rows,
             errors={str(name): error for name, error in self._views.errors_without_values().items()},
-            objects={name: found for name, found in shown if found is not None},
+            objects=shown,
             places=self._views.places(),
             failing_hooks=self._views.hooks_that_fail(),
             queues=self._views.queue_heads(),
             shared=shared[:_MOST_SHARED],
             shared_total=len(shared),
         )
-
-
-def _nothing(_: str) -> None:
-    return None
 
 
 GLOBAL: Final = tasks.GLOBAL_OWNER

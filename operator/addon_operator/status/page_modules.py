@@ -32,6 +32,8 @@ class Moment:
     """A point in time among texts; RFC 3339, UTC."""
 
     at: str
+    is_due: bool = False
+    """Whether something begins then, as soon as it can."""
 
 
 Text = str | Moment
@@ -47,6 +49,8 @@ class Card:
     """Its state, or what is worse than that."""
     sentence: str
     """What a person has to know first."""
+    next: Sequence[Text] = ()
+    """What happens next by itself, one text behind the other; empty if nothing does."""
     since: str = ""
     """RFC 3339, UTC; empty if that is not known."""
     facts: Sequence[tuple[str, Sequence[Text]]] = ()
@@ -90,6 +94,7 @@ class _Module:
             group=group,
             word=self._word(group),
             sentence=sentence,
+            next=[each for each in self._next() if each],
             since=self._since(group),
             facts=[(label, texts) for label, texts in self._facts() if any(texts) and [*texts] != [sentence]],
             events=shown["events"] if shown else (),
@@ -165,7 +170,7 @@ class _Module:
         yield self._not_registered if self._is_unregistered else ""
         yield from map(failing, self._failing_hooks)
         yield row["drift"] and f"changed by others: {row['drift']}"
-        yield introspection.held_back_text(row["heldBack"])
+        yield f"{row['heldBack']['what']} waits for a window" if row["heldBack"] else ""
         yield introspection.waiting_text(row["waitsFor"])
         yield row["healthMessage"] if is_progressing else ""
         yield row["suspended"] and f"suspended: {row['suspended']}"
@@ -173,13 +178,29 @@ class _Module:
         yield row["reason"] if row["state"] != ModuleStatus.READY else ""
         yield row["description"]
 
+    def _next(self) -> Sequence[Text]:
+        """Say what comes next for a module that is not as it should be."""
+        row = self.row
+        if self._run_failed:
+            under_way = row["state"] in (ModuleStatus.RUNNING, ModuleStatus.DELETING)
+            return (
+                ["it is tried again now"]
+                if under_way and not row["nextTry"]
+                else self._next_try(sentence=True)
+            )
+        if row["wrongValues"]:
+            return ["the last good values stay"]
+        if row["heldBack"]:
+            return ["the window opens ", Moment(row["heldBack"]["until"], is_due=True)]
+        return []
+
     def _since(self, group: Group) -> str:
         return self._condition(_CONDITIONS.get(self._word(group), "Ready"))
 
     def _facts(self) -> Iterator[tuple[str, Sequence[Text]]]:
         row, shown = self.row, self._shown
         yield "Error", [self._error]
-        yield "Next try", self._next_try()
+        yield "Next try", self._next_try(sentence=False)
         if row["health"]:
             health = ": ".join(filter(None, (row["health"], row["healthMessage"])))
             yield "Health", [health, *([Moment(at)] if (at := self._condition("Healthy")) else ())]
@@ -209,19 +230,35 @@ class _Module:
     def _condition(self, type_: str) -> str:
         return "" if self._shown is None else self._shown["since"].get(type_, "")
 
-    def _next_try(self) -> list[Text]:
+    def _next_try(self, *, sentence: bool) -> list[Text]:
         row = self.row
         if not row["nextTry"]:
             return []
+        next_try, cure = Moment(row["nextTry"], is_due=True), ", ".join(row["cure"])
+        if sentence:
+            return ["next try ", next_try, f", or sooner: it waits for {cure}" if cure else ""]
         tries = f"after {row['tries']} that failed" if row["tries"] else ""
-        sooner = f"or as soon as it can: it waits for {', '.join(row['cure'])}" if row["cure"] else ""
-        return [Moment(row["nextTry"]), *filter(None, (tries, sooner))]
+        return [next_try, *filter(None, (tries, f"or sooner: it waits for {cure}" if cure else ""))]
 
     def _place(self) -> str:
         place = self.content.places.get(self.row["name"])
         if place is None:
             return ""
-        return f"{place['index']} in main: {place['doing']}, {place['state']}"
+        number = "first" if place["index"] == 1 else f"number {place['index']}"
+        return f"{number} in main: {place['doing']}, {task_state(place['state'])}"
+
+
+_TASK_STATES: Final = {
+    introspection.RUNNING: "under way",
+    introspection.WAITING: "waits for its turn",
+    introspection.BACKOFF: "waits for its next try",
+    introspection.POSTPONED: "waits, as it runs too often",
+}
+
+
+def task_state(state: str) -> str:
+    """Say what becomes of a task of a queue."""
+    return _TASK_STATES.get(state, state)
 
 
 def failing(hook: introspection.FailingHook) -> str:

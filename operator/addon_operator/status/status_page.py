@@ -113,8 +113,8 @@ def _live(
 ) -> str:
     """Return what changes while somebody looks."""
     return (
-        f'<main id="live">\n{_status(content)}{_refused(content)}{_modules(cards, counts, link)}'
-        f"{_global_hooks(content)}{_shared(content)}{_queues(content)}</main>\n"
+        f'<main id="live">\n{_status(content)}{_refused(content)}{_global_hooks(content)}'
+        f"{_modules(cards, counts, link)}{_shared(content)}{_queues(content)}</main>\n"
     )
 
 
@@ -147,7 +147,9 @@ def _refused(content: page_content.Content) -> str:
     if not content.refusals:
         return ""
     lines = "".join(f"<li>{_text(text)}</li>\n" for text in content.refusals)
-    return f'<section class="failed">\n<h2>Not in force</h2>\n<ul>\n{lines}</ul>\n</section>\n'
+    return (
+        f'<section class="failed">\n<h2>Values that are not in force</h2>\n<ul>\n{lines}</ul>\n</section>\n'
+    )
 
 
 def _modules(
@@ -171,23 +173,27 @@ def _many(group: page_modules.Group, number: int) -> str:
 
 def _card(card: page_modules.Card, link: Link) -> str:
     name, key = _text(card.name), card.group.name.lower()
-    since = _time(card.since) if card.since else ""
+    since = _time(card.since, "since") if card.since else ""
+    after = f'<span class="next">{"".join(map(_said, card.next))}</span>' if card.next else ""
     address = link(card.name)
     more = f'<p><a href="{_text(address)}">Values, differences and output of hooks</a></p>' if address else ""
     return (
         f'<li class="{key}" id="m-{name}"><details><summary>'
         f'<span class="word">{_text(card.word)}</span> <span class="name">{name}</span> '
-        f'<span class="what">{_text(card.sentence)}</span> {since}'
+        f'<span class="what">{_text(card.sentence)}</span> {since}{after}'
         f"</summary><dl>{''.join(_facts(card))}</dl>{_events(card)}{more}</details></li>\n"
     )
 
 
 def _facts(card: page_modules.Card) -> Iterator[str]:
     for label, texts in card.facts:
-        said = ", ".join(
-            _time(text.at) if isinstance(text, page_modules.Moment) else _text(text) for text in texts if text
-        )
-        yield f"<dt>{label}</dt><dd>{said}</dd>"
+        yield f"<dt>{label}</dt><dd>{', '.join(_said(text) for text in texts if text)}</dd>"
+
+
+def _said(text: page_modules.Text) -> str:
+    if isinstance(text, page_modules.Moment):
+        return _time(text.at, "due" if text.is_due else "")
+    return _text(text)
 
 
 def _events(card: page_modules.Card) -> str:
@@ -198,10 +204,11 @@ def _events(card: page_modules.Card) -> str:
     return f"<h3>Events</h3><ul>{lines}</ul>" if lines else ""
 
 
-def _time(at: str) -> str:
-    """Return a time; the script puts the age in its place."""
+def _time(at: str, kind: str = "") -> str:
+    """Return a time; the script puts the age in its place, as its kind wants it."""
     readable = _text(at.replace("T", " ").replace("Z", " UTC"))
-    return f'<time datetime="{_text(at)}">{readable}</time>'
+    said = f"since {readable}" if kind == "since" else readable
+    return f'<time{f" class={kind}" if kind else ""} datetime="{_text(at)}">{said}</time>'
 
 
 def _global_hooks(content: page_content.Content) -> str:
@@ -228,11 +235,17 @@ def _queues(content: page_content.Content) -> str:
     if not content.queues:
         return ""
     rows = [
-        (head["name"], head["tasksCount"], head["status"], _age(head["headAge"]), head["headTries"] or "")
+        (
+            head["name"],
+            head["tasksCount"],
+            page_modules.task_state(head["status"]),
+            _age(head["headAge"]),
+            head["headTries"] or "",
+        )
         for head in busy
     ]
     said = f"<p>{idle} {'queue is' if idle == 1 else 'queues are'} empty.</p>\n" if idle else ""
-    columns = ("Queue", "Tasks", "Head", "Age of the head", "Failed tries")
+    columns = ("Queue", "Tasks", "First task", "Its age", "Failed tries")
     return _table("Queues", columns, rows, said)
 
 

@@ -6,12 +6,14 @@ Go code renamed one, ours is the documented name.
 
 import dataclasses
 import math
+import platform
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client import metrics as library
 
+import addon_operator
 from addon_operator.telemetry import series
 
 M = TypeVar("M", bound=library.MetricWrapperBase)
@@ -346,6 +348,10 @@ class ProcessMetrics:
 
     def __init__(self, make: Factory) -> None:
         self.live_ticks = make.plain_counter("live_ticks", "Increases every 10 seconds.")
+        self.build_info = make.gauge(
+            "build_info", "The versions of the operator and of Python; always 1.", "version", "python"
+        )
+        self.build_info.labels(version=addon_operator.__version__, python=platform.python_version()).set(1)
         self.leader = make.gauge("leader", "1 if this replica leads, 0 if it stands by.")
         self.loop_lag_seconds = make.histogram(
             "event_loop_lag_seconds", "How late the event loop wakes.", buckets=(*SHORT_BUCKETS, 1, 2, 5)

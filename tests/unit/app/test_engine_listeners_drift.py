@@ -25,13 +25,13 @@ class Writer(module_status_writer.ModuleStatusWriter):
     """Takes down which Events it is told to write about modules."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str, str]] = []
+        self.heard: list[tuple[str, str, str]] = []
 
     @override
     def tell(
         self, module: names.ModuleName, reason: str, text: str, type_: kube_events.EventType = "Warning"
     ) -> None:
-        self.told.append((module, reason, text))
+        self.heard.append((module, reason, text))
 
 
 class Bench:
@@ -109,7 +109,7 @@ def test_an_object_of_two_modules_is_a_warning_and_an_event_on_both(bench: Bench
     with capture_logs() as logs:
         bench.tell_of(events.ResourcesShared([WEB, names.ModuleName("db")], ["ConfigMap x/a"]))
     assert "modules web and db both have ConfigMap x/a" in logs[0]["event"]
-    assert [(module, reason) for module, reason, _ in bench.writer.told] == [
+    assert [(module, reason) for module, reason, _ in bench.writer.heard] == [
         ("web", "SharedObject"),
         ("db", "SharedObject"),
     ]

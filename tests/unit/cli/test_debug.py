@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import pytest
+import rich.console
 import yaml
 from click import shell_completion, testing
 
@@ -265,9 +266,9 @@ def test_a_module_is_described_with_its_whole_error(served: tuple[pathlib.Path, 
         "Hooks:", "  pods.sh", "    beforeHelm, order 10, queue main",
         "    kubernetes secrets (secret), queue main", "    kubernetes pods (Pod), queue main", "Waiting:",
     ]  # fmt: skip
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         "Absent objects:", "  v1/ConfigMap addons/gone",
-        "Restored lately:", "  ConfigMap addons/web (times: 3)",
+        "Restored lately:", "  ConfigMap addons/web (times: 3)", "Events: -",
     ]  # fmt: skip
     assert found["absentObjects"] == ["v1/ConfigMap addons/gone"]
     assert found["hooks"][0]["bindings"][0] == {"binding": "beforeHelm", "order": 10, "queue": "main"}
@@ -280,7 +281,7 @@ def test_a_module_that_never_ran_is_described() -> None:
     assert lines[5:] == [
         "Release:     -", "Namespace:   addons", "Last run:    -", "Next try:    -", "Last error: -",
         "Hooks:", "  not known yet",
-        "Waiting: -", "Shared objects: -", "Absent objects: -", "Restored lately: -",
+        "Waiting: -", "Shared objects: -", "Absent objects: -", "Restored lately: -", "Events: -",
     ]  # fmt: skip
     assert error("module", "describe", "kube-dsn").endswith("did you mean 'kube-dns'?")
 
@@ -436,22 +437,25 @@ def test_texts_of_several_lines_can_be_read() -> None:
 
 
 def test_rows_are_not_folded_where_there_is_no_terminal() -> None:
-    assert (
-        printing.table(["NAME", "last error"], [["web", "x" * 5000]]).splitlines()[1] == f"web   {'x' * 5000}"
-    )
+    made = printing.listing(["NAME", "last error"], [["web", "x" * 5000]], folds=True)
+    assert made.splitlines()[1] == f"web   {'x' * 5000}"
 
 
-@pytest.mark.parametrize("columns", [30, 60, 200])
-def test_a_table_for_a_narrow_terminal_keeps_its_words(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+@pytest.mark.parametrize("columns", [44, 60, 200])
+def test_what_is_folded_for_a_narrow_terminal_keeps_its_words(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     words = "helm upgrade failed with a message"
-    made = printing.table(["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]])
+    made = printing.listing(
+        ["MODULE", "STATE", "last error"], [["ingress-nginx", "Ready", words]], folds=True
+    )
     shown = click.unstyle(made).splitlines()
     assert shown[0].split() == ["MODULE", "STATE", "LAST", "ERROR"]
     assert shown[1].startswith("ingress-nginx  Ready  helm upgrade")
     assert " ".join(line[22:].strip() for line in shown[1:]) == words
-    assert max(map(len, shown)) <= max(columns, 42)
+    assert max(map(len, shown)) <= columns
 
 
 def test_without_an_operator_there_is_one_sentence(tmp_path: pathlib.Path) -> None:
@@ -656,8 +660,34 @@ def test_names_that_leave_no_room_are_cut_in_the_end(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("module", "list"),
+        ("module", "resource-monitor"),
+        ("module", "values", "web", "--origin"),
+        ("queue", "list"),
+        ("queue", "main"),
+        ("config", "list"),
+        ("settings", "--crd-filter-prefixes", "a" * 200),
+    ],
+    ids=" ".join,
+)
+def test_tables_fit_eighty_columns_and_wide_has_all_of_them(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(
+        printing, "console", lambda least=0: rich.console.Console(width=max(80, least), color_system=None)
+    )
+    shown, wide = text(*arguments).splitlines(), text(*arguments, "-o", "wide").splitlines()
+    assert max(map(len, shown)) <= 80
+    assert len(shown) == len(wide)
+    assert not any("…" in line for line in wide)
+
+
+@pytest.mark.parametrize(
     ("arguments", "names"),
     [
+        (("module", "values", "web", "--origin"), "value/web.size\nvalue/web.password\n"),
         (("module", "list"), "module/kube-dns\nmodule/web\n"),
         (("queue", "list"), "queue/main\n"),
         (("queue", "main"), "queue/main\n"),

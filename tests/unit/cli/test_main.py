@@ -140,3 +140,23 @@ def test_the_program_is_a_plugin_of_kubectl(
     with pytest.raises(SystemExit):
         main.main(["module", "list", "--help"])
     assert capsys.readouterr().out.startswith("Usage: kubectl addon-operator module list ")
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["queue", "list", "-o", ""], "table\nwide\nyaml\njson\nname\n:4\n"),
+        (["queue", "l"], "list\tList the tasks in all queues.\n:4\n"),
+        (["module", "list", "--kubeconfig", "/x"], ":0\n"),
+        ([], None),
+    ],
+    ids=["values", "commands", "files", "no word"],
+)
+def test_kubectl_completes_its_plugin(
+    capsys: pytest.CaptureFixture[str], words: list[str], offered: str | None
+) -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["kubectl_complete-addon_operator"] == "addon_operator.cli.main:complete_for_kubectl"
+    main.complete_for_kubectl(words)
+    told = capsys.readouterr().out
+    assert told == offered if offered is not None else told.startswith("completion\n")

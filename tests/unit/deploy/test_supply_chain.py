@@ -64,7 +64,21 @@ def test_a_release_is_pinned_built_for_both_architectures_described_and_signed_i
     )
     places = [commands.index(words) for words in order]
     assert places == sorted(places)
+    names = [str(step.get("uses") or step.get("name")) for step in steps("release.yaml")]
+    (scan,) = [number for number, name in enumerate(names) if name.startswith("anchore/scan-action@")]
+    assert scan < names.index("Sign, and see that it holds"), "what is vulnerable is not signed"
+    assert "continue-on-error" not in steps("release.yaml")[scan]
     assert "@$(jq" in commands, "what is signed is named by its digest"
+
+
+def test_the_chart_is_pushed_as_an_oci_artifact_that_names_the_image_by_its_digest_and_is_signed() -> None:
+    (step,) = [each for each in steps("release.yaml") if "helm push" in each.get("run", "")]
+    values = (ROOT / "deploy" / "chart" / "addon-operator" / "values.yaml").read_text("utf-8")
+    for text in ("repository: addon-operator", 'digest: ""'):
+        assert values.count(f"  {text}\n") == 1, "what the release replaces"
+    assert '"oci://${IMAGE,,}/charts"' in step["run"]
+    assert "digest: ${REFERENCE#*@}" in step["run"]
+    assert 'cosign sign --yes "$chart"' in step["run"]
 
 
 def test_base_images_without_a_digest_are_found_and_given_one() -> None:

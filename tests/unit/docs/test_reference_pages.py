@@ -23,6 +23,19 @@ def test_a_page_is_in_step_with_the_code(reference: types.ModuleType, name: str)
     assert getattr(reference, f"{name}_page")(page) == page, "run 'make reference'"
 
 
+def test_the_chart_has_a_readme_of_all_values_and_the_names_of_all_settings(
+    reference: types.ModuleType,
+) -> None:
+    readme = (reference.CHART / "README.md").read_text("utf-8")
+    assert reference.chart_page(readme) == readme, "run 'make reference'"
+    names = (reference.CHART / "settings.txt").read_text("utf-8")
+    assert reference.settings_of_the_chart("") == names, "run 'make reference'"
+    row = '| `metrics.serviceMonitor.interval` | `"30s"` | |'
+    assert row in readme
+    assert row in reference.chart_page(readme.replace(row, "| `metrics.gone` | | |"))
+    assert "SHELL_OPERATOR_HOOKS_DIR" in names.splitlines()
+
+
 @pytest.mark.parametrize(
     ("name", "was", "becomes"),
     [

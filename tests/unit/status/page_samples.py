@@ -42,7 +42,7 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
 def shown(revision: int, *events: module_status.ToldEvent) -> module_status.Shown:
     """Return what a Module object shows."""
     return {
-        "since": {"Ready": AT, "Healthy": AT, "Enabled": AT},
+        "since": dict.fromkeys(("Ready", "Healthy", "Enabled", "Drifted", "Suspended", "ConfigValid"), AT),
         "revision": revision,
         "events": list(events),
     }
@@ -78,7 +78,7 @@ def every_state() -> page_content.Content:
     }  # fmt: skip
     return page_content.Content(
         namespace="addons",
-        state="CONVERGE_WAIT_TASK",
+        state="STARTUP_CONVERGE_IN_PROGRESS",
         unready="the first converge is not done: module ingress-nginx failed 4 times",
         refusals=["ConfigMap addons/addon-operator is invalid since 03:12: vpn.port: 'x' is not a number"],
         modules=modules,

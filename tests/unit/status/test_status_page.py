@@ -95,7 +95,7 @@ def test_a_sentence_says_what_a_person_has_to_know_first() -> None:
     assert said["grafana"] == page_samples.UNHEALTHY
     assert said["external-dns"].startswith("changed by others: Deployment external-dns: /spec/replicas")
     assert said["storage"].startswith("suspended: the disks are replaced")
-    assert said["logging"] == f"waits for a window, which opens at {page_samples.LATER}: an upgrade"
+    assert said["logging"] == "an upgrade waits for a window"
     assert said["reports"] == "waits for ingress-nginx (Failed)"
     assert said["web"] == "Deployment web: 2 of 5 pods updated"
     assert said["legacy"] == "disabled by ConfigMap addon-operator"
@@ -150,11 +150,11 @@ def test_what_happens_next_stands_with_the_module() -> None:
     card = next(each for each in page_modules.cards(page_samples.every_state()) if each.word == "Failed")
     facts = dict(card.facts)
     assert facts["Next try"] == [
-        page_modules.Moment(page_samples.LATER),
+        page_modules.Moment(page_samples.LATER, is_due=True),
         "after 4 that failed",
-        "or as soon as it can: it waits for endpoints of Service ingress/ingress-admission",
+        "or sooner: it waits for endpoints of Service ingress/ingress-admission",
     ]
-    assert facts["Queue"] == ["1 in main: run of the module, backoff"]
+    assert facts["Queue"] == ["first in main: run of the module, waits for its next try"]
     assert facts["Requires"] == ["module cert-manager"]
     assert facts["Revision"] == ["3"]
     assert [event["reason"] for event in card.events] == ["Failed"]
@@ -271,6 +271,25 @@ async def test_no_message_that_may_hold_values_is_shown() -> None:
     assert inspected.SECRET not in page
 
 
+def test_what_happens_next_is_said_without_a_click() -> None:
+    due = page_modules.Moment(page_samples.LATER, is_due=True)
+    said = {card.name: card.next for card in page_modules.cards(page_samples.every_state()) if card.next}
+    assert said == {
+        "ingress-nginx": [
+            "next try ",
+            due,
+            ", or sooner: it waits for endpoints of Service ingress/ingress-admission",
+        ],
+        "logging": ["the window opens ", due],
+        "vpn": ["the last good values stay"],
+    }
+    running = page_samples.row("web", state="Running")
+    assert card_of(running, errors={"web": "helm failed"}).next == ["it is tried again now"]
+    assert card_of(running).next == []
+    page = status_page.render(page_samples.every_state())
+    assert '<span class="next">next try <time class=due datetime="2026-11-25T03:17:10Z">' in page
+
+
 async def test_a_failing_task_stands_with_its_module_and_its_queue() -> None:
     world = inspected.make()
     await inspected.fail_a_task(world)
@@ -284,6 +303,7 @@ async def test_a_failing_task_stands_with_its_module_and_its_queue() -> None:
 def test_failing_global_hooks_stand_there() -> None:
     page = status_page.render(page_samples.every_state())
     assert "<li>hook nodes.sh on nodes failed 3 times: exit 1</li>" in page
+    assert page.index("Global hooks that fail") < page.index("<h2>Modules</h2>"), "what is broken comes first"
     assert "Global hooks that fail" not in status_page.render(page_samples.many(1))
 
 
@@ -306,7 +326,7 @@ def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> N
     content = page_content.Content(state="x", refusals=["ConfigMap a/b is invalid: web.size: <rule>"])
     page = status_page.render(content)
     assert "<li>ConfigMap a/b is invalid: web.size: &lt;rule&gt;</li>" in page
-    assert page.index("<h2>Not in force</h2>") < page.index("<h2>Modules</h2>")
+    assert page.index("<h2>Values that are not in force</h2>") < page.index("<h2>Modules</h2>")
     assert "Not in force" not in status_page.render(page_content.Content(state="x"))
 
 

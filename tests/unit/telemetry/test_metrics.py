@@ -119,6 +119,7 @@ DOCUMENTED = [
     ("tasks_queue_length", {"queue"}),
     ("task_wait_in_queue_seconds_total", {"module", "hook", "binding", "queue"}),
     ("live_ticks", set()),
+    ("build_info", {"version", "python"}),
     ("leader", set()),
     ("kubernetes_client_request_result_total", {"code", "method"}),
     ("kubernetes_client_request_latency_seconds_count", {"verb", "url"}),

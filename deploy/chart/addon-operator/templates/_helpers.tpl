@@ -25,6 +25,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- include "addon-operator.commonLabels" . }}
+{{- end -}}
+
+{{/* Labels of the user for all objects, each on a line of its own; the chart's own are not overridden. */}}
+{{- define "addon-operator.commonLabels" -}}
+{{- range $name, $value := .Values.commonLabels }}
+{{ $name }}: {{ $value | quote }}
+{{- end -}}
 {{- end -}}
 
 {{- define "addon-operator.serviceAccount" -}}
@@ -243,6 +251,17 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- with .Values.webhook.clientCA -}}
 {{- if and .secretName .configMapName -}}
 {{- fail "webhook.clientCA.secretName and webhook.clientCA.configMapName are both set: name the one that holds the authority" -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $_ := .Values.commonLabels -}}
+{{- if or (hasPrefix "app.kubernetes.io/" $name) (hasPrefix "helm.sh/" $name) -}}
+{{- fail (printf "commonLabels has %s, which the chart sets itself: choose another label" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $known := .Files.Get "settings.txt" | trim | splitList "\n" -}}
+{{- range $name, $_ := .Values.settings -}}
+{{- if not (has $name $known) -}}
+{{- fail (printf "settings.%s is not a setting of the operator: docs/reference/settings.md has all; variables for hooks go into extraEnv" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}

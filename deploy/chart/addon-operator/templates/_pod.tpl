@@ -6,6 +6,9 @@ what the helpers make of the part: a dict with the "root" and the "part", "opera
 metadata:
   labels:
     {{- include "addon-operator.selectorLabelsOf" $ | nindent 4 }}
+    {{- with include "addon-operator.commonLabels" . | trim }}
+    {{- . | nindent 4 }}
+    {{- end }}
     {{- with .Values.podLabels }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -19,6 +22,12 @@ spec:
   automountServiceAccountToken: true
   # Variables of a Service called addon-operator look like settings.
   enableServiceLinks: false
+  {{- if .Values.hostNetwork }}
+  hostNetwork: true
+  {{- end }}
+  {{- with .Values.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" .Values.hostNetwork) }}
+  dnsPolicy: {{ . }}
+  {{- end }}
   terminationGracePeriodSeconds: {{ add .Values.shutdownGraceSeconds 15 }}
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets:
@@ -124,6 +133,9 @@ spec:
         {{- end }}
     {{- with include "addon-operator.modulesContainers" . | trim }}
     {{- . | nindent 4 }}
+    {{- end }}
+    {{- with $own.extraContainers }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
   volumes:
     - name: tmp

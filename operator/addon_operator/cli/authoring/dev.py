@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("directory", default=".", metavar="[DIR]")
+@click.argument("directory", default=".", metavar="[DIR]", type=click.Path())
 @click.option("--context", metavar="NAME", help="Work in the cluster of this context, not in a local one.")
-@click.option("--kubeconfig", metavar="PATH", help="The kubeconfig of --context. [KUBECONFIG]")
+@click.option(
+    "--kubeconfig", metavar="PATH", type=click.Path(), help="The kubeconfig of --context. [KUBECONFIG]"
+)
 @click.option("-n", "--namespace", metavar="NAME", help="Namespace in the cluster of --context.")
 @click.option("--keep", is_flag=True, help="Keep the local cluster for the next time.")
 def dev(

@@ -1,18 +1,20 @@
 """``addon-operator hooks``: what hooks say of themselves, without a cluster."""
 
+import itertools
 import pathlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-import rich.table
-import rich.text
 
 from addon_operator.cli import printing
 from addon_operator.hook_contract.configuration import hook_config
 
 if TYPE_CHECKING:
     from addon_operator.commands.checks import hooks_check
+
+_COLUMNS: Final = ("FILE", "bindings", "ORDER", "QUEUE", "error")
+_WARNING: Final = "warning: "
 
 
 @click.group()
@@ -22,12 +24,12 @@ def hooks() -> None:
 
 @hooks.command()
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=pathlib.Path))
-@click.option("--modules-dir", "modules_dirs", metavar="PATHS",
+@click.option("--modules-dir", "modules_dirs", metavar="PATHS", type=click.Path(),
               help="Directories with modules. [MODULES_DIR, default modules]")  # fmt: skip
-@click.option("--global-hooks-dir", metavar="PATH",
+@click.option("--global-hooks-dir", metavar="PATH", type=click.Path(),
               help="Directory with global hooks. [GLOBAL_HOOKS_DIR, default global-hooks]")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Treat warnings as errors: exit with code 1.")
-@printing.output_option("text", ("text", "json", "yaml"))
+@printing.output_option("text", printing.LIST_FORMATS)
 def check(
     directory: pathlib.Path | None,
     modules_dirs: str | None,
@@ -47,8 +49,10 @@ def check(
     configured = hook_places.configured({"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir})
     places = list(configured.places()) if directory is None else configured.below(directory)
     report = hooks_check.check(places, configured.hook_env)
-    if output == "text":
-        _print_table(report)
+    if output in ("text", printing.WIDE):
+        _print_table(report, wide=output == printing.WIDE)
+    elif output == printing.NAME:
+        click.echo(printing.names("hook", (file.shown for file in report.files)), nl=False)
     else:
         click.echo(printing.document([_plain(file) for file in report.files], output), nl=False)
     return printing.EXIT_FINDINGS if report.failed(strict=strict) else 0
@@ -74,15 +78,10 @@ def _plain(file: "hooks_check.CheckedFile") -> dict[str, Any]:
     }
 
 
-def _print_table(report: "hooks_check.HooksReport") -> None:
+def _print_table(report: "hooks_check.HooksReport", *, wide: bool) -> None:
     if report.files:
-        table = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for column in ("FILE", "BINDINGS", "ORDER", "QUEUE", "ERROR"):
-            table.add_column(column, overflow="fold", justify="right" if column == "ORDER" else "left")
-        for file in report.files:
-            for row in _rows(file):
-                table.add_row(*row)
-        click.echo(printing.to_text(table), nl=False)
+        rows = [row for file in report.files for row in _rows(file)]
+        click.echo(printing.listing(_COLUMNS, rows, _style, wide=wide, folds=True), nl=False)
     errors = sum(len(file.errors) for file in report.files)
     warnings = sum(len(file.warnings) for file in report.files)
     nothing = "nothing is wrong" if report.files else "there are no hooks"
@@ -90,13 +89,19 @@ def _print_table(report: "hooks_check.HooksReport") -> None:
     click.echo(f"{printing.count(len({file.path for file in report.files}), 'file')} checked: {verdict}")
 
 
-def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str | rich.text.Text, ...]]:
-    """Yield a row for each binding; what is wrong stands in the first."""
-    first: tuple[str, rich.text.Text] = (file.shown, _findings(file))
-    cells = [_cells(bound) for bound in file.bindings] or [("", "", "")]
-    for number, (binding, order, queue) in enumerate(cells):
-        path, findings = first if number == 0 else ("", rich.text.Text())
-        yield path, binding, order, queue, findings
+def _rows(file: "hooks_check.CheckedFile") -> Iterator[tuple[str, ...]]:
+    """Yield the bindings, one below the other, and beside them what is wrong."""
+    cells = [_cells(bound) for bound in file.bindings]
+    findings = [*file.errors, *(f"{_WARNING}{sentence}" for sentence in file.warnings)]
+    lines = list(itertools.zip_longest(cells, findings)) or [(None, None)]
+    for number, (cell, finding) in enumerate(lines):
+        yield file.shown if number == 0 else "", *(cell or ("", "", "")), finding or ""
+
+
+def _style(row: Sequence[str]) -> str:
+    if not (finding := row[-1]):
+        return ""
+    return printing.FINDING_STYLES["warning" if finding.startswith(_WARNING) else "error"]
 
 
 def _cells(bound: "hook_config.BindingRow") -> tuple[str, str, str]:
@@ -105,11 +110,3 @@ def _cells(bound: "hook_config.BindingRow") -> tuple[str, str, str]:
         about = f"{bound.crd}: {', '.join(bound.conversions)}"
     order = "" if bound.order is None else str(bound.order)
     return f"{bound.binding} {bound.name}".rstrip() + (f" ({about})" if about else ""), order, bound.queue
-
-
-def _findings(file: "hooks_check.CheckedFile") -> rich.text.Text:
-    lines = [
-        *((sentence, printing.FINDING_STYLES["error"]) for sentence in file.errors),
-        *((f"warning: {sentence}", printing.FINDING_STYLES["warning"]) for sentence in file.warnings),
-    ]
-    return rich.text.Text("\n").join(rich.text.Text(text, style) for text, style in lines)

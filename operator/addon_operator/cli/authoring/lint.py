@@ -10,11 +10,11 @@ from addon_operator.cli import printing, values
 if TYPE_CHECKING:
     from addon_operator.commands.checks import lint_formats
 
-_FORMATS = ("text", "json", "github", "sarif")
+_FORMATS = (*printing.LIST_FORMATS, "github", "sarif")
 
 
 @click.command()
-@click.argument("directories", nargs=-1, metavar="[DIR]...")
+@click.argument("directories", nargs=-1, metavar="[DIR]...", type=click.Path())
 @values.modules_dir_option
 @values.global_hooks_dir_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
@@ -47,8 +47,10 @@ def lint(
     chosen = [values_files.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
     places = [dataclasses.replace(values_files.places(flags | below), only=only) for below, only in chosen]
     report = module_lint.of_all(places, strict=strict)
-    if output == "text":
-        values.print_table(report, with_rules=True)
+    if output in ("text", printing.WIDE):
+        values.print_table(report, with_rules=True, wide=output == printing.WIDE)
+    elif output == printing.NAME:
+        values.print_names(report)
     else:
         located = lint_formats.located(report.findings, module_lint.directories(places))
         click.echo(_text(located, output), nl=False)
@@ -60,5 +62,6 @@ def _text(located: "lint_formats.Located", output: str) -> str:
 
     if output == "github":
         return "".join(f"{line}\n" for line in lint_formats.github(located))
-    document = lint_formats.sarif(located) if output == "sarif" else lint_formats.rows(located)
-    return printing.document(document, "json")
+    if output == "sarif":
+        return printing.document(lint_formats.sarif(located), "json")
+    return printing.document(lint_formats.rows(located), output)

@@ -99,7 +99,7 @@ def find(place: str, modules_dirs: Sequence[pathlib.Path]) -> tuple[pathlib.Path
         with contextlib.suppress(names.ModuleNameError):
             if module in (directory, names.parse_module_directory(directory)[1]):
                 return each, name
-    where = ", ".join(map(str, modules_dirs))
+    where = ", ".join(str(each.absolute()) for each in modules_dirs)
     raise NewHookError(f"there is no module {module!r} in {where}; name its directory, or --modules-dir")
 
 

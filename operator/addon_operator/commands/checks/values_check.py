@@ -177,9 +177,9 @@ class _ValuesCheck:
     def _common(self, directory: pathlib.Path) -> sources.ValuesFile:
         path = directory / module_files.VALUES_FILE
         file = sources.ValuesFile(str(path))
-        with self._noting(directory, Rule.VALUES_FILE):
+        with self._noting(directory.absolute(), Rule.VALUES_FILE):
             file = module_files.common_values(directory)
-            self._warn_of_words(directory, path)
+            self._warn_of_words(directory.absolute(), path)
         return file
 
     def _modules(self, directory: pathlib.Path, common: sources.ValuesFile) -> list[module_files.ModuleFiles]:
@@ -188,7 +188,7 @@ class _ValuesCheck:
         found = [self._module(path, common) for path in module_directories.of(directory)]
         modules = [files for files in found if files is not None]
         for problem in shared_values.strangers(common, [files.module.name for files in modules]):
-            self._add(Level.WARNING, directory, problem, Rule.UNKNOWN_SECTION)
+            self._add(Level.WARNING, directory.absolute(), problem, Rule.UNKNOWN_SECTION)
         return modules
 
     def _module(self, path: pathlib.Path, common: sources.ValuesFile) -> module_files.ModuleFiles | None:

@@ -6,12 +6,13 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_directories, module_files, named_files, value_origins
+from addon_operator.settings import setting_resolution, settings_loading
 from addon_operator.settings import settings as app_settings
-from addon_operator.settings import settings_loading
 from addon_operator.values import config_map_reader, sources, store
 
 _SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
@@ -42,12 +43,22 @@ class FilesToCheck:
         )
 
 
-def places(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.environ) -> FilesToCheck:
+def places(
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str] = os.environ,
+    *,
+    may_lack_global: bool = False,
+) -> FilesToCheck:
     """Return the places by flags, variables and defaults, as for ``start``; no other setting is needed.
 
-    Raises :class:`.SettingsError`.
+    Raises :class:`.SettingsError`, and a :class:`.ConfigurationError` for a directory of global hooks that
+    somebody named and that is not there, unless ``may_lack_global``.
     """
-    values: Mapping[str, Any] = settings_loading.some((*_FIELDS, *_OF_CHARTS), flags, environ).values
+    resolution = settings_loading.some((*_FIELDS, *_OF_CHARTS), flags, environ)
+    values: Mapping[str, Any] = resolution.values
+    is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
+    if is_named and not may_lack_global:
+        hook_places.check_global(values["global_hooks_dir"])
     charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
     return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)
 

@@ -84,9 +84,8 @@ def _text_of(name: str, source: str, stdin: Callable[[], bytes]) -> str:
         content = stdin() if name == STDIN else pathlib.Path(name).read_bytes()
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise ManifestError(
-            f"{source} cannot be read: {error.strerror}; name a file with manifests"
-        ) from None
+        place = pathlib.Path(name).absolute()
+        raise ManifestError(f"{place} cannot be read: {error.strerror}; name a file with manifests") from None
     except UnicodeDecodeError as error:
         raise ManifestError(f"{source} is not UTF-8 text: byte {error.start + 1} fits no character") from None
 

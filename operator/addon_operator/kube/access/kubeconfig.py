@@ -80,6 +80,7 @@ def choose(paths: Sequence[pathlib.Path], context: str | None) -> Chosen:
     Raises :class:`.AccessError` with one sentence for files that cannot be read, a
     context that is not there, and entries that cannot be used.
     """
+    paths = [path.absolute() for path in paths]
     documents = [(path, _read(path)) for path in paths]
     files = ":".join(map(str, paths))
     contexts = _items(documents, "contexts", "context")
@@ -125,7 +126,7 @@ def _file_or_data(item: _Item | None, key: str) -> pathlib.Path | bytes | None:
     if data := item.body.get(f"{key}-data"):
         return yaml_loader.base64_bytes(str(data))
     path = item.body.get(key)
-    return item.path.parent.absolute() / str(path) if path else None
+    return item.path.parent / str(path) if path else None
 
 
 def _read(path: pathlib.Path) -> Entry:

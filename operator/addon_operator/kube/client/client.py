@@ -128,14 +128,18 @@ class KubeClient:
         except api_errors.Gone:
             return await self._pages(request, page_size=0)
 
-    async def pages(self, path: str, *, label_selector: str) -> AsyncIterator[list[Object]]:
+    async def pages(
+        self, path: str, *, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[list[Object]]:
         """Yield the objects of a collection some at a time, and fewer the larger they are.
 
         Raises :class:`.Gone` if the server loses its place.
         """
         limit, token = _FIRST_PAGE, ""
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        selected = {key: value for key, value in selectors.items() if value}
         while True:
-            query = {"labelSelector": label_selector, "limit": str(limit)}
+            query = selected | {"limit": str(limit)}
             request = connection.Request("GET", path, query | ({"continue": token} if token else {}))
             response = await self.request(request)
             page = decoded(request, response)

@@ -13,7 +13,7 @@ from typing import Any, Final, TypedDict
 
 import prometheus_client
 
-from addon_operator.aio import waiting, warn_once
+from addon_operator.aio import turns, waiting, warn_once
 from addon_operator.kernel import clock, errors, fencing
 from addon_operator.status.notifications import notify_config, sender, texts, transitions
 
@@ -186,21 +186,27 @@ class Notifier:
         """Make messages, until cancelled."""
         while True:
             self._wake.clear()
-            pause = self.turn()
+            pause = await self.turn()
             await waiting.wait_within(self._wake, pause)
             await self._time.sleep(_CALM_SECONDS)
 
-    def turn(self) -> float | None:
-        """Make the messages that are due; seconds until the next look, ``None`` if nothing is foreseen."""
-        if self._config is None:
+    async def turn(self) -> float | None:
+        """Make the messages that are due; seconds until the next look, ``None`` if nothing is foreseen.
+
+        Many modules and targets are gone through in pieces.
+        """
+        if (config := self._config) is None:
             return None
         now = self._time.time()
-        look = self.ledger.look(self._config.targets, now)
+        look = await self.ledger.look(config.targets, now)
+        if self._config is not config:
+            # Other targets meanwhile: they have woken us.
+            return 0.0
         moments = [] if look.next is None else [look.next]
-        for target in self._config.targets:
+        for target in config.targets:
             moment = self._gather(self._outboxes[target.name], look.due.get(target.name, ()), now)
             moments += [] if moment is None else [moment]
-        self._write_down(self._config)
+        await self._write_down()
         return max(0.0, min(moments) - now) if moments else None
 
     def _gather(self, outbox: _Outbox, due: Sequence[transitions.Item], now: float) -> float | None:
@@ -220,14 +226,16 @@ class Notifier:
         outbox.add(texts.Message(taken, now))
         return now if items[transitions.MOST_DUE :] else None
 
-    def _write_down(self, config: notify_config.NotifyConfig) -> None:
-        for name in self.ledger.changed:
-            made = self.ledger.remembered(name)
-            if made is None:
-                continue
+    async def _write_down(self) -> None:
+        await turns.mapped(self._keep, list(self.ledger.changed))
+
+    def _keep(self, name: str) -> None:
+        """Have kept what is to be remembered of a module."""
+        self.ledger.changed.discard(name)
+        made = self.ledger.remembered(name)
+        if made is not None and self._config is not None:
             is_told = any(each["told"] for each in made.get("problems", ()))
-            self._remember(name, made if config.targets or is_told else {})
-        self.ledger.changed.clear()
+            self._remember(name, made if self._config.targets or is_told else {})
 
     async def _deliver(self, outbox: _Outbox) -> None:
         """Send what is in an outbox, one message after the other, until cancelled."""
@@ -309,7 +317,7 @@ class Notifier:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._post.close()
         if self._config is not None:
-            self._write_down(self._config)
+            await self._write_down()
 
 
 def _row(outbox: _Outbox) -> TargetRow:

@@ -53,14 +53,18 @@ _SINCE: Final[Mapping[Kind, str]] = {
     Kind.ROLLED_BACK: "The upgrade failed, and the release went back to the last revision that worked, at",
     Kind.UNHEALTHY: "Its resources have not been healthy since",
     Kind.DRIFTED: "Others changed its resources, seen at",
-    Kind.HELD_BACK: "An upgrade or a removal has waited since",
+    Kind.HELD_BACK: "It has waited since",
     Kind.UPGRADED: "It was upgraded at",
 }
 _FOLLOWS: Final[Mapping[Kind, str]] = {
     Kind.UNHEALTHY: "The operator goes on watching them",
-    Kind.DRIFTED: "'addon-operator module diff' shows each field",
+    Kind.DRIFTED: "That stays until somebody undoes it, or it is corrected",
     Kind.ROLLED_BACK: "It is upgraded again when its values or files change",
 }
+
+
+_MORE: Final[Mapping[Kind, str]] = {Kind.DRIFTED: "diff"}
+"""Which command of ``module`` says more, if it is not ``describe``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,6 +105,11 @@ def title(message: Message) -> str:
     return ", ".join([f"{number} {noun} {words}", *others])
 
 
+def _headline(message: Message, place: Place) -> str:
+    """Return the title as it stands alone, on the screen of a phone that is locked: with the cluster."""
+    return f"{place.cluster}: {title(message)}" if place.cluster else title(message)
+
+
 def _plural(words: str) -> str:
     verb, _, rest = words.partition(" ")
     plural = {"is": "are", "was": "were", "works": "work", "waits": "wait"}.get(verb, verb)
@@ -132,7 +141,7 @@ def lines(message: Message, place: Place) -> list[str]:
         return [
             where,
             _told(item, message.at),
-            f"More: addon-operator module describe {item.module}{_of(place)}",
+            f"More: addon-operator module {_MORE.get(item.kind, 'describe')} {item.module}{_of(place)}",
         ]
     shown = [f"{_what(item)}. {_told(item, message.at)}" for item in message.items[:_LINES]]
     if more := message.items[_LINES:]:
@@ -147,14 +156,23 @@ def _of(place: Place) -> str:
 
 def _told(item: Item, now: float) -> str:
     if item.over is not None:
-        return f"That is so since {moment(item.over, now)}; it began at {moment(item.since, now)}."
+        return f"It began at {moment(item.since, now)} and ended at {moment(item.over, now)}."
     since = f"{_SINCE[item.kind]} {moment(item.since, now)}"
-    ago = f" ({duration(now - item.since)})" if item.kind in notify_config.LASTING else ""
-    told = f"{since}{ago}: {item.problem.text}" if item.problem.text else f"{since}{ago}"
-    follows = item.problem.follows or _FOLLOWS.get(item.kind, "")
-    if item.kind is Kind.ROLLED_BACK:
-        follows = _FOLLOWS[item.kind]
-    return " ".join(_sentence(text) for text in (told, follows) if text)
+    lasts = duration(now - item.since)
+    ago = f" ({lasts})" if _SINCE[item.kind].endswith("since") else f" ({lasts} ago)"
+    told = f"{since}{ago if item.kind in notify_config.LASTING else ''}"
+    if item.problem.text:
+        told = f"{told}: {item.problem.text}"
+    return " ".join(_sentence(text) for text in (told, _follows(item, now)) if text)
+
+
+def _follows(item: Item, now: float) -> str:
+    """Say what happens next."""
+    problem = item.problem
+    if item.kind is Kind.ROLLED_BACK or not problem.follows:
+        return _FOLLOWS.get(item.kind, "")
+    at = "" if problem.at is None else f" at {moment(problem.at, now)}"
+    return f"{problem.follows}{at}{f', or sooner: it waits for {problem.sooner}' if problem.sooner else ''}"
 
 
 def _sentence(text: str) -> str:
@@ -206,7 +224,7 @@ def body(target: notify_config.Target, message: Message, place: Place) -> Body:
 
 
 def _slack(message: Message, place: Place) -> dict[str, Any]:
-    head, rest = title(message), lines(message, place)
+    head, rest = _headline(message, place), lines(message, place)
     return {"text": "\n".join([f"*{_escaped(head)}*", *map(_escaped, rest)])}
 
 
@@ -216,13 +234,13 @@ def _escaped(text: str) -> str:
 
 
 def _msteams(message: Message, place: Place) -> dict[str, Any]:
-    head = {"type": "TextRun", "text": title(message), "weight": "Bolder", "size": "Medium"}
+    head = {"type": "TextRun", "text": _headline(message, place), "weight": "Bolder", "size": "Medium"}
     runs = [head, *({"type": "TextRun", "text": line} for line in lines(message, place))]
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.4",
-        "fallbackText": title(message),
+        "fallbackText": _headline(message, place),
         "msteams": {"width": "Full"},
         # Runs are shown as they are; a TextBlock would read Markdown in them.
         "body": [{"type": "RichTextBlock", "inlines": [run]} for run in runs],

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 
+from addon_operator.aio import turns
 from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.modules.health import resource_health
@@ -51,11 +52,13 @@ class NotificationsDocument(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """What is the matter with a module, for a person and without values."""
+    """What is the matter with a module, for a person and without values, and what follows."""
 
     text: str = ""
     follows: str = ""
-    """What happens next."""
+    at: float | None = None
+    """When that happens, in seconds since the epoch; sooner if it waits for something."""
+    sooner: str = ""
     rolled_back: bool = False
 
 
@@ -72,17 +75,17 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
     if module.status is _Status.READY:
         seen[Kind.FAILED] = None
     elif module.status is _Status.FAILED:
-        seen[Kind.FAILED] = Problem(error, _next_try(module), module.failure == _ROLLED_BACK)
+        seen[Kind.FAILED] = _failure(module, error, rolled_back=module.failure == _ROLLED_BACK)
     elif module.status is _Status.DELETING and error:
-        seen[Kind.FAILED] = Problem(f"its removal failed: {error}", _next_try(module))
+        seen[Kind.FAILED] = _failure(module, f"its removal failed: {error}")
     if module.health is not None and module.health.state is not resource_health.HealthState.PROGRESSING:
         is_failed = module.health.state is resource_health.HealthState.FAILED
         seen[Kind.UNHEALTHY] = Problem(_line(module.health.message)) if is_failed else None
     if module.drift is not None:
         seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
     if module.held_back is not None:
-        opens = clock.rfc3339(module.held_back.until)
-        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), f"the window opens at {opens}")
+        until = module.held_back.until
+        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), "the window opens", until)
     elif module.status is _Status.READY:
         seen[Kind.HELD_BACK] = None
     return seen
@@ -92,11 +95,10 @@ def _line(text: str) -> str:
     return module_conditions.one_line(text, _TEXT_MAX)
 
 
-def _next_try(module: state.ModuleState) -> str:
+def _failure(module: state.ModuleState, text: str, *, rolled_back: bool = False) -> Problem:
     if module.next_try is None:
-        return "it is tried again when its values or files change"
-    sooner = f", or sooner: it waits for {', '.join(module.cure)}" if module.cure else ""
-    return f"it is tried again at {clock.rfc3339(module.next_try)}{sooner}"
+        return Problem(text, "it is tried again when its values or files change", rolled_back=rolled_back)
+    return Problem(text, "it is tried again", module.next_try, _line(", ".join(module.cure)), rolled_back)
 
 
 class Told(NamedTuple):
@@ -247,23 +249,31 @@ class Ledger:
             made["problems"] = [_document(kind, each) for kind, each in sorted(module.open.items())]
         return made
 
-    def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
-        """Return what is due now."""
+    async def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
+        """Return what is due now; others have their turn between modules, of which there may be many."""
         due: dict[str, list[Item]] = {target.name: [] for target in targets}
-        later: list[float] = []
-        for name, module in list(self._modules.items()):
-            wanting = self._wanting(name, targets) if module.open else ()
-            self._settle(name, module, wanting)
-            if module.is_gone and not module.open:
-                del self._modules[name]
-            for kind, each in module.open.items():
-                for target in wanting:
-                    moment = _moment(kind, each, target)
-                    if moment is not None and moment > now:
-                        later.append(moment)
-                    elif moment is not None and len(due[target.name]) <= MOST_DUE:
-                        due[target.name].append(_item(name, module, kind, each, target))
-        return Look({name: items for name, items in due.items() if items}, min(later, default=None))
+        later = await turns.mapped(lambda name: self._look_at(name, targets, now, due), list(self._modules))
+        due_now = {name: items for name, items in due.items() if items}
+        return Look(due_now, min(filter(None, later), default=None))
+
+    def _look_at(
+        self, name: str, targets: Sequence[notify_config.Target], now: float, due: Mapping[str, list[Item]]
+    ) -> float | None:
+        """Add what is due of a module, and return when the next thing of it will be."""
+        module = self._modules[name]
+        wanting = self._wanting(name, targets) if module.open else ()
+        self._settle(name, module, wanting)
+        later = list[float]()
+        if module.is_gone and not module.open:
+            del self._modules[name]
+        for kind, each in module.open.items():
+            for target in wanting:
+                moment = _moment(kind, each, target)
+                if moment is not None and moment > now:
+                    later.append(moment)
+                elif moment is not None and len(due[target.name]) <= MOST_DUE:
+                    due[target.name].append(_item(name, module, kind, each, target))
+        return min(later, default=None)
 
     def _wanting(self, name: str, targets: Sequence[notify_config.Target]) -> Sequence[notify_config.Target]:
         """Return the targets that want to be told of a module."""
@@ -366,15 +376,7 @@ def _item(name: str, module: _Module, kind: Kind, each: _Open, target: notify_co
     else:
         label, since = _label(kind, each, target) or kind, each.since
     return Item(
-        name,
-        module.namespace,
-        label,
-        since,
-        each.problem,
-        each.over,
-        each.ended,
-        module.revision,
-        subject=kind,
+        name, module.namespace, label, since, each.problem, each.over, each.ended, module.revision, kind
     )
 
 

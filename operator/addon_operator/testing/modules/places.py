@@ -26,7 +26,8 @@ class Place:
         Raises a :class:`.ConfigurationError` for what it would not start with.
         """
         found = values_files.places(
-            {"modules_dirs": str(self.modules), "global_hooks_dir": str(self.global_hooks)}
+            {"modules_dirs": str(self.modules), "global_hooks_dir": str(self.global_hooks)},
+            may_lack_global=True,
         )
         return (found if self.modules.is_dir() else dataclasses.replace(found, modules_dirs=())).load()
 

@@ -217,7 +217,7 @@ def test_a_new_hook_is_one_with_this_binding(name: str, binding: str, row: str) 
     ("arguments", "said"),
     [
         (["first.py"], "write MODULE/NAME"),
-        (["shop/first.py"], "there is no module 'shop' in modules"),
+        (["shop/first.py"], "there is no module 'shop' in /.*/modules; name its directory"),
         (["web/first.py"], "first.py is there already"),
         (["web/Second.py"], "is not a name for a hook"),
         (["web/second.sh", "--hook", "python"], "is a hook in bash"),

@@ -18,7 +18,9 @@ class Kube(client.KubeClient):
         self.asked: list[str] = []
 
     @override
-    async def pages(self, path: str, *, label_selector: str) -> AsyncIterator[list[client.Object]]:
+    async def pages(
+        self, path: str, *, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[list[client.Object]]:
         yield [
             {"metadata": {"name": "c1", "namespace": "a"}},
             {"metadata": {"name": "other", "namespace": "a"}},

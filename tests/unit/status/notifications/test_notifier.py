@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from typing_extensions import override
 
-from addon_operator.aio import waiting
+from addon_operator.aio import turns, waiting
 from addon_operator.engine import state
 from addon_operator.kernel import fencing, names
 from addon_operator.modules import model
@@ -20,6 +20,7 @@ from addon_operator.status.notifications import notifier as notifying
 from addon_operator.status.notifications import notify_config, sender, texts, transitions
 from addon_operator.telemetry import metrics
 from tests.fakes import clocks, logs
+from tests.integration import loop_holds
 
 Answer = sender.Answer
 STEP = 5.0
@@ -223,10 +224,45 @@ async def test_what_was_told_is_kept_and_is_not_before_it_was_taken(bench: Bench
     assert bench.kept["web"] == {}
 
 
+async def test_a_thousand_failing_modules_and_all_targets_hold_the_loop_for_no_longer_than_anything_may(
+    tmp_path: pathlib.Path,
+) -> None:
+    bench = Bench()
+    targets = [a_target(f"target-{number}") for number in range(notify_config.MOST_TARGETS)]
+    modules = [f"module-{number}" for number in range(1000)]
+    for status in (state.ModuleStatus.FAILED, state.ModuleStatus.READY):
+        bench.see(status, *modules)
+        with loop_holds.Watch(tmp_path / status).watching():
+            bench.configure(*targets)
+            for _ in range(16):
+                bench.time.now += 60.0
+                await bench.notifier.turn()
+                await asyncio.sleep(0.01)
+        held = [hold for hold in loop_holds.read(tmp_path / status) if hold.kind == "piece"]
+        assert [hold for hold in held if hold.is_too_long(loop_holds.slowness())] == []
+    assert len(bench.post.sent) == 2 * 20 * 1000 / transitions.MOST_DUE
+    assert bench.kept.keys() == set(modules)
+    await bench.notifier.close()
+
+
+async def test_targets_that_change_while_modules_are_looked_at_are_told_with_the_next_look(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "PIECE_SECONDS", 0.0)
+    bench.fail("web", "db")
+    bench.time.now += 60.0
+    turn = asyncio.ensure_future(bench.notifier.turn())
+    await asyncio.sleep(0)
+    bench.configure(a_target("other"))
+    assert await turn == 0.0
+    await bench.after(120)
+    assert bench.post.sent == [("https://hooks.example/canary", "2 modules failed")]
+
+
 async def test_without_a_right_file_nothing_is_sent_and_nothing_is_forgotten() -> None:
     bench = Bench()
     bench.fail("web")
-    assert bench.notifier.turn() is None
+    assert await bench.notifier.turn() is None
     assert bench.kept == {}
     assert bench.notifier.rows() == []
 

@@ -23,11 +23,13 @@ def an_item(
     ended: str = "",
     text: str = "hook look.sh failed with exit code 1",
     follows: str = "",
+    at: float | None = None,
+    sooner: str = "",
     revision: int | None = None,
     namespace: str = "addons",
 ) -> transitions.Item:
     return transitions.Item(
-        module, namespace, kind, BEGIN, transitions.Problem(text, follows), over, ended, revision
+        module, namespace, kind, BEGIN, transitions.Problem(text, follows, at, sooner), over, ended, revision
     )
 
 
@@ -37,12 +39,13 @@ def read(*items: transitions.Item, place: texts.Place = PLACE, now: float = NOW)
 
 
 def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
-    assert read(an_item(follows="it is tried again at 2026-11-25T10:06:00Z")) == [
+    cause = "endpoints of Service shop/admission"
+    assert read(an_item(follows="it is tried again", at=BEGIN + 240, sooner=cause)) == [
         "web failed",
         "Module web (cluster prod, namespace addons).",
         (
             "It has failed since 10:02 UTC (3 min): hook look.sh failed with exit code 1. "
-            "It is tried again at 2026-11-25T10:06:00Z."
+            "It is tried again at 10:06 UTC, or sooner: it waits for endpoints of Service shop/admission."
         ),
         "More: addon-operator module describe web -n addons",
     ]
@@ -53,13 +56,13 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
     [
         (
             an_item(over=BEGIN + 14 * 60),
-            ["web works again, after 14 min", "That is so since 10:16 UTC; it began at 10:02 UTC."],
+            ["web works again, after 14 min", "It began at 10:02 UTC and ended at 10:16 UTC."],
         ),
         (
             an_item(over=BEGIN + 40, ended="it is disabled"),
             [
                 "web no longer fails, after 40 s: it is disabled",
-                "That is so since 10:02 UTC; it began at 10:02 UTC.",
+                "It began at 10:02 UTC and ended at 10:02 UTC.",
             ],
         ),
         (
@@ -74,15 +77,15 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
         ),
         (
             an_item(kind=Kind.UNHEALTHY, over=BEGIN + 3 * 3600),
-            ["web is healthy again, after 3 h", "That is so since 13:02 UTC; it began at 10:02 UTC."],
+            ["web is healthy again, after 3 h", "It began at 10:02 UTC and ended at 13:02 UTC."],
         ),
         (
             an_item(kind=Kind.DRIFTED, text="Deployment web: /spec/replicas (by kubectl)"),
             [
                 "web was changed by others",
                 (
-                    "Others changed its resources, seen at 10:02 UTC (3 min): Deployment web: "
-                    "/spec/replicas (by kubectl). 'addon-operator module diff' shows each field."
+                    "Others changed its resources, seen at 10:02 UTC (3 min ago): Deployment web: "
+                    "/spec/replicas (by kubectl). That stays until somebody undoes it, or it is corrected."
                 ),
             ],
         ),
@@ -90,13 +93,14 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             an_item(
                 kind=Kind.HELD_BACK,
                 text="upgrade to revision 3",
-                follows="the window opens at 2026-11-25T22:00:00Z",
+                follows="the window opens",
+                at=BEGIN + 24 * 3600,
             ),
             [
                 "web waits for a window",
                 (
-                    "An upgrade or a removal has waited since 10:02 UTC (3 min): upgrade to "
-                    "revision 3. The window opens at 2026-11-25T22:00:00Z."
+                    "It has waited since 10:02 UTC (3 min): upgrade to "
+                    "revision 3. The window opens at 10:02 UTC on 26 November."
                 ),
             ],
         ),
@@ -106,7 +110,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
                 "web was rolled back",
                 (
                     "The upgrade failed, and the release went back to the last revision that "
-                    "worked, at 10:02 UTC (3 min): timed out. It is upgraded again when its "
+                    "worked, at 10:02 UTC (3 min ago): timed out. It is upgraded again when its "
                     "values or files change."
                 ),
             ],
@@ -177,7 +181,7 @@ def test_slack_shows_foreign_texts_as_they_are() -> None:
         a_target(Format.SLACK), texts.Message((an_item(text="<!channel> & *bold*"),), NOW), PLACE
     )
     text = json.loads(body.content)["text"]
-    assert text.startswith("*web failed*\n")
+    assert text.startswith("*prod: web failed*\n"), "one glance at a phone says where"
     assert "&lt;!channel&gt; &amp; *bold*" in text
 
 
@@ -191,7 +195,8 @@ def test_teams_gets_an_adaptive_card_of_plain_runs() -> None:
     )
     blocks = attachment["content"]["body"]
     assert {block["type"] for block in blocks} == {"RichTextBlock"}
-    assert [block["inlines"][0]["text"] for block in blocks] == read(an_item(text="[x](y)"))
+    title, *lines = read(an_item(text="[x](y)"))
+    assert [block["inlines"][0]["text"] for block in blocks] == [f"prod: {title}", *lines]
 
 
 def test_a_cloud_event_is_signed_and_has_the_same_id_when_it_is_sent_again() -> None:

@@ -1,7 +1,8 @@
 """When a target is told of a module, and what is remembered of that: a ledger, and a time of a test's own."""
 
+import asyncio
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -67,15 +68,19 @@ class People:
     def fail(self, name: str = "web", failure: str = "") -> None:
         self.module(name, Status.FAILED, error="hook x.sh failed", failure=failure)
 
+    def look(self) -> transitions.Look:
+        return asyncio.run(self.ledger.look(self.targets, self.now))
+
+    def due(self) -> Mapping[str, Sequence[transitions.Item]]:
+        return self.look().due
+
     def after(self, minutes: float) -> list[str]:
         """Let time pass, and tell what is due then: who is told what of which module."""
         self.now += minutes * MINUTE
         told = []
-        for target, items in self.ledger.look(self.targets, self.now).due.items():
+        for target, items in self.due().items():
             self.ledger.take(target, items)
-            assert not self.ledger.look(self.targets, self.now).due.get(target), (
-                "what is on its way is not due"
-            )
+            assert not self.due().get(target), "what is on its way is not due"
             self.ledger.told(target, items)
             told += [f"{target}: {_shown(item)}" for item in items]
         return told
@@ -105,7 +110,7 @@ def people() -> People:
 def test_a_failure_is_told_once_it_has_lasted_and_its_end_likewise(people: People) -> None:
     people.module()
     people.fail()
-    assert people.ledger.look(people.targets, people.now).next == people.now + 2 * MINUTE
+    assert people.look().next == people.now + 2 * MINUTE
     assert people.after(1) == []
     assert people.after(1) == ["ops: web failed"]
     people.module(status=Status.RUNNING)
@@ -227,10 +232,11 @@ def test_a_disabled_or_removed_module_ends_what_was_told_of_it(people: People) -
     people.after(2)
     people.module("web", Status.DISABLED)
     people.ledger.gone("db", people.now)
-    due = people.ledger.look(people.targets, people.now + 2 * MINUTE).due["ops"]
+    people.now += 2 * MINUTE
+    due = people.due()["ops"]
     assert {item.module: item.ended for item in due} == {"web": "it is disabled", "db": "it is gone"}
-    people.after(2)
-    assert people.ledger.look(people.targets, people.now).due == {}
+    people.after(0)
+    assert people.due() == {}
     assert people.ledger.remembered("db") is None
 
 
@@ -326,7 +332,7 @@ def test_what_somebody_broke_in_a_status_is_passed_over(people: People, stored: 
 def test_what_was_given_up_is_due_again_once_it_may_work(people: People) -> None:
     people.fail()
     people.now += 2 * MINUTE
-    items = people.ledger.look(people.targets, people.now).due["ops"]
+    items = people.due()["ops"]
     people.ledger.take("ops", items)
     people.ledger.told("ops", items)
     assert people.after(5) == []
@@ -343,7 +349,8 @@ def test_a_thousand_failing_modules_are_looked_at_in_one_pass() -> None:
             people.fail(f"module-{number}")
         return people
 
-    assert costs.is_linear(failing, lambda people: people.ledger.look(people.targets, people.now), 250)
+    assert costs.is_linear(failing, People.look, 250)
     people = failing(1000)
-    due = people.ledger.look(people.targets, people.now + 2 * MINUTE).due
+    people.now += 2 * MINUTE
+    due = people.due()
     assert {len(items) for items in due.values()} == {transitions.MOST_DUE + 1}, "the rest stays due"

@@ -1,7 +1,7 @@
 """What a hook sees of given objects: the snapshots of its bindings, and the events of a run."""
 
 import dataclasses
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -31,6 +31,10 @@ class Seen(triggers.FollowedObjects):
     def entries(self, hook: state.Hook, binding: bindings.KubernetesBinding) -> binding_contexts.Entries:  # noqa: ARG002
         """Return the objects of a binding."""
         return self._entries.get(binding, ())
+
+    def are_listed(self, hook: state.Hook, names: Iterable[str]) -> bool:  # noqa: ARG002
+        """Say yes: what was given is all there is."""
+        return True
 
     def take(self, binding: bindings.KubernetesBinding, entries: binding_contexts.Entries) -> None:
         """Note what a binding sees."""

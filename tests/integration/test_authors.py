@@ -88,6 +88,9 @@ def test_from_a_new_module_to_an_edit_that_is_deployed(author: Author) -> None:
     try:
         author.wait_told(r"^done     web-shop: revision 1 ")
         author.wait_told(rf"^hook     web-shop/kube.sh: {re.escape(author.context)}$")
+        there = ("--context", author.context, "-n", author.namespace)
+        assert f"ask      addon-operator module list {' '.join(there)}" in author.output.read_text()
+        assert "greeting" in author.run("module", "values", "web-shop", *there)
 
         values = module / "values.yaml"
         values.write_text(values.read_text().replace("greeting: Hello", "greeting: Good morning"))

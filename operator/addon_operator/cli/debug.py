@@ -79,7 +79,17 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 def outside(socket: str | None) -> "places.Place | None":
     """Return the cluster whose operator is asked; ``None`` if it is one on this machine.
 
-    That is one whose socket is named, or there. Raises :class:`.AccessError` if there is no way to a cluster.
+    That is one whose socket is named, or there, or that of ``dev``.
+    Raises :class:`.AccessError` if there is no way to a cluster.
+    """
+    found = place_or_socket(socket)
+    return None if isinstance(found, pathlib.Path) else found
+
+
+def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
+    """Return the cluster whose operator is asked, or the socket of one on this machine.
+
+    Raises :class:`.AccessError` if there is no way to a cluster.
     """
     meta = click.get_current_context().meta
     flags = {name: meta.get(_OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
@@ -88,12 +98,16 @@ def outside(socket: str | None) -> "places.Place | None":
         if socket is not None:
             raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
     elif _is_here(socket):
-        return None
+        return _socket_path(socket)
+    from addon_operator.commands.outside import dev_operators
     from addon_operator.commands.outside import place as places
 
     if not is_named and not places.has_kubeconfig(os.environ):
-        return None
-    return places.named(**flags, environ=os.environ)
+        alone = dev_operators.only(os.environ)
+        return _socket_path(socket) if alone is None else alone.socket
+    place = places.named(**flags, environ=os.environ)
+    of_dev = dev_operators.of_place(place, os.environ)
+    return place if of_dev is None else of_dev.socket
 
 
 def refuse_operator(socket: str | None, why: str) -> None:
@@ -171,14 +185,14 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
     from addon_operator.debug import debug_client
 
     timeout = debug_client.RENDER_SECONDS if is_slow else debug_client.TIMEOUT_SECONDS
-    if (place := outside(socket)) is not None:
-        from addon_operator.commands.outside import pod_client
+    if isinstance(found := place_or_socket(socket), pathlib.Path):
+        return debug_client.DebugClient(found, timeout)
+    from addon_operator.commands.outside import pod_client
 
-        return pod_client.PodClient(place, timeout)
-    return debug_client.DebugClient(socket_path(socket), timeout)
+    return pod_client.PodClient(found, timeout)
 
 
-def socket_path(socket: str | None) -> pathlib.Path:
+def _socket_path(socket: str | None) -> pathlib.Path:
     """Return the socket of the operator on this machine; raises :class:`.SettingsError`."""
     from addon_operator.settings import settings_loading
 

@@ -11,7 +11,7 @@ AWAY, BACK = re.compile(r"\bcd (?!\.\.|-)\S+"), re.compile(r"\bcd (?:\.\.|-)")
 
 
 def starts_in_the_checkout(page: str) -> Iterator[str]:
-    """Operators that a page starts in the checkout without naming the global hooks: it has some of its own."""
+    """Operators that a page starts in the checkout, with the global hooks that lie there."""
     for section in re.split(r"^## .*\n(?=(?:(?!^## ).*\n)*?make \.venv)", page, flags=re.MULTILINE):
         typed = "".join(BLOCK.findall(section))
         for found in START.finditer(typed):

@@ -41,8 +41,11 @@ def lines() -> Iterator[dev_loop.Screen]:
 
 
 @contextlib.contextmanager
-def full(title: str) -> Iterator[dev_loop.Screen]:
-    """Give the whole terminal, which is drawn anew only when something changed."""
+def full(title: str, example: str) -> Iterator[dev_loop.Screen]:
+    """Give the whole terminal, which is drawn anew only when something changed.
+
+    ``example`` is a command that asks the operator.
+    """
     console = rich.console.Console(highlight=False, markup=False)
     drawn: list[Any] = []
     with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
@@ -51,7 +54,7 @@ def full(title: str) -> Iterator[dev_loop.Screen]:
             picture = _picture(view)
             if drawn != [picture, console.size]:
                 drawn[:] = [picture, console.size]
-                live.update(rendered(title, view), refresh=True)
+                live.update(rendered(title, example, view), refresh=True)
 
         yield dev_loop.Screen(lambda _: None, draw)
 
@@ -74,11 +77,12 @@ def _state(row: Mapping[str, Any]) -> tuple[str, ...]:
     return str(row["state"]), health, "" if revision is None else f"revision {revision}", message
 
 
-def rendered(title: str, view: dev_view.DevView) -> rich.console.Group:
+def rendered(title: str, example: str, view: dev_view.DevView) -> rich.console.Group:
     """Return the whole screen."""
     parts: list[rich.console.RenderableType] = [
         rich.text.Text(f"addon-operator dev: {title}", style="bold", no_wrap=True, overflow="ellipsis"),
         rich.text.Text("Save a file to see what it changes; Ctrl-C ends it.", style="dim"),
+        rich.text.Text(f"In another shell: {example}", style="dim"),
     ]
     if view.errors:
         text = rich.text.Text("\n".join(view.errors))

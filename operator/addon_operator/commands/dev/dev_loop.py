@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.commands.dev import dev_place, dev_view
+from addon_operator.commands.outside import dev_operators
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
 from addon_operator.process import commands
@@ -54,9 +55,13 @@ def run(
     options = dev_place.operator_options(target, of, work, environ)
     env = {**dev_place.operator_environment(environ), **options}
     argv = [sys.executable, "-m", "addon_operator", "start"]
-    with commands.background(argv, env=env, grace=_GRACE_SECONDS) as operator:
+    socket = pathlib.Path(options["DEBUG_UNIX_SOCKET"])
+    with (
+        dev_operators.noted(target.operator(socket, environ), environ),
+        commands.background(argv, env=env, grace=_GRACE_SECONDS) as operator,
+    ):
         view = dev_view.DevView({f"{of.modules_dir}/": f"{of.shown}/"} if of.modules_dir != of.shown else {})
-        client = debug_client.DebugClient(pathlib.Path(options["DEBUG_UNIX_SOCKET"]), _ANSWER_SECONDS)
+        client = debug_client.DebugClient(socket, _ANSWER_SECONDS)
         _Loop(view, client, Saves(of.modules_dir, of.shown), screen).follow(operator)
 
 

@@ -35,7 +35,7 @@ def test_the_screen_is_drawn_only_when_something_changed(monkeypatch: pytest.Mon
     )
     view = dev_view.DevView()
     view.rows = [row("web")]
-    with dev_screen.full("local cluster") as screen:
+    with dev_screen.full("local cluster", "addon-operator module list") as screen:
         screen.draw(view)
         drawn = len(terminal.getvalue())
         for _ in range(10):
@@ -57,7 +57,7 @@ def test_errors_stand_above_modules_and_the_last_change_below_them() -> None:
     list(view.ended(change, {"values": {}}))
     list(view.record({"msg": "hello", "hook": "a.py", "module": "web", "output": "stdout"}))
     console = rich.console.Console(file=io.StringIO(), width=80, highlight=False, markup=False)
-    console.print(dev_screen.rendered("local", view))
+    console.print(dev_screen.rendered("local", "addon-operator module list", view))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     places = [

@@ -9,6 +9,7 @@ from click import testing
 
 from addon_operator.cli import main
 from addon_operator.commands.dev import dev_loop, dev_place
+from addon_operator.commands.outside import dev_operators
 from addon_operator.kernel import errors
 
 HOME = {
@@ -52,6 +53,11 @@ def test_the_named_context_is_the_current_one_of_all_that_the_operator_starts(
     assert yaml.safe_load(pathlib.Path(first).read_text())["current-context"] == "try"
     assert others == [str(kubeconfig)]
     assert options(target, tmp_path, {})["KUBE_CONTEXT"] == "try"
+    asked = f"addon-operator module list --context try -n mine --kubeconfig {kubeconfig}"
+    assert target.example == asked
+    socket = tmp_path / "debug.socket"
+    found = target.operator(socket, {"KUBECONFIG": "/elsewhere"})
+    assert found == dev_operators.DevOperator(socket, "https://try.example", "mine")
 
 
 def test_nothing_in_the_environment_leads_to_another_cluster(tmp_path: pathlib.Path) -> None:
@@ -64,7 +70,7 @@ def test_nothing_in_the_environment_leads_to_another_cluster(tmp_path: pathlib.P
         "HELM_KUBEAPISERVER": "https://production.example",
         "HELM_KUBECONTEXT": "production",
     }
-    target = dev_place.Target("local", [tmp_path / "own"], None, "dev")
+    target = dev_place.Target("local", [tmp_path / "own"], None, "dev", ())
     found = options(target, tmp_path, {**leading, "PATH": "/bin"})
     assert {name for name in found if name.removeprefix("ADDON_OPERATOR_") in leading or name in leading} == {
         "KUBECONFIG"

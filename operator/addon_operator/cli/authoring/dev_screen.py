@@ -66,6 +66,7 @@ def _picture(view: dev_view.DevView) -> tuple[Any, ...]:
         rows,
         tuple(view.errors),
         view.last,
+        tuple(view.running),
         tuple((name, tuple(each)) for name, each in view.hooks.items()),
     )
 
@@ -88,6 +89,7 @@ def rendered(title: str, example: str, view: dev_view.DevView) -> rich.console.G
         text = rich.text.Text("\n".join(view.errors))
         parts.append(rich.panel.Panel(text, title="Errors", title_align="left", border_style="red"))
     parts.append(_modules(view))
+    parts += [rich.text.Text(each, style="yellow") for each in view.running]
     if view.last is not None:
         parts.append(_last(view.last))
     if view.hooks:
@@ -118,5 +120,5 @@ def _last(change: dev_view.Change) -> rich.panel.Panel:
         text.append(f"{line}\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
     if len(change.diff) > _MOST_DIFF:
         text.append(f"… {len(change.diff) - _MOST_DIFF} lines more\n", style="dim")
-    text.append(change.summary(is_new=True))
+    text.append(change.summary)
     return rich.panel.Panel(text, title=f"Last change of {change.module}", title_align="left")

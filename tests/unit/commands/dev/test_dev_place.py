@@ -8,7 +8,7 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
-from addon_operator.commands.dev import dev_loop, dev_place
+from addon_operator.commands.dev import dev_place
 from addon_operator.commands.outside import dev_operators
 from addon_operator.kernel import errors
 
@@ -140,20 +140,3 @@ def test_a_directory_without_modules_is_refused_with_what_to_do(tmp_path: pathli
         pytest.raises(dev_place.DevError, match="has no modules; write one with 'addon-operator new module"),
     ):
         dev_place.check_modules(found)
-
-
-def test_a_save_is_found_by_the_times_of_files_and_told_once(tmp_path: pathlib.Path) -> None:
-    one, two = module(tmp_path, "010-one"), module(tmp_path, "020-two")
-    (one / "values.yaml").write_text("{}")
-    saves = dev_loop.Saves(tmp_path, tmp_path)
-    os.utime(one / "values.yaml", (1000, 1000))
-    (two / "new.yaml").write_text("{}")
-    os.utime(two / "new.yaml", (2000, 2000))
-    saves.look(["one", "two"])
-    found = saves.of("one")
-    assert found is not None
-    assert (found.at, found.files) == (1000.0, [os.path.relpath(one / "values.yaml")])
-    assert saves.of("one") is None
-    found = saves.of("two")
-    assert found is not None
-    assert (found.at, len(found.files)) == (2000.0, 1)

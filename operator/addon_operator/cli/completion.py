@@ -51,8 +51,8 @@ def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
     """Return the names of Module objects; none if there is no way to a cluster, or it takes long."""
     try:
         with ctx:
-            place = debug.outside(ctx.params.get("socket"))
-        if place is None:
+            place = debug.place_or_socket(ctx.params.get("socket"))
+        if isinstance(place, pathlib.Path):
             return ()
         from addon_operator.commands.outside import module_requests
 

@@ -64,7 +64,7 @@ def socket_option(function: Command) -> Command:
         (("--context",), "context", "NAME", str, "Context of the kubeconfig."),
         (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), "Ask that cluster's operator. [KUBECONFIG]"),
     ):
-        # Their values are for `outside` alone, and no command's business.
+        # Their values are for `place_or_socket` alone, and no command's business.
         function = click.option(
             *flags, name, metavar=metavar, type=type_, help=help_, expose_value=False, callback=_remember
         )(function)
@@ -76,19 +76,10 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> 
         ctx.meta[_OUTSIDE + str(param.name)] = value
 
 
-def outside(socket: str | None) -> "places.Place | None":
-    """Return the cluster whose operator is asked; ``None`` if it is one on this machine.
-
-    That is one whose socket is named, or there, or that of ``dev``.
-    Raises :class:`.AccessError` if there is no way to a cluster.
-    """
-    found = place_or_socket(socket)
-    return None if isinstance(found, pathlib.Path) else found
-
-
 def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
     """Return the cluster whose operator is asked, or the socket of one on this machine.
 
+    The latter is named, or there, or that of ``dev``.
     Raises :class:`.AccessError` if there is no way to a cluster.
     """
     meta = click.get_current_context().meta
@@ -118,9 +109,9 @@ def refuse_operator(socket: str | None, why: str) -> None:
 
 
 def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
-    """Return what asks something of modules through their objects; ``None`` if :func:`outside` is."""
-    place = outside(socket)
-    if place is None:
+    """Return what asks something of modules through their objects; ``None`` for an operator here."""
+    place = place_or_socket(socket)
+    if isinstance(place, pathlib.Path):
         return None
     from addon_operator.commands.outside import module_requests
 

@@ -82,8 +82,8 @@ def test_hooks_answer_a_local_api_server_on_loopback_and_another_one_as_the_envi
     tmp_path: pathlib.Path,
 ) -> None:
     outer = {"WEBHOOK_URL": "https://10.0.0.1:9651"}
-    local = options(dev_place.Target("local", [], None, "dev", None, 4321), tmp_path, outer)
-    named = options(dev_place.Target("named", [], "try", "dev"), tmp_path, outer)
+    local = options(dev_place.Target("local", [], None, "dev", (), None, 4321), tmp_path, outer)
+    named = options(dev_place.Target("named", [], "try", "dev", ()), tmp_path, outer)
 
     assert {name: local[name] for name in local if name.startswith(("ADMISSION", "WEBHOOK"))} == {
         "ADMISSION_SERVER_LISTEN_ADDRESS": "127.0.0.1",

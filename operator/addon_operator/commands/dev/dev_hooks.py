@@ -22,6 +22,7 @@ class LongRuns:
         self._saves = saves
         self._monotonic = monotonic
         self._tell_at: dict[int, float] = {}
+        self._ended: set[int] = set()
         self.running: Sequence[str] = ()
         """Those that run for long, one sentence each."""
 
@@ -33,12 +34,15 @@ class LongRuns:
         rows = self._client.get("/hooks/running.json")
         long = [row for row in rows if row["seconds"] >= dev_view.LONG_SECONDS]
         self._tell_at = {row["id"]: self._tell_at.get(row["id"], dev_view.LONG_SECONDS) for row in long}
+        self._ended.intersection_update(self._tell_at)
         self.running = [self._sentence(row) for row in long]
         for row in long:
             if row["seconds"] >= self._tell_at[row["id"]]:
                 self._tell_at[row["id"]] = 2 * row["seconds"]
                 yield dev_view.Line("hook", self._sentence(row))
-            if self._is_outdated(row):
+            # One that does not end at once is waited for.
+            if row["id"] not in self._ended and self._is_outdated(row):
+                self._ended.add(row["id"])
                 self._client.post(f"/hooks/running/{row['id']}/end", {})
                 yield dev_view.Line("hook", f"{self._name(row)} is ended: its module was saved")
 

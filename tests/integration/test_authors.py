@@ -75,6 +75,25 @@ def author(tmp_path: pathlib.Path, devcluster: handle.DevCluster) -> Iterator[Au
     devcluster.delete_namespace(made.namespace)
 
 
+def hangs_and_is_refused(author: Author, hook: pathlib.Path) -> None:
+    """A hook that hangs is told, and ended by a save; one that cannot be used is told once."""
+    right = hook.read_text()
+    hook.write_text(right.replace("kubectl config", "sleep 1000; kubectl config"))
+    named = "modules/010-web-shop/hooks/kube.sh"
+    author.wait_told(rf"^saved    web-shop: {named}$")
+    author.wait_told(rf"^hook     {named} runs for 5 s$")
+    hook.write_text(right)
+    author.wait_told(rf"^saved    web-shop: {named}$", times=2)
+    author.wait_told(rf"^hook     {named} is ended: its module was saved$")
+    author.wait_told(r"^done     web-shop: revision 2, as before, ")
+
+    hook.chmod(0o644)
+    author.wait_told(r"^error    a change of hooks on disk is refused, .*kube.sh is not executable")
+    hook.chmod(0o755)
+    author.wait_told(r"^right    nothing that changed on disk is refused any more$")
+    assert len(re.findall("not executable", author.output.read_text())) == 1
+
+
 def test_from_a_new_module_to_an_edit_that_is_deployed(author: Author) -> None:
     author.run("new", "module", "web-shop", "--schema")
     author.run("new", "hook", "web-shop/nodes.py", "--on", "kubernetes")
@@ -88,6 +107,9 @@ def test_from_a_new_module_to_an_edit_that_is_deployed(author: Author) -> None:
     try:
         author.wait_told(r"^done     web-shop: revision 1 ")
         author.wait_told(rf"^hook     web-shop/kube.sh: {re.escape(author.context)}$")
+        there = ("--context", author.context, "-n", author.namespace)
+        assert f"ask      addon-operator module list {' '.join(there)}" in author.output.read_text()
+        assert "greeting" in author.run("module", "values", "web-shop", *there)
 
         values = module / "values.yaml"
         values.write_text(values.read_text().replace("greeting: Hello", "greeting: Good morning"))
@@ -101,6 +123,8 @@ def test_from_a_new_module_to_an_edit_that_is_deployed(author: Author) -> None:
         ):
             assert line in told.splitlines()
         assert float(took[1]) - float(took[2]) <= BEYOND_THE_RUN
+
+        hangs_and_is_refused(author, hook)
 
         template = module / "templates/configmap.yaml"
         before = template.read_text()

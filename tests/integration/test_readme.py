@@ -29,7 +29,7 @@ def test_the_first_module_of_the_readme_works_as_typed(tmp_path: pathlib.Path) -
     assert f"Hello, world, from {host}!" in printed
     assert f"Hello, Kubernetes, from {host}!" in printed
     assert re.findall(r"^\d(?=\s)", printed, flags=re.MULTILINE) == ["1", "2"], "revisions in Helm's history"
-    assert not (tmp_path / "my-addons").exists()
+    assert not (tmp_path / "checkout" / "my-addons").exists()
     assert list((tmp_path / "clusters").iterdir()) == []
 
 
@@ -49,4 +49,4 @@ def test_the_public_chart_of_the_readme_works_as_typed(
         printed = typed(script.replace(chart_repositories.PODINFO_ADDRESS, registry.address), tmp_path, port)
     assert re.search(r"^podinfo +\d/2 ", printed, flags=re.MULTILINE), printed
     assert "3 replicas" in printed
-    assert not (tmp_path / "my-charts").exists()
+    assert not (tmp_path / "checkout" / "my-charts").exists()

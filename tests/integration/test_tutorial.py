@@ -6,7 +6,6 @@ import re
 import shlex
 import socket
 import subprocess
-import sys
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.integration import typing_pages
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ROOT = pathlib.Path(__file__).parents[2]
-TYPED_ELSEWHERE = {"first-podpreset.md"}
+TYPED_ELSEWHERE = {"first-podpreset.md", "guard-a-custom-resource.md"}
 TUTORIALS = sorted(
     page for page in (ROOT / "docs" / "tutorial").glob("*.md") if page.name not in TYPED_ELSEWHERE
 )
@@ -54,13 +53,6 @@ def script(name: str, blocks: list[re.Match[str]], outputs: pathlib.Path) -> str
     return "\n".join(parts) + "\n"
 
 
-def checkout(directory: pathlib.Path) -> pathlib.Path:
-    """A directory with the environment that this test runs in, as ``.venv``."""
-    environment = pathlib.Path(sys.prefix)
-    (directory / ".venv").symlink_to(environment)
-    return directory
-
-
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_works_from_the_first_to_the_last_line(
     tutorial: pathlib.Path, tmp_path: pathlib.Path
@@ -68,7 +60,6 @@ def test_a_tutorial_works_from_the_first_to_the_last_line(
     blocks = list(BLOCK.finditer(tutorial.read_text()))
     outputs = tmp_path / "outputs"
     outputs.mkdir()
-    (tmp_path / "checkout").mkdir()
     environ = os.environ | {
         "ADDON_OPERATOR_DEVCLUSTER_STATE": str(tmp_path / "clusters"),
         "ADDON_OPERATOR_LISTEN_PORT": str(free_port()),
@@ -76,7 +67,7 @@ def test_a_tutorial_works_from_the_first_to_the_last_line(
     }
     done = subprocess.run(
         ["bash", "-c", script(tutorial.stem, blocks, outputs)],
-        cwd=checkout(tmp_path / "checkout"),
+        cwd=typing_pages.checkout(tmp_path),
         env=environ,
         capture_output=True,
         text=True,

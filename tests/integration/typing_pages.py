@@ -23,13 +23,24 @@ def environment(directory: pathlib.Path, port: int) -> dict[str, str]:
     }
 
 
+def checkout(directory: pathlib.Path) -> pathlib.Path:
+    """A directory with all that a checkout holds, where pages are typed as readers do it."""
+    made = directory / "checkout"
+    made.mkdir()
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith("."):
+            (made / entry.name).symlink_to(entry)
+    (made / ".venv").symlink_to(pathlib.Path(sys.prefix))
+    return made
+
+
 def typed(script: str, directory: pathlib.Path, port: int, seconds: float = TYPING_SECONDS) -> str:
-    """What a shell prints that gets this script; its processes do not outlive it."""
+    """What a shell in a checkout prints that gets this script; its processes do not outlive it."""
     bash = shutil.which("bash") or "bash"
     ended = 'trap "kill \\$(jobs -p) 2>/dev/null || true; addon-operator devcluster down >/dev/null" EXIT\n'
     done = subprocess.run(
         [bash, "-euo", "pipefail", "-c", ended + script],
-        cwd=directory,
+        cwd=checkout(directory),
         env=environment(directory, port),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -106,8 +106,8 @@ class EventLog:
                 for warning in event.warnings:
                     self._log.warning(warning)
                 self._log.info(f"changed on disk and reloaded: {', '.join(event.touched)}")
-            case events.ReloadRefused(problem=problem):
-                self._log.error(f"{state.REFUSED}: {problem}")
+            case events.ReloadRefused(problem=problem, is_of_hooks=is_of_hooks):
+                self._log.error(f"{state.HOOKS_REFUSED if is_of_hooks else state.REFUSED}: {problem}")
 
     def _registrations_changed(self, event: events.RegistrationsChanged) -> None:
         whose = f"module {event.owner}" if event.owner else "global hooks"

@@ -327,7 +327,7 @@ class _Process:
         operator.report_to(self._meters)
         if self._debug is not None:
             notifier = None if self._notifications is None else self._notifications.notifier
-            self._debug.serve(operator.answers, notifier)
+            self._debug.serve(operator.answers, notifier, operator.running_hooks)
         for name, work_beside in operator.beside.items():
             self._begin(name, work_beside)
         if self._notifications is not None:

@@ -9,7 +9,13 @@ import structlog
 
 from addon_operator.app import hook_environment, parts
 from addon_operator.engine import events, intents
-from addon_operator.engine.hooks import hook_lines, hook_outputs, hook_processes, settings_programs
+from addon_operator.engine.hooks import (
+    hook_lines,
+    hook_outputs,
+    hook_processes,
+    running_hooks,
+    settings_programs,
+)
 from addon_operator.engine.sources import config_sync
 from addon_operator.helm import binary, command, release_types
 from addon_operator.helm.releases import releases
@@ -59,6 +65,8 @@ class Tools:
         self.log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
         self._programs = programs
         self._alone = alone
+        self.running_hooks = running_hooks.RunningHooks(programs)
+        """What runs the programs of hooks, where this replica leads."""
         self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
         self.jq = jq_workers.JqWorkers()
@@ -150,7 +158,7 @@ class Tools:
             default_timeout=settings.hook_timeout,
             log=hook_lines.HookLog(self.log, merge_json=settings.log_proxy_hook_json),
             keep_tmp_files=settings.debug_keep_tmp_files,
-            programs=(self._alone or self._programs) if alone else self._programs,
+            programs=(self._alone or self._programs) if alone else self.running_hooks,
             checking_jq=self.outputs.checking_jq,
         )
 

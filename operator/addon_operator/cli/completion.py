@@ -1,5 +1,6 @@
 """What the shell is offered: names of the operator here, or of modules of a cluster."""
 
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -21,10 +22,14 @@ def completing(
         from addon_operator.debug import debug_client
 
         try:
-            socket = debug.socket_path(ctx.params.get("socket"))
+            # While the shell completes, no command is current.
+            with ctx:
+                socket = debug.place_or_socket(ctx.params.get("socket"))
+            if not isinstance(socket, pathlib.Path):
+                return []
             document = debug_client.DebugClient(socket, _SECONDS).get(path)
             found = [str(name) for name in names(document)]
-        except (errors.AddonOperatorError, KeyError, TypeError):
+        except (errors.AddonOperatorError, click.ClickException, OSError, KeyError, TypeError):
             return []
         return [name for name in found if name.startswith(incomplete)]
 
@@ -45,10 +50,9 @@ _complete_here: Final = completing(
 def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
     """Return the names of Module objects; none if there is no way to a cluster, or it takes long."""
     try:
-        # While the shell completes, no command is current.
         with ctx:
-            place = debug.outside(ctx.params.get("socket"))
-        if place is None:
+            place = debug.place_or_socket(ctx.params.get("socket"))
+        if isinstance(place, pathlib.Path):
             return ()
         from addon_operator.commands.outside import module_requests
 

@@ -64,7 +64,7 @@ def socket_option(function: Command) -> Command:
         (("--context",), "context", "NAME", str, "Context of the kubeconfig."),
         (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), "Ask that cluster's operator. [KUBECONFIG]"),
     ):
-        # Their values are for `outside` alone, and no command's business.
+        # Their values are for `place_or_socket` alone, and no command's business.
         function = click.option(
             *flags, name, metavar=metavar, type=type_, help=help_, expose_value=False, callback=_remember
         )(function)
@@ -76,10 +76,11 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> 
         ctx.meta[_OUTSIDE + str(param.name)] = value
 
 
-def outside(socket: str | None) -> "places.Place | None":
-    """Return the cluster whose operator is asked; ``None`` if it is one on this machine.
+def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
+    """Return the cluster whose operator is asked, or the socket of one on this machine.
 
-    That is one whose socket is named, or there. Raises :class:`.AccessError` if there is no way to a cluster.
+    The latter is named, or there, or that of ``dev``.
+    Raises :class:`.AccessError` if there is no way to a cluster.
     """
     meta = click.get_current_context().meta
     flags = {name: meta.get(_OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
@@ -88,12 +89,16 @@ def outside(socket: str | None) -> "places.Place | None":
         if socket is not None:
             raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
     elif _is_here(socket):
-        return None
+        return _socket_path(socket)
+    from addon_operator.commands.outside import dev_operators
     from addon_operator.commands.outside import place as places
 
     if not is_named and not places.has_kubeconfig(os.environ):
-        return None
-    return places.named(**flags, environ=os.environ)
+        alone = dev_operators.only(os.environ)
+        return _socket_path(socket) if alone is None else alone.socket
+    place = places.named(**flags, environ=os.environ)
+    of_dev = dev_operators.of_place(place, os.environ)
+    return place if of_dev is None else of_dev.socket
 
 
 def refuse_operator(socket: str | None, why: str) -> None:
@@ -104,9 +109,9 @@ def refuse_operator(socket: str | None, why: str) -> None:
 
 
 def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
-    """Return what asks something of modules through their objects; ``None`` if :func:`outside` is."""
-    place = outside(socket)
-    if place is None:
+    """Return what asks something of modules through their objects; ``None`` for an operator here."""
+    place = place_or_socket(socket)
+    if isinstance(place, pathlib.Path):
         return None
     from addon_operator.commands.outside import module_requests
 
@@ -171,14 +176,14 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
     from addon_operator.debug import debug_client
 
     timeout = debug_client.RENDER_SECONDS if is_slow else debug_client.TIMEOUT_SECONDS
-    if (place := outside(socket)) is not None:
-        from addon_operator.commands.outside import pod_client
+    if isinstance(found := place_or_socket(socket), pathlib.Path):
+        return debug_client.DebugClient(found, timeout)
+    from addon_operator.commands.outside import pod_client
 
-        return pod_client.PodClient(place, timeout)
-    return debug_client.DebugClient(socket_path(socket), timeout)
+    return pod_client.PodClient(found, timeout)
 
 
-def socket_path(socket: str | None) -> pathlib.Path:
+def _socket_path(socket: str | None) -> pathlib.Path:
     """Return the socket of the operator on this machine; raises :class:`.SettingsError`."""
     from addon_operator.settings import settings_loading
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from addon_operator.debug import engine_api, runtime_config
+from addon_operator.engine.hooks import running_hooks
 from addon_operator.kernel import clock, errors
 from addon_operator.status import page_content
 from addon_operator.status.notifications import notifier as notifying
@@ -32,10 +33,16 @@ class DebugApi:
         self._why_not = why_not
         self._engine: engine_api.EngineApi | None = None
         self._notifier: notifying.Notifier | None = None
+        self._running_hooks: running_hooks.RunningHooks | None = None
 
-    def serve(self, engine: engine_api.EngineApi, notifier: notifying.Notifier | None = None) -> None:
-        """Begin to answer questions about the engine, and the notifier if there is one."""
-        self._engine, self._notifier = engine, notifier
+    def serve(
+        self,
+        engine: engine_api.EngineApi,
+        notifier: notifying.Notifier | None = None,
+        running: running_hooks.RunningHooks | None = None,
+    ) -> None:
+        """Begin to answer questions about the engine, the notifier if there is one, and hooks that run."""
+        self._engine, self._notifier, self._running_hooks = engine, notifier, running
 
     @property
     def engine(self) -> engine_api.EngineApi:
@@ -52,6 +59,13 @@ class DebugApi:
         if self._notifier is None:
             raise NotReadyError("this operator notifies nobody: NOTIFY_SECRET is none")
         return self._notifier
+
+    @property
+    def running_hooks(self) -> running_hooks.RunningHooks:
+        """What knows which hooks run; raises :class:`NotReadyError` before an engine has some."""
+        if self._running_hooks is None:
+            raise NotReadyError(self._why_not())
+        return self._running_hooks
 
     def parameters(self) -> list[runtime_config.ParameterRow]:
         """Return all parameters that can be changed now."""

@@ -124,6 +124,7 @@ def application(
     app.router.add_post("/module/{name}/retry", functools.partial(_retry, api))
     app.router.add_post("/module/{name}/suspend", functools.partial(_suspend, api))
     app.router.add_post("/module/{name}/resume", functools.partial(_resume, api))
+    app.router.add_post("/hooks/running/{id:[0-9]{1,18}}/end", functools.partial(_end_hook, api))
     app.router.add_post("/notify/{target}/test", functools.partial(_notify, api))
     app.router.add_post("/config/set", functools.partial(_set_parameter, api))
     return app
@@ -165,6 +166,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "/queue/main": lambda _: api.engine.main_queue(),
         "/queue/list": lambda request: api.engine.queues(show_empty=_flag(request, "showEmpty")),
         "/config/list": lambda _: api.parameters(),
+        "/hooks/running": lambda _: api.running_hooks.rows,
         "/notify/list": lambda _: api.notifier.rows(),
     }
 
@@ -231,6 +233,10 @@ async def _suspend(api: debug_api.DebugApi, request: web.Request) -> web.Respons
 
 async def _resume(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     return web.json_response(await api.engine.resume(request.match_info["name"]))
+
+
+async def _end_hook(api: debug_api.DebugApi, request: web.Request) -> web.Response:
+    return web.json_response({"ended": api.running_hooks.end(int(request.match_info["id"]))})
 
 
 async def _notify(api: debug_api.DebugApi, request: web.Request) -> web.Response:

@@ -205,9 +205,11 @@ class ModulesReloaded(Event, frozen=True):
 
 
 class ReloadRefused(Event, frozen=True):
-    """Something that changed on disk is wrong; what was before stays in force."""
+    """Something that changed on disk is wrong."""
 
     problem: str
+    is_of_hooks: bool = False
+    """Whether it is a hook, whose file is not as it was; of anything else, what was before is in force."""
 
 
 class DiscoveryFailed(Event, frozen=True):

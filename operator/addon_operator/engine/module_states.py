@@ -186,11 +186,16 @@ class ModuleStates:
                     self._tell(engine_state.ModuleChanged(state))
 
     @property
+    def refuses(self) -> bool:
+        """Whether something is on disk that is not in force because it is wrong."""
+        return bool(self.refused) or any(state.wrong_hooks for state in self)
+
+    @property
     def refusals(self) -> list[str]:
         """What is on disk and not in force, one sentence each."""
-        hooks = (state.wrong_hooks for state in self)
-        left = [f"{engine_state.REFUSED}: {text}" for text in (self.unreadable, self.refused, *hooks) if text]
-        return [*left, *self.ignored]
+        left = [f"{engine_state.REFUSED}: {text}" for text in (self.unreadable, self.refused) if text]
+        hooks = [f"{engine_state.HOOKS_REFUSED}: {each.wrong_hooks}" for each in self if each.wrong_hooks]
+        return [*left, *hooks, *self.ignored]
 
     def leave(self, wrong: Mapping[names.ModuleName, str]) -> None:
         """Note which modules stay as they were, because their files changed and are wrong."""
@@ -198,7 +203,7 @@ class ModuleStates:
             self._leave(state, "wrong_files", wrong.get(state.module.name, ""))
 
     def leave_hooks(self, name: names.ModuleName, wrong: str) -> None:
-        """Note that a module keeps its hooks as those on disk are wrong; with an empty text, no longer."""
+        """Note that a module keeps its bindings as its hooks are wrong; with an empty text, no longer."""
         self._leave(self._states[name], "wrong_hooks", wrong)
 
     def note_health(self, name: names.ModuleName, health: module_health.ModuleHealth | None) -> None:

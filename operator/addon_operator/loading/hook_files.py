@@ -20,10 +20,13 @@ _DATA_SUFFIXES: Final = frozenset({".yaml", ".json", ".md", ".txt"})
 
 GO_SUFFIX: Final = ".go"
 GO_VERDICT: Final = (
-    "is a Go hook, which is compiled into the Go operator: it never runs here; rewrite it as an executable"
+    "is a Go hook, which is compiled into the Go operator: it never runs here; build a program with many "
+    "hooks of it, or rewrite it as a script"
 )
 _HEAD_BYTES: Final = 64 * 1024
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_GO_OPERATOR: Final = b"/addon-operator/sdk"
+"""What is imported by hooks that are compiled into the Go operator."""
 _MARKS_OF_HOOKS: Final = (b"--config", b"__config__", b"hook::run", b"hook.run(")
 """Stand in hooks, by hand and with the libraries, and hardly in what hooks include."""
 _INTO_LIBRARY: Final = f"put a library into {hook_names.LIBRARY}/, next to the hooks"
@@ -121,7 +124,7 @@ def discover(root: pathlib.Path) -> HookFiles:
     A hook is an executable file; symbolic links are followed. Directories called ``lib`` or ``venv``, hidden
     entries, and ``.yaml``, ``.json``, ``.md`` and ``.txt`` files are ignored. Another file that is not
     executable is ignored if its name says that it is data or a library, and refused if it begins
-    as a program.
+    as a program. Go sources beside a compiled program are ignored, too, unless they are for the Go operator.
 
     Raises :class:`HookFilesError` when a directory cannot be read.
     """
@@ -132,6 +135,8 @@ def discover(root: pathlib.Path) -> HookFiles:
     except OSError as error:
         raise HookFilesError(f"cannot read the hooks in {root}: {error.strerror}") from error
     verdicts = [(file, *_verdict(file)) for file in files]
+    if any(verdict is _Verdict.HOOK and may_hold_many(file.path) for file, verdict, _ in verdicts):
+        verdicts = [each for each in verdicts if each[2] != GO_VERDICT or _is_of_go_operator(each[0])]
     told = {
         judged: tuple((file, said) for file, verdict, said in verdicts if verdict is judged)
         for judged in _Verdict
@@ -206,6 +211,15 @@ def _verdict(file: HookFile) -> _Judged:
         if hook_names.is_data(file.name) or hook_names.is_library(file.name):
             return _Verdict.SUSPECT, f"is ignored: {error.strerror}"
         return _Verdict.REFUSED, f"cannot be read: {error.strerror}; mend it, or remove it"
+
+
+def _is_of_go_operator(file: HookFile) -> bool:
+    """Say so of a Go source; others beside a program with many hooks are what that is built of."""
+    try:
+        with file.path.open("rb") as opened:
+            return _GO_OPERATOR in opened.read(_HEAD_BYTES)
+    except OSError:
+        return True
 
 
 def _not_executable(file: HookFile) -> _Judged:

@@ -87,7 +87,7 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
         prefix, path = pending.pop()
         try:
             with os.scandir(path) as entries:
-                files = [(entry, _status(entry)) for entry in entries if not _is_passed(entry.name)]
+                files = [(entry, _status(entry)) for entry in entries if not is_passed(entry.name)]
         except FileNotFoundError:
             # Something goes away just now: the next look tells.
             continue
@@ -131,5 +131,6 @@ def contents(directory: pathlib.Path) -> Fingerprint | None:
     return Fingerprint(digest.digest())
 
 
-def _is_passed(name: str) -> bool:
+def is_passed(name: str) -> bool:
+    """Say whether a file or directory of this name does not count: hidden, or left behind by a tool."""
     return name.startswith(".") or name in _PASSED or name.endswith(_PASSED_SUFFIXES)

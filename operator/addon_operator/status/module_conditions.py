@@ -209,20 +209,18 @@ def _left_alone(module: state.ModuleState) -> str:
 
 def _not_in_force(module: state.ModuleState) -> str:
     values = "; it had the last good values, and newer ones are wrong" if module.wrong_values else ""
-    files = "; its files changed since and are wrong" if _wrong_files(module) else ""
+    files = "; its files changed since and are wrong" if module.wrong_files or module.wrong_hooks else ""
     webhooks = "; the API server does not ask all of its hooks" if module.not_registered else ""
     return values + files + webhooks
-
-
-def _wrong_files(module: state.ModuleState) -> str:
-    return "; ".join(filter(None, (module.wrong_files, module.wrong_hooks)))
 
 
 def _config_valid(module: state.ModuleState) -> _Said:
     if module.wrong_values:
         return _Said("False", "InvalidValues", module.not_in_force)
-    if wrong := _wrong_files(module):
-        return _Said("False", "InvalidFiles", f"{state.REFUSED}: {wrong}")
+    wrong = {state.REFUSED: module.wrong_files, state.HOOKS_REFUSED: module.wrong_hooks}
+    if any(wrong.values()):
+        said = "; ".join(f"{what}: {text}" for what, text in wrong.items() if text)
+        return _Said("False", "InvalidFiles", said)
     return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
 
 

@@ -1,6 +1,7 @@
 """The debug commands, and what they print."""
 
 import json
+import os
 import pathlib
 import tempfile
 import time
@@ -14,9 +15,10 @@ import yaml
 from click import shell_completion, testing
 
 from addon_operator.cli import debug, main, module_tables, printing
-from addon_operator.commands.outside import module_requests
+from addon_operator.commands.outside import dev_operators, module_requests
 from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
+from addon_operator.devcluster import locations
 from addon_operator.engine import state
 from addon_operator.engine.bindings import webhooks
 from addon_operator.hook_contract.configuration import hook_config
@@ -489,6 +491,41 @@ def test_without_a_socket_the_cluster_of_the_kubeconfig_is_asked(
     assert error("module", "list").startswith("no operator runs: there is no socket ")
 
 
+def test_the_operator_of_dev_is_found_by_its_cluster_and_alone_without_any(
+    served: tuple[pathlib.Path, inspected.World], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DEBUG_UNIX_SOCKET", "KUBECONFIG", "KUBE_CONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(locations.STATE_VARIABLE, str(tmp_path / "state"))
+    monkeypatch.setattr(debug, "_is_here", lambda _: False)
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(config_of("https://127.0.0.1:1"))
+    there = ("--kubeconfig", str(kubeconfig), "-n", "addon-operator-dev")
+    operator = dev_operators.DevOperator(served[0], "https://127.0.0.1:1", "addon-operator-dev")
+    with dev_operators.noted(operator, os.environ):
+        assert "web" in text("module", "list", *there)
+        assert "web" in text("module", "list")
+        assert completions("module", "describe", "w") == ["web"]
+        elsewhere = error("module", "list", "--kubeconfig", str(kubeconfig), "-n", "other")
+        assert "127.0.0.1:1" in elsewhere, "the cluster is asked"
+    assert error("module", "list").startswith("no operator runs: there is no socket ")
+    gone = dev_operators.DevOperator(tmp_path / "gone.socket", operator.server, operator.namespace)
+    with dev_operators.noted(gone, os.environ):
+        assert error("module", "list").startswith("no operator runs: there is no socket ")
+
+
+def config_of(server: str) -> str:
+    return json.dumps(
+        {
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+    )
+
+
 def test_a_module_is_suspended_and_resumed_on_the_socket(
     served: tuple[pathlib.Path, inspected.World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -758,12 +795,7 @@ def test_modules_of_a_cluster_are_offered_if_no_operator_is_here(
         return ["web", "db"]
 
     kubeconfig = tmp_path / "config"
-    user = {"name": "u", "user": {"token": "t"}}
-    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
-    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-    kubeconfig.write_text(
-        json.dumps({"clusters": [cluster], "users": [user], "contexts": [context], "current-context": "x"})
-    )
+    kubeconfig.write_text(config_of("https://127.0.0.1:1"))
     monkeypatch.delenv("DEBUG_UNIX_SOCKET")
     monkeypatch.setattr(module_requests, "listed", listed)
     flags = ("--kubeconfig", str(kubeconfig), "-n", "addons")

@@ -75,5 +75,10 @@ def test_the_reference_has_all_paths_of_the_endpoint() -> None:
     app = debug_site.application(inspected.make().api, structlog.get_logger())
     for line in http_site.endpoints(app).splitlines():
         method, _, path = line.partition(" ")
-        shown = path.replace("{name}", "MODULE").replace("{target}", "TARGET").replace("{format}", "json")
+        shown = (
+            path.replace("{name}", "MODULE")
+            .replace("{target}", "TARGET")
+            .replace("{id}", "ID")
+            .replace("{format}", "json")
+        )
         assert f"`{shown}`" in ENDPOINT_PART or f"`{method} {shown}`" in ENDPOINT_PART, line

@@ -18,12 +18,14 @@ import yaml
 
 from addon_operator.debug import debug_site, debug_socket
 from addon_operator.engine import intents, module_requests, state
+from addon_operator.engine.hooks import running_hooks
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import module_config, windows
 from addon_operator.settings import settings
+from tests.fakes import programs
 from tests.unit.debug import inspected
 
 
@@ -465,6 +467,23 @@ async def test_what_waits_for_a_window_is_a_difference_below_a_line_that_says_un
     assert "ask with ?pending=true" in text
 
 
+async def test_hooks_that_run_are_listed_and_one_is_ended(
+    session: aiohttp.ClientSession, world: inspected.World
+) -> None:
+    assert (await get(session, "/hooks/running.json"))[0] == 503, "no engine has any yet"
+    running = running_hooks.RunningHooks(programs.programs())
+    world.api.serve(world.engine, None, running)
+    hangs = asyncio.create_task(running.run(["sleep", "1000"], env=dict(os.environ)))
+    await asyncio.sleep(0)
+    (row,) = orjson.loads((await get(session, "/hooks/running.json"))[1])
+    assert row["command"] == ["sleep", "1000"]
+    for is_ended in (True, False):
+        async with session.post(f"http://o/hooks/running/{row['id']}/end") as answer:
+            assert await answer.json() == {"ended": is_ended}
+        await asyncio.wait([hangs])
+    assert isinstance(hangs.exception(), running_hooks.HookEndedError)
+
+
 async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     _, text = await get(session, "/discovery")
     lines = text.splitlines()
@@ -472,7 +491,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 32
+    assert len(lines) == len(set(lines)) == 34
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

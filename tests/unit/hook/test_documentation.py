@@ -115,3 +115,23 @@ def test_the_example_in_bash_does_the_same(tmp_path: pathlib.Path) -> None:
         )
         == 10
     )
+
+
+def test_both_examples_run_by_hand_as_the_page_says(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks/replicas.py").write_text(PYTHON_EXAMPLE)
+    (tmp_path / "hooks/replicas.sh").write_text(BASH_EXAMPLE)
+    (tmp_path / "context.json").write_text('[{"binding": "beforeHelm"}]')
+    (tmp_path / "values.json").write_text('{"global": {"highAvailability": true}, "web": {}}')
+    by_hand = re.findall(r"```bash\n(.*?)```", PYTHON_PART.split("\n## Python\n")[0], re.DOTALL)
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "".join(by_hand)],
+        cwd=tmp_path,
+        env={"PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert len(by_hand) == 2
+    assert ran.stdout.count('{"replicas": 2}') + ran.stdout.count('{"replicas":2}') == 2, ran.stdout

@@ -123,6 +123,20 @@ def test_a_go_hook_is_reported_as_such(tmp_path: pathlib.Path, mode: int) -> Non
     assert "compiled into the Go operator: it never runs here" in files.warnings[0]
 
 
+def test_go_sources_beside_their_program_are_its_own_and_hooks_of_the_go_operator_are_still_told(
+    tmp_path: pathlib.Path,
+) -> None:
+    make(tmp_path, "main.go", "deep/old.go", mode=0o644)
+    (tmp_path / "main.go").write_text('import "github.com/deckhouse/module-sdk/pkg/app"\n')
+    (tmp_path / "deep/old.go").write_text('import "github.com/flant/addon-operator/sdk"\n')
+    assert hook_files.discover(tmp_path).go_hooks == ("deep/old.go", "main.go"), "there is no program"
+    make(tmp_path, "batch")
+    (tmp_path / "batch").write_text("\x7fELF\x02\x01")
+    files = hook_files.discover(tmp_path)
+    assert [file.name for file in files.executables] == ["batch"]
+    assert files.go_hooks == ("deep/old.go",)
+
+
 def test_links_to_files_and_directories_are_followed(tmp_path: pathlib.Path) -> None:
     make(tmp_path, "shared/real.sh")
     root = tmp_path / "hooks"

@@ -302,11 +302,12 @@ def test_newer_values_that_are_wrong_have_a_condition_of_their_own_and_leave_rea
 
 def test_changed_files_that_are_wrong_are_said_beside_readiness() -> None:
     found = module()
-    found.wrong_files, found.wrong_hooks = "web/values.yaml, line 1: wrong", "its hooks stay unchanged"
+    found.wrong_files, found.wrong_hooks = "web/values.yaml, line 1: wrong", "a.sh is not executable"
     conditions = {each["type"]: each for each in document(found)["conditions"]}
     wrong, ready = conditions["ConfigValid"], conditions["Ready"]
     assert (wrong["status"], wrong["reason"]) == ("False", "InvalidFiles")
-    assert wrong["message"].endswith(": web/values.yaml, line 1: wrong; its hooks stay unchanged")
+    files, hooks = f"{state.REFUSED}: web/values.yaml, line 1: wrong", f"{state.HOOKS_REFUSED}: a.sh is not"
+    assert wrong["message"].startswith(f"{files}; {hooks}")
     assert ready["status"] == "True"
     assert ready["message"].endswith("; its files changed since and are wrong.")
 

@@ -59,6 +59,7 @@ def dev(
         target = stack.enter_context(_target(context, kubeconfig, namespace, work, keep=keep))
         click.echo(f"cluster  {target.title}")
         click.echo(f"modules  {of.shown}")
+        click.echo(f"ask      {target.example}")
         sys.stdout.flush()
         with contextlib.suppress(KeyboardInterrupt), _screen(target) as screen:
             dev_loop.run(target, of, work, screen)
@@ -68,7 +69,7 @@ def dev(
 def _screen(target: "dev_place.Target") -> "contextlib.AbstractContextManager[dev_loop.Screen]":
     from addon_operator.cli.authoring import dev_screen
 
-    return dev_screen.full(target.title) if sys.stdout.isatty() else dev_screen.lines()
+    return dev_screen.full(target.title, target.example) if sys.stdout.isatty() else dev_screen.lines()
 
 
 @contextlib.contextmanager

@@ -41,8 +41,11 @@ def lines() -> Iterator[dev_loop.Screen]:
 
 
 @contextlib.contextmanager
-def full(title: str) -> Iterator[dev_loop.Screen]:
-    """Give the whole terminal, which is drawn anew only when something changed."""
+def full(title: str, example: str) -> Iterator[dev_loop.Screen]:
+    """Give the whole terminal, which is drawn anew only when something changed.
+
+    ``example`` is a command that asks the operator.
+    """
     console = rich.console.Console(highlight=False, markup=False)
     drawn: list[Any] = []
     with rich.live.Live(console=console, screen=True, auto_refresh=False) as live:
@@ -51,7 +54,7 @@ def full(title: str) -> Iterator[dev_loop.Screen]:
             picture = _picture(view)
             if drawn != [picture, console.size]:
                 drawn[:] = [picture, console.size]
-                live.update(rendered(title, view), refresh=True)
+                live.update(rendered(title, example, view), refresh=True)
 
         yield dev_loop.Screen(lambda _: None, draw)
 
@@ -63,6 +66,7 @@ def _picture(view: dev_view.DevView) -> tuple[Any, ...]:
         rows,
         tuple(view.errors),
         view.last,
+        tuple(view.running),
         tuple((name, tuple(each)) for name, each in view.hooks.items()),
     )
 
@@ -74,16 +78,18 @@ def _state(row: Mapping[str, Any]) -> tuple[str, ...]:
     return str(row["state"]), health, "" if revision is None else f"revision {revision}", message
 
 
-def rendered(title: str, view: dev_view.DevView) -> rich.console.Group:
+def rendered(title: str, example: str, view: dev_view.DevView) -> rich.console.Group:
     """Return the whole screen."""
     parts: list[rich.console.RenderableType] = [
         rich.text.Text(f"addon-operator dev: {title}", style="bold", no_wrap=True, overflow="ellipsis"),
         rich.text.Text("Save a file to see what it changes; Ctrl-C ends it.", style="dim"),
+        rich.text.Text(f"In another shell: {example}", style="dim"),
     ]
     if view.errors:
         text = rich.text.Text("\n".join(view.errors))
         parts.append(rich.panel.Panel(text, title="Errors", title_align="left", border_style="red"))
     parts.append(_modules(view))
+    parts += [rich.text.Text(each, style="yellow") for each in view.running]
     if view.last is not None:
         parts.append(_last(view.last))
     if view.hooks:
@@ -114,5 +120,5 @@ def _last(change: dev_view.Change) -> rich.panel.Panel:
         text.append(f"{line}\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
     if len(change.diff) > _MOST_DIFF:
         text.append(f"… {len(change.diff) - _MOST_DIFF} lines more\n", style="dim")
-    text.append(change.summary(is_new=True))
+    text.append(change.summary)
     return rich.panel.Panel(text, title=f"Last change of {change.module}", title_align="left")

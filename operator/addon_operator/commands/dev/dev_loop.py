@@ -9,10 +9,11 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from addon_operator.commands.dev import dev_place, dev_view
+from addon_operator.commands.dev import dev_hooks, dev_place, dev_saves, dev_view
+from addon_operator.commands.outside import dev_operators
 from addon_operator.debug import debug_client
 from addon_operator.kernel import errors
 from addon_operator.process import commands
@@ -21,7 +22,6 @@ _LOOK_SECONDS: Final = 0.25
 _NOTE_SECONDS: Final = 0.05
 _ANSWER_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = 15.0
-_MOST_FILES: Final = 10
 _LAST_LINES: Final = 20
 _END: Final = None
 
@@ -54,19 +54,31 @@ def run(
     options = dev_place.operator_options(target, of, work, environ)
     env = {**dev_place.operator_environment(environ), **options}
     argv = [sys.executable, "-m", "addon_operator", "start"]
-    with commands.background(argv, env=env, grace=_GRACE_SECONDS) as operator:
+    socket = pathlib.Path(options["DEBUG_UNIX_SOCKET"])
+    with (
+        dev_operators.noted(target.operator(socket, environ), environ),
+        commands.background(argv, env=env, grace=_GRACE_SECONDS) as operator,
+    ):
         view = dev_view.DevView({f"{of.modules_dir}/": f"{of.shown}/"} if of.modules_dir != of.shown else {})
-        client = debug_client.DebugClient(pathlib.Path(options["DEBUG_UNIX_SOCKET"]), _ANSWER_SECONDS)
-        _Loop(view, client, Saves(of.modules_dir, of.shown), screen).follow(operator)
+        client = debug_client.DebugClient(socket, _ANSWER_SECONDS)
+        saves = dev_saves.Saves(of.modules_dir, of.shown)
+        hooks = dev_hooks.LongRuns(client, saves)
+        _Loop(view, client, saves, hooks, screen).follow(operator)
 
 
 class _Loop:
     def __init__(
-        self, view: dev_view.DevView, client: debug_client.DebugClient, saves: "Saves", screen: Screen
+        self,
+        view: dev_view.DevView,
+        client: debug_client.DebugClient,
+        saves: dev_saves.Saves,
+        hooks: dev_hooks.LongRuns,
+        screen: Screen,
     ) -> None:
         self._view = view
         self._client = client
         self._saves = saves
+        self._hooks = hooks
         self._screen = screen
         self._records: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._last: list[str] = []
@@ -97,7 +109,8 @@ class _Loop:
                 case dev_view.Line():
                     self._screen.tell(found)
                 case dev_view.Reloaded(modules=modules):
-                    self._saves.look(modules)
+                    self._look_for_saves()
+                    self._saves.take(modules)
                 case dev_view.Ran(module=module, seconds=seconds):
                     self._ended(module, seconds)
 
@@ -124,9 +137,19 @@ class _Loop:
             self._screen.tell(line)
 
     def _look(self) -> None:
+        if self._saves.is_due:
+            self._look_for_saves()
         with contextlib.suppress(errors.AddonOperatorError):
-            self._view.rows = self._client.get("/module/list.json")["modules"]
+            listed = self._client.get("/module/list.json")
+            self._view.rows, self._view.refusals = listed["modules"], listed["wrongValues"]
+            for line in self._hooks.look():
+                self._screen.tell(line)
+            self._view.running = self._hooks.running
         self._screen.draw(self._view)
+
+    def _look_for_saves(self) -> None:
+        for line in self._saves.look():
+            self._screen.tell(line)
 
 
 def _parsed(line: str) -> Mapping[str, Any]:
@@ -135,59 +158,3 @@ def _parsed(line: str) -> Mapping[str, Any]:
     except ValueError:
         return {"msg": line}
     return record if isinstance(record, dict) else {"msg": line}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Saved:
-    """What was saved of a module."""
-
-    at: float
-    """When, in seconds since the epoch: the last of the files."""
-    files: Sequence[str]
-    """The first ones, as they lie on disk."""
-
-
-class Saves:
-    """Finds which files of a module were saved, by their times."""
-
-    def __init__(self, root: pathlib.Path, shown: pathlib.Path) -> None:
-        """``shown`` is what people call ``root``."""
-        self._root = root
-        self._shown = shown
-        self._times = {path: _time(path) for path in _files(root)}
-        self._saved: dict[str, Saved] = {}
-
-    def look(self, modules: Sequence[str]) -> None:
-        """Look for what was saved, now that these modules were read again."""
-        now = {path: _time(path) for path in _files(self._root)}
-        changed = [path for path, at in now.items() if self._times.get(path) != at]
-        gone = [path for path in self._times if path not in now]
-        self._times = now
-        for module in modules:
-            files = [path for path in (*changed, *gone) if self._is_of(path, module)]
-            times = [now[path] for path in files if path in now]
-            if files:
-                shown = [os.path.relpath(self._shown / path.relative_to(self._root)) for path in files]
-                self._saved[module] = Saved(max(times, default=time.time()), shown[:_MOST_FILES])
-
-    def _is_of(self, path: pathlib.Path, module: str) -> bool:
-        """Say whether a file is one of a module, or of all."""
-        parts = path.relative_to(self._root).parts
-        return len(parts) == 1 or parts[0] == module or parts[0].partition("-")[2] == module
-
-    def of(self, module: str) -> Saved | None:
-        """Return what was saved of a module since it was asked for last."""
-        return self._saved.pop(module, None)
-
-
-def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
-    for directory, below, files in os.walk(root, followlinks=True):
-        below[:] = [each for each in below if not each.startswith((".", "__"))]
-        yield from (pathlib.Path(directory, name) for name in files if not name.startswith("."))
-
-
-def _time(path: pathlib.Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0

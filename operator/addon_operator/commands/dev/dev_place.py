@@ -5,16 +5,18 @@ import dataclasses
 import json
 import os
 import pathlib
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.commands.checks import values_files
+from addon_operator.commands.outside import dev_operators
 from addon_operator.devcluster import bootstrap, cluster, handle, layout, locations, locks, reporters
 from addon_operator.devcluster.binaries import binaries
 from addon_operator.devcluster.controlplane import controlplane
 from addon_operator.kernel import errors
-from addon_operator.kube.access import kubeconfig
+from addon_operator.kube.access import auth, kubeconfig
 from addon_operator.loading import module_directories, module_files
 
 CLUSTER: Final = layout.ClusterName("dev")
@@ -48,9 +50,22 @@ class Target:
     """The first one that names a current context decides, as for kubectl."""
     context: str | None
     namespace: str
+    named: Sequence[str]
+    """The options of a command that asks the operator there."""
     helm: pathlib.Path | None = None
     webhook_port: int | None = None
     """Of this machine, where the API server finds what hooks answer; ``None`` if it cannot reach that."""
+
+    @property
+    def example(self) -> str:
+        """A command that asks the operator there."""
+        return shlex.join(["addon-operator", "module", "list", *self.named])
+
+    def operator(self, socket: pathlib.Path, environ: Mapping[str, str]) -> dev_operators.DevOperator:
+        """Return the operator there as others find it, by its debug socket."""
+        leading = {**environ, "KUBECONFIG": os.pathsep.join(map(str, self.kubeconfigs))}
+        access = auth.load_access(None, self.context, None, leading)
+        return dev_operators.DevOperator(socket, access.server, self.namespace)
 
 
 @contextlib.contextmanager
@@ -93,8 +108,9 @@ def local_cluster(
                 started = manager.up(cluster.ClusterRequest(CLUSTER, None, nodes=True, export=None), store)
             _make_namespace(started)
             title = f"local cluster {CLUSTER}, Kubernetes {started.version}, KUBECONFIG={started.kubeconfig}"
+            named = ("--kubeconfig", str(started.kubeconfig), "-n", NAMESPACE)
             (port,) = bootstrap.unused_ports(1)
-            yield Target(title, [started.kubeconfig], None, NAMESPACE, started.helm, port)
+            yield Target(title, [started.kubeconfig], None, NAMESPACE, named, started.helm, port)
         finally:
             if not keep:
                 manager.down(CLUSTER)
@@ -164,7 +180,9 @@ def named_cluster(
     first = work / "current-context.yaml"
     document = {"apiVersion": "v1", "kind": "Config", "current-context": context}
     first.write_text(json.dumps(document), "utf-8")
-    return Target(f"context {context}, namespace {namespace}", [first, *existing], context, namespace)
+    asked = ("--context", context, "-n", namespace, *(() if named is None else ("--kubeconfig", named)))
+    title = f"context {context}, namespace {namespace}"
+    return Target(title, [first, *existing], context, namespace, asked)
 
 
 def check_modules(of: Modules) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import yaml_reading
+from addon_operator.engine import state
 
 LINES_OF_HOOK: Final = 8
 MOST_HOOKS: Final = 20
@@ -17,6 +18,8 @@ MOST_CHANGES: Final = 12
 MOST_DIFF: Final = 200
 _RELOADED: Final = "changed on disk and reloaded: "
 _RAN: Final = "module run ended"
+LONG_SECONDS: Final = 5.0
+"""A hook that runs for so long is told, and ended when its module is saved."""
 _MISSING: Final = object()
 
 
@@ -43,13 +46,16 @@ class Change:
     """Of these, those of the module's run: its hooks, and Helm."""
     has_failed: bool = False
     """Whether the run failed; why is among the errors."""
+    is_as_before: bool = False
+    """Whether the revision is the one of the run before."""
 
-    def summary(self, *, is_new: bool) -> str:
+    @property
+    def summary(self) -> str:
         """Say how it ended, in one sentence."""
         what = "no release" if self.revision is None else f"revision {self.revision}"
         if self.has_failed:
             what = "failed" if self.revision is None else f"failed; {what} stays"
-        elif not is_new and self.revision is not None:
+        elif self.is_as_before and self.revision is not None:
             what += ", as before"
         took = f"run {self.run_seconds:.1f} s"
         if self.seconds is None:
@@ -84,7 +90,11 @@ class DevView:
         """The last lines of hooks; the one that wrote last is the last."""
         self.last: Change | None = None
         """The last change."""
-        self._refused: list[str] = []
+        self.running: Sequence[str] = ()
+        """What runs for long, as a person says it."""
+        self.refusals: Sequence[str] = ()
+        """What is not in force of files and ConfigMap, and why."""
+        self._told: list[str] = []
         self._values: dict[str, Mapping[str, Any]] = {}
         self._revisions: dict[str, int | None] = {}
 
@@ -94,13 +104,17 @@ class DevView:
         if "output" in record:
             yield self._of_hook(str(record.get("hook", "?")), module, text)
         elif text.startswith(_RELOADED):
-            self._refused.clear()
+            self._told.clear()
             yield Reloaded(text.removeprefix(_RELOADED).split(", "))
         elif text == _RAN:
             yield Ran(module, float(record.get("seconds", 0.0)))
+        elif text == state.NOTHING_REFUSED:
+            self._told.clear()
+            yield Line("right", text)
         elif record.get("level") in ("error", "warning", "warn", "critical"):
-            if not module:
-                self._refused = [*self._refused[1 - MOST_ERRORS :], text]
+            # What is refused is shown as long as the operator says so.
+            if not module and not text.startswith((state.REFUSED, state.HOOKS_REFUSED)):
+                self._told = [*self._told[1 - MOST_ERRORS :], text]
             level = "error" if record["level"] in ("error", "critical") else "warning"
             yield Line(level, text)
 
@@ -122,13 +136,10 @@ class DevView:
     @property
     def errors(self) -> list[str]:
         """What is wrong now, of modules and of files."""
-        found = [
-            f"{row['name']}: {text}"
-            for row in self.rows
-            for text in dict.fromkeys((row.get("lastError"), row.get("wrongValues")))
-            if text
+        failed = [f"{row['name']}: {row['lastError']}" for row in self.rows if row.get("lastError")]
+        return [self._text(each) for each in dict.fromkeys((*failed, *self.refusals, *self._told))][
+            -MOST_ERRORS:
         ]
-        return [self._text(each) for each in dict.fromkeys((*found, *self._refused))][-MOST_ERRORS:]
 
     def ended(self, change: Change, details: Mapping[str, Any]) -> Iterator[Line]:
         """Take the end of a run with what the operator tells of the module, and yield what it changed."""
@@ -141,11 +152,10 @@ class DevView:
         is_new = self._revisions.get(module) != change.revision
         diff = details.get("revisions", "").splitlines() if is_new and not is_first else []
         self._values[module], self._revisions[module] = values, change.revision
-        self.last = dataclasses.replace(change, values=shown, diff=diff[:MOST_DIFF])
-        yield from (Line("saved", f"{module}: {file}") for file in change.files)
+        self.last = dataclasses.replace(change, values=shown, diff=diff[:MOST_DIFF], is_as_before=not is_new)
         yield from (Line("values", f"{module}: {text}") for text in shown)
         yield from (Line("diff", text) for text in self.last.diff)
-        yield Line("failed" if change.has_failed else "done", change.summary(is_new=is_new))
+        yield Line("failed" if change.has_failed else "done", self.last.summary)
 
 
 def _changed(before: Any, now: Any, path: tuple[str | int, ...] = ()) -> Iterator[str]:  # noqa: ANN401  # JSON

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from addon_operator.engine import engine, events, module_states, reactions, tasks
+from addon_operator.engine import engine, events, module_states, reactions, state, tasks
 from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
@@ -73,6 +73,7 @@ class ModuleReload:
         now = await self._observe(self._values.with_files(*files), modules)
         reaction = self._reaction(before, now, loading.touched)
         self._values.set_files(*files)
+        was_refused = self._states.refuses
         is_due = self._states.withholds and not loading.refused and not loaded.lacks
         self._states.refused, self._states.lacks = loading.refused, loaded.lacks
         self._states.leave(loading.left)
@@ -82,11 +83,15 @@ class ModuleReload:
             self._tell(events.ModuleGone(gone, before.modules[gone].path))
         if set(before.modules) != set(self._values.modules):
             await self._configuration.set_modules()
-        for name in sorted(loading.touched):
-            await self._renew_hooks(name)
+        broken = {name for name in sorted(loading.touched) if not await self._renew_hooks(name)}
         if loading.touched:
             self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
-        return reactions.Reaction(converge=True) if is_due else reaction
+        if was_refused and not self._states.refuses:
+            self._tell(events.Noted(state.NOTHING_REFUSED))
+        if is_due:
+            return reactions.Reaction(converge=True)
+        # Their files are what would run, and the mistake is told already.
+        return dataclasses.replace(reaction, runs=tuple(name for name in reaction.runs if name not in broken))
 
     def _ignore(self, strangers: tuple[str, ...]) -> None:
         for text in strangers:
@@ -94,17 +99,16 @@ class ModuleReload:
                 self._tell(events.Warned(text))
         self._states.ignored = strangers
 
-    async def _renew_hooks(self, name: names.ModuleName) -> None:
+    async def _renew_hooks(self, name: names.ModuleName) -> bool:
+        """Say whether the hooks on disk can be used."""
         try:
             await self._hooks.renew(name)
         except errors.AddonOperatorError as error:
-            problem = f"module {name}: its hooks stay unchanged: {error}"
-            self.refuse(problem)
-            self._states.leave_hooks(
-                name, f"module {name}: its hooks stay unchanged: {errors.without_values(error)}"
-            )
-        else:
-            self._states.leave_hooks(name, "")
+            self._tell(events.ReloadRefused(f"module {name}: {error}", is_of_hooks=True))
+            self._states.leave_hooks(name, f"module {name}: {errors.without_values(error)}")
+            return False
+        self._states.leave_hooks(name, "")
+        return True
 
     async def _observe(self, values: store.ValuesStore, modules: Sequence[model.Module]) -> _Before:
         known = values.modules

@@ -184,8 +184,7 @@ class KubeconfigSource:
             raise api_errors.AccessError(
                 f"context {self.context!r} has more than a token and certificates (an exec plugin, OIDC, a "
                 "token file or a password), and the Python package kubernetes, which reads that, is not "
-                "installed: "
-                "pip install 'addon-operator[kubeconfig]'"
+                "installed: pip install 'kubernetes>=37,<38'"
             ) from error
 
     def _plain(self, configuration: Any, expires: float | None) -> Credentials:  # noqa: ANN401 - an untyped library's

@@ -35,7 +35,7 @@ def test_the_screen_is_drawn_only_when_something_changed(monkeypatch: pytest.Mon
     )
     view = dev_view.DevView()
     view.rows = [row("web")]
-    with dev_screen.full("local cluster") as screen:
+    with dev_screen.full("local cluster", "addon-operator module list") as screen:
         screen.draw(view)
         drawn = len(terminal.getvalue())
         for _ in range(10):
@@ -55,12 +55,14 @@ def test_errors_stand_above_modules_and_the_last_change_below_them() -> None:
     view.rows = [row("web", "Failed", lastError="it [bold]broke")]
     change = dev_view.Change("web", files=["modules/010-web/values.yaml"], revision=2, seconds=0.8)
     list(view.ended(change, {"values": {}}))
+    view.running = ["modules/010-web/hooks/b.sh runs for 12 s"]
     list(view.record({"msg": "hello", "hook": "a.py", "module": "web", "output": "stdout"}))
     console = rich.console.Console(file=io.StringIO(), width=80, highlight=False, markup=False)
-    console.print(dev_screen.rendered("local", view))
+    console.print(dev_screen.rendered("local", "addon-operator module list", view))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     places = [
-        text.index(each) for each in ("web: it [bold]broke", "MODULE", "values.yaml", "web/a.py: hello")
+        text.index(each)
+        for each in ("it [bold]broke", "MODULE", "b.sh runs for 12 s", "values.yaml", "web/a.py: hello")
     ]
     assert places == sorted(places)

@@ -8,7 +8,8 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
-from addon_operator.commands.dev import dev_loop, dev_place
+from addon_operator.commands.dev import dev_place
+from addon_operator.commands.outside import dev_operators
 from addon_operator.kernel import errors
 
 HOME = {
@@ -52,6 +53,11 @@ def test_the_named_context_is_the_current_one_of_all_that_the_operator_starts(
     assert yaml.safe_load(pathlib.Path(first).read_text())["current-context"] == "try"
     assert others == [str(kubeconfig)]
     assert options(target, tmp_path, {})["KUBE_CONTEXT"] == "try"
+    asked = f"addon-operator module list --context try -n mine --kubeconfig {kubeconfig}"
+    assert target.example == asked
+    socket = tmp_path / "debug.socket"
+    found = target.operator(socket, {"KUBECONFIG": "/elsewhere"})
+    assert found == dev_operators.DevOperator(socket, "https://try.example", "mine")
 
 
 def test_nothing_in_the_environment_leads_to_another_cluster(tmp_path: pathlib.Path) -> None:
@@ -64,7 +70,7 @@ def test_nothing_in_the_environment_leads_to_another_cluster(tmp_path: pathlib.P
         "HELM_KUBEAPISERVER": "https://production.example",
         "HELM_KUBECONTEXT": "production",
     }
-    target = dev_place.Target("local", [tmp_path / "own"], None, "dev")
+    target = dev_place.Target("local", [tmp_path / "own"], None, "dev", ())
     found = options(target, tmp_path, {**leading, "PATH": "/bin"})
     assert {name for name in found if name.removeprefix("ADDON_OPERATOR_") in leading or name in leading} == {
         "KUBECONFIG"
@@ -76,8 +82,8 @@ def test_hooks_answer_a_local_api_server_on_loopback_and_another_one_as_the_envi
     tmp_path: pathlib.Path,
 ) -> None:
     outer = {"WEBHOOK_URL": "https://10.0.0.1:9651"}
-    local = options(dev_place.Target("local", [], None, "dev", None, 4321), tmp_path, outer)
-    named = options(dev_place.Target("named", [], "try", "dev"), tmp_path, outer)
+    local = options(dev_place.Target("local", [], None, "dev", (), None, 4321), tmp_path, outer)
+    named = options(dev_place.Target("named", [], "try", "dev", ()), tmp_path, outer)
 
     assert {name: local[name] for name in local if name.startswith(("ADMISSION", "WEBHOOK"))} == {
         "ADMISSION_SERVER_LISTEN_ADDRESS": "127.0.0.1",
@@ -134,20 +140,3 @@ def test_a_directory_without_modules_is_refused_with_what_to_do(tmp_path: pathli
         pytest.raises(dev_place.DevError, match="has no modules; write one with 'addon-operator new module"),
     ):
         dev_place.check_modules(found)
-
-
-def test_a_save_is_found_by_the_times_of_files_and_told_once(tmp_path: pathlib.Path) -> None:
-    one, two = module(tmp_path, "010-one"), module(tmp_path, "020-two")
-    (one / "values.yaml").write_text("{}")
-    saves = dev_loop.Saves(tmp_path, tmp_path)
-    os.utime(one / "values.yaml", (1000, 1000))
-    (two / "new.yaml").write_text("{}")
-    os.utime(two / "new.yaml", (2000, 2000))
-    saves.look(["one", "two"])
-    found = saves.of("one")
-    assert found is not None
-    assert (found.at, found.files) == (1000.0, [os.path.relpath(one / "values.yaml")])
-    assert saves.of("one") is None
-    found = saves.of("two")
-    assert found is not None
-    assert (found.at, len(found.files)) == (2000.0, 1)

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from addon_operator.commands.dev import dev_view
+from addon_operator.engine import state
 
 
 def told(view: dev_view.DevView, **record: object) -> list[object]:
@@ -21,14 +24,13 @@ def ended(
     return [(line.topic, line.text) for line in view.ended(change, details)]
 
 
-def test_a_save_is_told_with_its_file_values_differences_revision_and_time() -> None:
+def test_a_save_is_told_with_its_values_differences_revision_and_time() -> None:
     view = dev_view.DevView()
     assert ended(view, 1, {"size": 1, "old": True}, run_seconds=0.5) == [
         ("done", "web: revision 1 (run 0.5 s)")
     ]
     lines = ended(view, 2, {"size": 2, "new": [1]}, files=["values.yaml"], seconds=0.94, run_seconds=0.44)
     assert lines == [
-        ("saved", "web: values.yaml"),
         ("values", "web: size: 1 -> 2"),
         ("values", "web: old: True -> (none)"),
         ("values", "web: new: (none) -> [1]"),
@@ -45,6 +47,8 @@ def test_a_save_that_changes_nothing_shows_no_old_differences() -> None:
     assert ended(view, 2, {}, seconds=0.5) == [
         ("done", "web: revision 2, as before, 0.5 s after the save (run 0.0 s)")
     ]
+    assert view.last is not None
+    assert view.last.is_as_before
 
 
 def test_a_run_that_failed_is_not_called_done() -> None:
@@ -75,14 +79,28 @@ def test_errors_are_those_of_this_moment() -> None:
         {"name": "shop", "lastError": "", "wrongValues": "size"},
         {"name": "fine", "lastError": "", "wrongValues": ""},
     ]
+    view.refusals = [f"{state.REFUSED}: /tmp/links/020-shop/values.yaml, line 1: size"]
     assert view.errors == [
         "web: it broke",
-        "shop: size",
+        f"{state.REFUSED}: /home/me/modules/020-shop/values.yaml, line 1: size",
         "files stay as they were: /home/me/modules/010-web/values.yaml: no YAML",
     ]
     told(view, level="info", msg="changed on disk and reloaded: web")
     view.rows = []
+    assert len(view.errors) == 1, "what another module has refused is still wrong"
+    view.refusals = []
     assert view.errors == []
+
+
+@pytest.mark.parametrize("refused", [state.REFUSED, state.HOOKS_REFUSED])
+def test_a_refusal_is_told_and_so_is_its_end(refused: str) -> None:
+    view = dev_view.DevView()
+    text = f"{refused}: values.yaml is wrong"
+    assert told(view, level="error", msg=text) == [dev_view.Line("error", text)]
+    assert view.errors == [], "it is shown for as long as the operator says so"
+    assert told(view, level="info", msg=state.NOTHING_REFUSED) == [
+        dev_view.Line("right", state.NOTHING_REFUSED)
+    ]
 
 
 def test_the_last_lines_of_each_hook_are_kept_and_of_the_last_hooks_only() -> None:

@@ -82,6 +82,7 @@ class Bench:
         self.ended: list[str] = []
         self.told: list[str] = []
         self.refusals: list[str] = []
+        self.noted: list[str] = []
         self.warnings: list[str] = []
         self.config = Config(self.values)
         self.hooks = Hooks()
@@ -116,6 +117,8 @@ class Bench:
                 self.warnings += event.warnings
             case events.Warned(text=text):
                 self.warnings.append(text)
+            case events.Noted(text=text):
+                self.noted.append(text)
             case events.ModuleGone():
                 self.told.append(f"-{event.module}")
             case events.ReloadRefused():
@@ -490,18 +493,35 @@ async def test_a_module_whose_required_module_is_gone_fails_until_that_is_back(b
     assert bench.refusals == []
 
 
-async def test_hooks_without_a_valid_configuration_are_reported_and_the_rest_is_applied(bench: Bench) -> None:
+async def test_hooks_that_cannot_be_used_are_reported_once_and_their_module_does_not_run(
+    bench: Bench,
+) -> None:
     bench.hooks.are_broken = True
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
-    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
-    said = "module web: its hooks stay unchanged: no configuration"
+    assert await bench.changed() == reactions.Reaction()
+    said = "module web: no configuration"
     assert bench.refusals == [said]
     assert bench.states[WEB].not_in_force == said
-    assert bench.states.refusals == [f"{state.REFUSED}: {said}"]
+    assert bench.states.refusals == [f"{state.HOOKS_REFUSED}: {said}"], "their files are not as they were"
+    assert bench.noted == []
     bench.hooks.are_broken = False
-    bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 4}")
-    await bench.changed()
+    bench.write("010-web/hooks/a.sh", "#!/bin/sh")
+    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
     assert (bench.states[WEB].not_in_force, bench.states.refusals) == ("", [])
+    assert bench.noted == [state.NOTHING_REFUSED]
+
+
+async def test_the_end_of_the_last_refusal_is_told_also_if_all_is_as_it_was(bench: Bench) -> None:
+    right = (bench.root / "010-web/values.yaml").read_text()
+    bench.write("010-web/values.yaml", "web: [")
+    bench.write("020-db/values.yaml", "db: [")
+    await bench.changed()
+    bench.write("020-db/values.yaml", "dbEnabled: true")
+    await bench.changed()
+    assert (len(bench.refusals), bench.noted) == (2, []), "one is left"
+    bench.write("010-web/values.yaml", right)
+    await bench.changed()
+    assert bench.noted == [state.NOTHING_REFUSED]
 
 
 async def test_a_directory_that_cannot_be_read_is_reported_once_and_changes_nothing(bench: Bench) -> None:

@@ -190,9 +190,7 @@ async def test_without_the_client_library_plain_kubeconfigs_serve_and_others_are
     monkeypatch.setitem(sys.modules, "kubernetes.aio.config.kube_config", None)
     assert (await load(tmp_path, kubeconfigs.document(token="t0ken"))).authorization == "Bearer t0ken"
     config = kubeconfigs.document(**plugin(tmp_path, {"token": "t"}))
-    with pytest.raises(
-        api_errors.AccessError, match=r"'one' has .*: pip install 'addon-operator\[kubeconfig\]'$"
-    ):
+    with pytest.raises(api_errors.AccessError, match=r"'one' has .*: pip install 'kubernetes>=37,<38'$"):
         await load(tmp_path, config)
 
 

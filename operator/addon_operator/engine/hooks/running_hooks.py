@@ -1,0 +1,85 @@
+"""Which programs of hooks run, for people who wonder what it takes so long, and who end one that hangs."""
+
+import asyncio
+import dataclasses
+import itertools
+import pathlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+from typing_extensions import override
+
+from addon_operator.kernel import errors
+from addon_operator.process.children import children
+
+
+class HookEndedError(errors.AddonOperatorError):
+    """Somebody ended the program of a hook."""
+
+
+class RunningHook(TypedDict):
+    """A program of a hook, or an ``enabled`` script, that runs."""
+
+    id: int
+    command: list[str]
+    """The words with which it was started, the interpreter of a virtual environment among them."""
+    seconds: float
+    """For how long it runs."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Run:
+    words: list[str]
+    began: float
+    work: asyncio.Future[children.ChildResult]
+    is_ended: bool = False
+
+
+class RunningHooks(children.Children):
+    """Runs programs as others do, and knows which run."""
+
+    def __init__(self, programs: children.Children, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._programs = programs
+        self._monotonic = monotonic
+        self._numbers = itertools.count(1)
+        self._runs: dict[int, _Run] = {}
+
+    @override
+    async def run(self, argv: Sequence[str | pathlib.Path], **how: Any) -> children.ChildResult:
+        """Run a program to its end; raises :class:`HookEndedError` if somebody ended it."""
+        run = _Run(
+            [str(word) for word in argv],
+            self._monotonic(),
+            asyncio.ensure_future(self._programs.run(argv, **how)),
+        )
+        number = next(self._numbers)
+        self._runs[number] = run
+        try:
+            return await run.work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not run.is_ended or (task is not None and task.cancelling()):
+                raise
+            seconds = self._monotonic() - run.began
+            raise HookEndedError(f"{' '.join(run.words)} was ended after {seconds:.0f} s") from None
+        finally:
+            del self._runs[number]
+
+    @property
+    def rows(self) -> list[RunningHook]:
+        """What runs, the one that runs longest first."""
+        now = self._monotonic()
+        return [
+            {"id": number, "command": run.words, "seconds": round(now - run.began, 1)}
+            for number, run in self._runs.items()
+        ]
+
+    def end(self, number: int) -> bool:
+        """End a program as its timeout does; say whether it still ran."""
+        run = self._runs.get(number)
+        if run is None:
+            return False
+        run.is_ended = True
+        run.work.cancel()
+        return True

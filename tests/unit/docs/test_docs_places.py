@@ -1,0 +1,55 @@
+"""Operators of pages start beside their own modules, and packages are named where pip finds them."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+
+from tests.unit.docs.pages import PAGES, ROOT, name
+
+BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+START = re.compile(r"addon-operator start (?:.*\\\n)*.*")
+AWAY, BACK = re.compile(r"\bcd (?!\.\.|-)\S+"), re.compile(r"\bcd (?:\.\.|-)")
+
+
+def starts_in_the_checkout(page: str) -> Iterator[str]:
+    """Operators that a page starts in the checkout, with the global hooks that lie there."""
+    for section in re.split(r"^## .*\n(?=(?:(?!^## ).*\n)*?make \.venv)", page, flags=re.MULTILINE):
+        typed = "".join(BLOCK.findall(section))
+        for found in START.finditer(typed):
+            before = typed[: found.start()]
+            is_away = len(AWAY.findall(before)) > len(BACK.findall(before))
+            if not is_away and "--global-hooks-dir" not in found[0]:
+                yield found[0]
+
+
+def test_no_page_starts_an_operator_with_the_examples_of_the_checkout_by_mistake() -> None:
+    wrong = [
+        f"{name(page)}: {start}"
+        for page in PAGES
+        for start in starts_in_the_checkout(page.read_text("utf-8"))
+    ]
+    assert wrong == []
+
+
+def test_such_a_start_is_found() -> None:
+    page = "## A\n```bash\nwork=$(mktemp -d)\naddon-operator start --modules-dir \\\n  $work &\n```\n"
+    assert [*starts_in_the_checkout(page)] == ["addon-operator start --modules-dir \\\n  $work &"]
+    assert [*starts_in_the_checkout(page.replace("-d)", "-d) && cd $work"))] == []
+
+
+def test_the_package_is_installed_from_where_it_is_and_no_index_has_it() -> None:
+    named = re.compile(r"pip install [^`\n]*addon-operator[^`\n]*")
+    texts = {name(page): page.read_text("utf-8") for page in PAGES}
+    texts |= {path.name: path.read_text("utf-8") for path in (ROOT / "operator").rglob("*.py")}
+    found = [(where, each) for where, text in texts.items() for each in named.findall(text)]
+    assert len(found) > 2
+    assert [each for each in found if not re.search(r"git\+|/path/to/addon-operator", each[1])] == []
+
+
+def test_packages_that_messages_name_are_those_of_the_extras() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = {each for packages in project["optional-dependencies"].values() for each in packages}
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "operator").rglob("*.py"))
+    named = set(re.findall(r"pip install '(.+?)'", code))
+    assert named == {"pytest>=9", "kubernetes>=37,<38"}
+    assert named <= extras

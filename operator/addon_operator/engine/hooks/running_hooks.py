@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import pathlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypedDict
 
 from typing_extensions import override
@@ -36,14 +36,31 @@ class _Run:
     is_ended: bool = False
 
 
+@dataclasses.dataclass(slots=True)
+class _Known:
+    numbers: Iterator[int] = dataclasses.field(default_factory=lambda: itertools.count(1))
+    runs: dict[int, _Run] = dataclasses.field(default_factory=dict)
+
+
 class RunningHooks(children.Children):
     """Runs programs as others do, and knows which run."""
 
-    def __init__(self, programs: children.Children, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        programs: children.Children,
+        monotonic: Callable[[], float] = time.monotonic,
+        known: _Known | None = None,
+    ) -> None:
         self._programs = programs
         self._monotonic = monotonic
-        self._numbers = itertools.count(1)
-        self._runs: dict[int, _Run] = {}
+        self._known = known or _Known()
+        self._runs = self._known.runs
+
+    @property
+    @override
+    def unfenced(self) -> "RunningHooks":
+        """The same for what hooks answer: a replica that does not lead may ask them, too."""
+        return RunningHooks(self._programs.unfenced, self._monotonic, self._known)
 
     @override
     async def run(self, argv: Sequence[str | pathlib.Path], **how: Any) -> children.ChildResult:
@@ -53,7 +70,7 @@ class RunningHooks(children.Children):
             self._monotonic(),
             asyncio.ensure_future(self._programs.run(argv, **how)),
         )
-        number = next(self._numbers)
+        number = next(self._known.numbers)
         self._runs[number] = run
         try:
             return await run.work

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypedDict
 
-from typing_extensions import override
-
 from addon_operator.kernel import errors
 from addon_operator.process.children import children
 
@@ -57,13 +55,15 @@ class RunningHooks(children.Children):
         self._runs = self._known.runs
 
     @property
-    @override
     def unfenced(self) -> "RunningHooks":
         """The same for what hooks answer: a replica that does not lead may ask them, too."""
         return RunningHooks(self._programs.unfenced, self._monotonic, self._known)
 
-    @override
-    async def run(self, argv: Sequence[str | pathlib.Path], **how: Any) -> children.ChildResult:
+    async def run(
+        self,
+        argv: Sequence[str | pathlib.Path],
+        **how: Any,  # noqa: ANN401 - what Children takes
+    ) -> children.ChildResult:
         """Run a program to its end; raises :class:`HookEndedError` if somebody ended it."""
         run = _Run(
             [str(word) for word in argv],

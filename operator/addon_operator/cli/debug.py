@@ -77,9 +77,8 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 
 
 def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
-    """Return the cluster whose operator is asked, or the socket of one on this machine.
+    """Return the cluster whose operator is asked, or the socket of one on this machine, such as of ``dev``.
 
-    The latter is named, or there, or that of ``dev``.
     Raises :class:`.AccessError` if there is no way to a cluster.
     """
     meta = click.get_current_context().meta
@@ -93,12 +92,9 @@ def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
     from addon_operator.commands.outside import dev_operators
     from addon_operator.commands.outside import place as places
 
-    if not is_named and not places.has_kubeconfig(os.environ):
-        alone = dev_operators.only(os.environ)
-        return _socket_path(socket) if alone is None else alone.socket
-    place = places.named(**flags, environ=os.environ)
-    of_dev = dev_operators.of_place(place, os.environ)
-    return place if of_dev is None else of_dev.socket
+    has_place = is_named or places.has_kubeconfig(os.environ)
+    place = places.named(**flags, environ=os.environ) if has_place else None
+    return dev_operators.socket(place, os.environ) or place or _socket_path(socket)
 
 
 def refuse_operator(socket: str | None, why: str) -> None:
@@ -110,8 +106,7 @@ def refuse_operator(socket: str | None, why: str) -> None:
 
 def outside_requests(socket: str | None) -> "module_requests.ModuleRequests | None":
     """Return what asks something of modules through their objects; ``None`` for an operator here."""
-    place = place_or_socket(socket)
-    if isinstance(place, pathlib.Path):
+    if isinstance(place := place_or_socket(socket), pathlib.Path):
         return None
     from addon_operator.commands.outside import module_requests
 

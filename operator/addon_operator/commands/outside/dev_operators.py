@@ -41,16 +41,13 @@ def noted(operator: DevOperator, environ: Mapping[str, str]) -> Iterator[None]:
         note.unlink(missing_ok=True)
 
 
-def of_place(place: places.Place, environ: Mapping[str, str]) -> DevOperator | None:
-    """Return the one that works there."""
+def socket(place: places.Place | None, environ: Mapping[str, str]) -> pathlib.Path | None:
+    """Return the socket of the one that works there; without a place, of the only one that runs."""
+    running = [*_running(environ)]
+    if place is None:
+        return running[0].socket if len(running) == 1 else None
     wanted = (place.access.server, place.namespace)
-    return next((each for each in _running(environ) if (each.server, each.namespace) == wanted), None)
-
-
-def only(environ: Mapping[str, str]) -> DevOperator | None:
-    """Return the one that runs; ``None`` if several do."""
-    found = [*_running(environ)]
-    return found[0] if len(found) == 1 else None
+    return next((each.socket for each in running if (each.server, each.namespace) == wanted), None)
 
 
 def _running(environ: Mapping[str, str]) -> Iterator[DevOperator]:

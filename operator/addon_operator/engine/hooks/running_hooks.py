@@ -5,10 +5,8 @@ import dataclasses
 import itertools
 import pathlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypedDict
-
-from typing_extensions import override
 
 from addon_operator.kernel import errors
 from addon_operator.process.children import children
@@ -36,24 +34,43 @@ class _Run:
     is_ended: bool = False
 
 
+@dataclasses.dataclass(slots=True)
+class _Known:
+    numbers: Iterator[int] = dataclasses.field(default_factory=lambda: itertools.count(1))
+    runs: dict[int, _Run] = dataclasses.field(default_factory=dict)
+
+
 class RunningHooks(children.Children):
     """Runs programs as others do, and knows which run."""
 
-    def __init__(self, programs: children.Children, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        programs: children.Children,
+        monotonic: Callable[[], float] = time.monotonic,
+        known: _Known | None = None,
+    ) -> None:
         self._programs = programs
         self._monotonic = monotonic
-        self._numbers = itertools.count(1)
-        self._runs: dict[int, _Run] = {}
+        self._known = known or _Known()
+        self._runs = self._known.runs
 
-    @override
-    async def run(self, argv: Sequence[str | pathlib.Path], **how: Any) -> children.ChildResult:
+    @property
+    def unfenced(self) -> "RunningHooks":
+        """The same for what hooks answer: a replica that does not lead may ask them, too."""
+        return RunningHooks(self._programs.unfenced, self._monotonic, self._known)
+
+    async def run(
+        self,
+        argv: Sequence[str | pathlib.Path],
+        **how: Any,  # noqa: ANN401 - what Children takes
+    ) -> children.ChildResult:
         """Run a program to its end; raises :class:`HookEndedError` if somebody ended it."""
         run = _Run(
             [str(word) for word in argv],
             self._monotonic(),
             asyncio.ensure_future(self._programs.run(argv, **how)),
         )
-        number = next(self._numbers)
+        number = next(self._known.numbers)
         self._runs[number] = run
         try:
             return await run.work

@@ -29,6 +29,19 @@ async def test_what_runs_is_listed_until_it_ends(running: running_hooks.RunningH
     assert running.rows == []
 
 
+async def test_what_answers_without_leading_is_known_and_ended_like_the_others(
+    running: running_hooks.RunningHooks,
+) -> None:
+    hangs, fenced = started(running.unfenced, "sleep", "1000"), started(running, "sleep", "1001")
+    await asyncio.sleep(0)
+    assert [row["command"][1] for row in running.rows] == ["1000", "1001"]
+    for row in running.rows:
+        assert running.end(row["id"])
+    for work in (hangs, fenced):
+        with pytest.raises(running_hooks.HookEndedError):
+            await work
+
+
 async def test_one_that_hangs_is_ended_alone_and_says_so(running: running_hooks.RunningHooks) -> None:
     hangs, other = started(running, "sleep", "1000"), started(running, "sleep", "1001")
     await asyncio.sleep(0)

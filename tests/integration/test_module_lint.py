@@ -62,7 +62,7 @@ def module(tmp_path: pathlib.Path, devcluster: handle.DevCluster, monkeypatch: p
         ("a: {{ .Values.a\n", ":2): unclosed action"),
         ('a: {{ include "web.none" . }}\n', "no template "),
         ("a: b: c\n", "mapping values are not allowed"),
-        ("a: {{ .Values.none.b }}\n", "nil pointer evaluating"),
+        ("a: {{ .Values.global.none.b }}\n", "nil pointer evaluating"),
         ("a: 1\n", "renders an object without apiVersion"),
     ],
 )
@@ -100,8 +100,9 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
         ({"templates/a.yaml": '{{ required "say it" .Values.web.name }}'}, "the chart demands values"),
         ({"templates/a.yaml": '{{ fail "say it" }}'}, "the chart demands values"),
         ({"templates/a.yaml": '{{ (lookup "v1" "Secret" "a" "b").data.x.y }}'}, "the chart looks up"),
-        ({"templates/a.yaml": "{{ .Values.web.internal.a }}", "hooks/a": HOOK}, "hooks may set"),
-        ({"templates/a.yaml": "{{ .Values.web.a.b }}", "values.yaml": "web: {}"}, "it is off by default"),
+        ({"templates/a.yaml": "{{ index .Values.web.a 3 }}", "hooks/a": HOOK}, "hooks may set"),
+        ({"templates/a.yaml": "{{ $w := .Values.web }}{{ $w.a.b }}", "hooks/a": HOOK}, "has the field 'b'"),
+        ({"templates/a.yaml": "{{ index .Values.web.a 3 }}", "values.yaml": "web: {}"}, "it is off by default"),
         (
             {
                 "templates/a.yaml": "a: {{ .Values.web.a.b | toYaml }}: c: d",
@@ -110,7 +111,7 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
             "its values are not complete: web must have the key 'a'",
         ),
     ],
-    ids=["required", "fail", "lookup", "hooks", "off", "x-required-for-helm"],
+    ids=["required", "fail", "lookup", "hooks", "a variable", "off", "x-required-for-helm"],
 )
 def test_values_that_files_alone_do_not_give_are_no_mistake_of_the_chart(
     module: Module, files: dict[str, str], reason: str
@@ -132,3 +133,36 @@ def test_what_is_not_looked_at_is_said_in_a_line(module: Module, monkeypatch: py
     monkeypatch.delenv("HELM_BIN_PATH")
     monkeypatch.setenv("PATH", os.fspath(module.path))
     assert "charts are not rendered: there is no 'helm' in PATH" in module.lint()[1]
+
+
+SCHEMA = """
+type: object
+properties:
+  internal:
+    type: object
+    properties:
+      replicas: {type: integer}
+      image: {type: string, x-examples: [registry.example/web:1]}
+"""
+
+
+def test_what_only_hooks_set_is_rendered_with_samples_by_the_schema(module: Module) -> None:
+    module.write("openapi/values.yaml", SCHEMA)
+    module.write("values.yaml", "webEnabled: true\n")
+    module.write("hooks/hook.sh", HOOK, 0o755)
+    chart = DEPLOYMENT.replace("web.replicaCount", "web.internal.replicas").replace(
+        "image: web", "image: {{ .Values.web.internal.image }}"
+    )
+    module.write("templates/deployment.yaml", chart)
+    assert module.lint() == ([], "")
+    module.write("templates/deployment.yaml", chart.replace("replicas:", "replica:"))
+    assert [problem.rpartition(": ")[2] for _, problem in module.lint()[0]] == [
+        "spec.replica is no field of it; did you mean 'replicas'?"
+    ]
+
+
+def test_what_no_schema_speaks_of_is_rendered_as_empty(module: Module) -> None:
+    module.write("values.yaml", "webEnabled: true\n")
+    module.write("hooks/hook.sh", HOOK, 0o755)
+    module.write("templates/deployment.yaml", DEPLOYMENT.replace("web.replicaCount", "web.internal.replicas"))
+    assert module.lint() == ([], "")

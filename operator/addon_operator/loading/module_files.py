@@ -167,7 +167,6 @@ def read_module(
 ) -> ModuleFiles:
     """Load one module; whatever is wrong with its files is its :attr:`.Module.problem`, and all of it.
 
-
     ``taken`` are names of modules that no directory with an unusable name gets.
     """
     module = module_of(path, unnumbered_order, charts, taken)
@@ -179,6 +178,8 @@ def read_module(
     checks = wrong.attempt(
         lambda: _looked_at(module_schemas.schemas_of(module, evaluator)), schemas.SectionSchemas()
     )
+    for problem in module_schemas.unknown_sensitive(module, checks):
+        wrong.add(problem)
     has_crds = (path / crd_files.DIRECTORY).is_dir()
     hooks = path / hook_files.HOOKS_DIRECTORY
     values = store.ModuleValues(module.name, common, own, checks, has_crds, hooks)

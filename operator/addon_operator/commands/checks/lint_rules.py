@@ -25,6 +25,7 @@ class Rule(enum.StrEnum):
     CHART = "chart"
     TESTS_IN_CHART = "tests-in-chart"
     CHART_NOT_CACHED = "chart-not-cached"
+    UNKNOWN_VALUE = "unknown-value"
     RENDER = "render"
     OBJECT = "object"
     UNKNOWN_FIELD = "unknown-field"
@@ -52,6 +53,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.CHART: "The chart is complete: Chart.yaml, dependencies, values and schemas.",
         Rule.TESTS_IN_CHART: "Tests of a module are not a part of its chart, so no release stores them.",
         Rule.CHART_NOT_CACHED: "A chart from a repository is in the cache, so that it can be checked.",
+        Rule.UNKNOWN_VALUE: "Templates read only values that there can be, as schemas say.",
         Rule.RENDER: "The chart renders, with the values of the files and with each example.",
         Rule.OBJECT: "Kubernetes takes what is rendered.",
         Rule.UNKNOWN_FIELD: "What is rendered has only fields that Kubernetes knows.",

@@ -15,6 +15,7 @@ from addon_operator.commands.checks import (
     lint_places,
     lint_rules,
     passed_over,
+    template_values,
     values_check,
     values_files,
 )
@@ -23,10 +24,17 @@ from addon_operator.engine.definitions import crd_index
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, chart_ignore, chart_links, dependencies, subcharts
 from addon_operator.kernel import errors, names
-from addon_operator.loading import crd_sources, hook_files, module_directories, module_files, named_files
+from addon_operator.loading import (
+    crd_sources,
+    hook_files,
+    module_directories,
+    module_files,
+    module_schemas,
+    named_files,
+)
 from addon_operator.modules import model, module_config
 from addon_operator.values import store
-from addon_operator.values.schema import chart_schemas, schemas
+from addon_operator.values.schema import cel_rules, chart_schemas, schemas
 
 _MOST_MISTAKES: Final = 5
 _TESTS: Final = "tests"
@@ -64,6 +72,7 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     modules = list(_modules(places))
     more = list(itertools.chain.from_iterable(map(_of_module, modules)))
     broken = {finding.subject for finding in more if finding.level is _ERROR}
+    more += _of_templates(places)
     rendered = chart_renders.check(places, broken)
     findings = dict.fromkeys((*report.findings, *more, *_of_configs(places), *rendered.findings))
     notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
@@ -98,6 +107,24 @@ def _modules(places: values_files.FilesToCheck) -> Iterator[model.Module]:
         for path in module_directories.of(directory):
             if places.only in (None, path.name):
                 yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
+
+
+def _of_templates(places: values_files.FilesToCheck) -> _Found:
+    """Yield what templates read and no values can have."""
+    shared = schemas.SectionSchemas()
+    beside = places.global_hooks_dir.absolute().parent
+    # The global hooks of another repository say nothing of these modules.
+    is_theirs = any(directory.absolute().parent == beside for directory in places.modules_dirs)
+    with contextlib.suppress(errors.ConfigurationError):
+        shared = (
+            shared
+            if not is_theirs
+            else module_schemas.read_schemas(places.global_hooks_dir, cel_rules.CelEvaluator())
+        )
+    root = hook_files.global_hooks_root(places.global_hooks_dir)
+    is_hooked = template_values.has_hooks(root)
+    for files in _chosen(places):
+        yield from template_values.problems(files, shared, global_hooks=is_hooked)
 
 
 def _of_module(module: model.Module) -> _Found:

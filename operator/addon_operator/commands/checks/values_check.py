@@ -203,6 +203,8 @@ class _ValuesCheck:
             own = module_files.own_values(module)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
         checks = self._schemas(module.name, path, module)
+        for problem in module_schemas.unknown_sensitive(module, checks):
+            self._add(Level.ERROR, module.name, problem, Rule.MODULE)
         hooks = path / hook_files.HOOKS_DIRECTORY
         values = store.ModuleValues(module.name, common, own, checks, hooks=hooks)
         return module_files.ModuleFiles(module, values)

@@ -7,6 +7,7 @@ import pytest
 from click import testing
 
 from addon_operator.cli import main
+from addon_operator.loading import module_files
 from tests.unit.engine.definitions import crd_bench
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
@@ -275,3 +276,80 @@ def test_a_definition_that_another_module_has_newer_is_a_warning(tmp_path: pathl
         assert (ran.return_value, found["level"], found["subject"]) == (0, "warning", "old")
         assert "a.example.com is that of module new, not this module's" in found["problem"]
     assert lint(tmp_path / "010-old") == (0, [])
+
+
+MODULE_WITH_SCHEMAS = {
+    "values.yaml": "webEnabled: true\nweb: {greeting: Hi}\n",
+    "openapi/config-values.yaml": "type: object\nproperties: {greeting: {type: string}}\n",
+    "openapi/values.yaml": (
+        "x-extend: {schema: config-values.yaml}\ntype: object\n"
+        "properties: {internal: {type: object, properties: {count: {type: integer}}}}\n"
+    ),
+    "hooks/count.sh": "#!/bin/sh\necho '{configVersion: v1, beforeHelm: 1}'\n",
+}
+
+
+def write(module: pathlib.Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (module / name).parent.mkdir(exist_ok=True, parents=True)
+        (module / name).write_text(content)
+        (module / name).chmod(0o755 if name.startswith("hooks/") else 0o644)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (".Values.bata.x", "the chart gets no key 'bata'"),
+        (".Values.web.greting", "does not allow the key 'greting'; did you mean 'greeting'?"),
+        (".Values.web.internl.count", "does not allow the key 'internl'; did you mean 'internal'?"),
+        ("$.Values.web.internal.coutn", "does not allow the key 'coutn'; did you mean 'count'?"),
+        ("if .Values.web.greeting.word }}{{ end", "does not allow the key 'word'; it has no keys"),
+        (".Values.wbe.greeting", "did you mean 'web'?"),
+        (".Values.web.greeting", ""),
+        (".Values.web.internal.count", ""),
+        (".Values.global.anything", ""),
+        (".Values.global.enabledModules", ""),
+    ],
+)
+def test_a_value_that_no_schema_allows_is_found_in_templates_although_hooks_set_values(
+    tmp_path: pathlib.Path, template: str, said: str
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {"templates/a.yaml": f"a: 1\n{{{{ {template} }}}}\n"})
+    code, found = lint(tmp_path)
+    assert [(row["rule"], str(row["line"])) for row in found] == ([("unknown-value", "2")] if said else [])
+    assert code == bool(said)
+    assert said in "".join(row["problem"] for row in found)
+
+
+def test_without_a_schema_of_what_hooks_make_templates_may_read_anything(tmp_path: pathlib.Path) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {"templates/a.yaml": "{{ .Values.web.a }}\n"})
+    (module / "openapi" / "values.yaml").unlink()
+    assert lint(tmp_path) == (0, [])
+    (module / "hooks" / "count.sh").unlink()
+    assert [row["rule"] for row in lint(tmp_path)[1]] == ["unknown-value"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("internal.cuont", "hides nothing: {} does not allow the key 'cuont'; did you mean 'count'?"),
+        ("greting", "hides nothing: {} does not allow the key 'greting'; did you mean 'greeting'?"),
+        ("*.cuont", "hides nothing: {} does not allow the key 'cuont'; did you mean 'count'?"),
+        ("internal.count", ""),
+        ("*.count", ""),
+    ],
+)
+def test_a_sensitive_path_that_no_values_can_have_stops_the_module_as_it_would_hide_nothing(
+    tmp_path: pathlib.Path, path: str, said: str
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {"module.yaml": f"description: x\nsensitive:\n- '{path}'\n"})
+    code, found = lint(tmp_path)
+    assert code == bool(said)
+    expected = [("error", "module", "3")] if said else []
+    assert [(row["level"], row["rule"], str(row["line"])) for row in found] == expected
+    assert said.format(module / "openapi" / "values.yaml") in "".join(row["problem"] for row in found)
+    loaded = module_files.load([tmp_path], 1)
+    assert [bool(files.module.problem) for files in loaded.modules] == [bool(said)]

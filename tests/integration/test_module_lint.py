@@ -102,7 +102,10 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
         ({"templates/a.yaml": '{{ (lookup "v1" "Secret" "a" "b").data.x.y }}'}, "the chart looks up"),
         ({"templates/a.yaml": "{{ index .Values.web.a 3 }}", "hooks/a": HOOK}, "hooks may set"),
         ({"templates/a.yaml": "{{ $w := .Values.web }}{{ $w.a.b }}", "hooks/a": HOOK}, "has the field 'b'"),
-        ({"templates/a.yaml": "{{ index .Values.web.a 3 }}", "values.yaml": "web: {}"}, "it is off by default"),
+        (
+            {"templates/a.yaml": "{{ index .Values.web.a 3 }}", "values.yaml": "web: {}"},
+            "it is off by default",
+        ),
         (
             {
                 "templates/a.yaml": "a: {{ .Values.web.a.b | toYaml }}: c: d",

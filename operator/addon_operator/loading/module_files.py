@@ -16,6 +16,7 @@ from addon_operator.loading import (
     module_schemas,
     named_files,
     shared_values,
+    unused_files,
 )
 from addon_operator.modules import crd_files, model, module_config, requirements
 from addon_operator.process import start_errors
@@ -128,7 +129,9 @@ def load(
     modules = in_run_order(_one_of_each_name(modules), namespace)
     global_schemas = _global_schemas(global_hooks, evaluator)
     passed = itertools.chain.from_iterable(map(module_directories.passed_over, directories))
-    warnings = (*passed, *_warnings(modules), *global_schemas.warnings)
+    beside = (unused_files.beside_modules(each, global_hooks) for each in directories)
+    unused = dict.fromkeys(itertools.chain.from_iterable(beside))
+    warnings = (*passed, *unused, *_warnings(modules), *global_schemas.warnings)
     return LoadedModules(tuple(modules), tuple(common), warnings, global_schemas, charts, namespace)
 
 
@@ -387,4 +390,5 @@ def _same_name(name: str, one: pathlib.Path, other: pathlib.Path) -> str:
 def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
     of_configs = (warning for files in found for warning in files.module.config.warnings)
     of_schemas = (warning for files in found for warning in files.values.schemas.warnings)
-    return (*of_configs, *of_schemas)
+    of_files = (warning for files in found for warning in unused_files.in_module(files.module))
+    return (*of_configs, *of_schemas, *of_files)

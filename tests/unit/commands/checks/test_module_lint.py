@@ -106,7 +106,23 @@ def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_nam
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("modules.yaml", "modules.yaml is not read; rename it to module.yaml"),
+        ("modules.yaml", "modules.yaml is not read; did you mean 'module.yaml'? Rename it then"),
+        ("module.json", "did you mean 'module.yaml'?"),
+        ("chart/chart.yaml", "did you mean 'Chart.yaml'?"),
+        ("chart/template/a.yaml", "did you mean 'templates'?"),
+        ("value.yaml", "did you mean 'values.yaml'?"),
+        ("openapi/config_values.yaml", "did you mean 'config-values.yaml'?"),
+        ("openapi/configvalues.yml", "did you mean 'config-values.yaml'?"),
+        ("openapi/value.yaml", "did you mean 'values.yaml'?"),
+        ("openApi/values.yaml", "did you mean 'openapi'?"),
+        ("open-api/values.yaml", "did you mean 'openapi'?"),
+        ("opnapi/values.yaml", "did you mean 'openapi'?"),
+        ("hook/a.py", "did you mean 'hooks'?"),
+        ("template/a.yaml", "did you mean 'templates'?"),
+        ("tempaltes/a.yaml", "did you mean 'templates'?"),
+        ("crd/a.yaml", "did you mean 'crds'?"),
+        ("test/a.yaml", "did you mean 'tests'?"),
+        ("example/a.yaml", "did you mean 'examples'?"),
         ("chart/podinfo/Chart.yaml", "chart/podinfo is not used, and nothing is installed"),
         ("charts/podinfo/Chart.yaml", "charts/podinfo is not used, and nothing is installed"),
     ],
@@ -160,6 +176,55 @@ def test_tests_beside_a_chart_are_none_of_its_files(tmp_path: pathlib.Path, *, i
         (module / "templates").mkdir()
 
     assert lint(tmp_path) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["docs/a.md", "lib/a.py", "images/a", "values-production.yaml", "templates2/a.yaml", "README.md",
+     "testdata/a", "openapi/values-file.schema.json", "openapi/common.yaml", "Chart.lock", "scripts/a"],
+)  # fmt: skip
+def test_what_is_not_nearly_the_name_of_something_else_is_left_alone(
+    tmp_path: pathlib.Path, file: str
+) -> None:
+    path = tmp_path / "010-web" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    assert lint(tmp_path) == (0, [])
+
+
+def test_directories_beside_modules_that_are_nearly_called_right_are_a_warning_in_lint_and_when_loading(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "modules" / "010-web" / "hook").mkdir(parents=True)
+    (tmp_path / "globalhooks").mkdir()
+    (tmp_path / "modules" / "value.yaml").write_text("")
+    found = lint(tmp_path)[1]
+    assert [(row["rule"], row["problem"].partition("mean ")[2]) for row in found] == [
+        ("unused-file", "'values.yaml'? Rename it then"),
+        ("unused-file", "'global-hooks'? Rename it then"),
+        ("unused-file", "'hooks'? Rename it then"),
+    ]
+    loaded = module_files.load([tmp_path / "modules"], 1, tmp_path / "global-hooks")
+    assert {row["problem"] for row in found} <= set(loaded.warnings)
+
+
+@pytest.mark.parametrize(
+    ("files", "unused"),
+    [
+        (["chart/Chart.yaml", "templates/a.yaml", "module.yaml"], "templates is not used"),
+        (["chart/Chart.yaml", "Chart.yaml", "module.yaml"], "Chart.yaml is not used"),
+        (["chart/Chart.yaml", "templates/a.yaml"], "chart is not used"),
+    ],
+)
+def test_of_two_charts_the_one_that_is_not_installed_is_named(
+    tmp_path: pathlib.Path, files: list[str], unused: str
+) -> None:
+    contents = {"module.yaml": "description: x\n", "templates/a.yaml": ""}
+    write(tmp_path / "010-web", {name: contents.get(name, CHART) for name in files})
+    code, found = lint(tmp_path)
+    assert (code, [row["rule"] for row in found]) == (0, ["unused-file"])
+    assert f"/{unused}, and nothing of it is installed" in found[0]["problem"]
+    assert module_files.load([tmp_path], 1).warnings == (found[0]["problem"],)
 
 
 def test_a_charts_values_below_the_modules_key_are_a_warning(tmp_path: pathlib.Path) -> None:

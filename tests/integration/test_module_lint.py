@@ -90,7 +90,9 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
     assert found[0][0] == "error"
     assert found[0][1].startswith(f"{file} renders Deployment web, which Kubernetes v")
     assert found[0][1].endswith("refuses: spec.replicas must be an integer")
-    assert found[1][0] == "warning", "Helm 3 passes it on"
+    assert found[1][0] == "error"
+    assert "of which Kubernetes v" in found[1][1]
+    assert "drops what it does not know" in found[1][1]
     assert found[1][1].endswith("spec.replica is no field of it; did you mean 'replicas'?")
 
 
@@ -169,3 +171,11 @@ def test_what_no_schema_speaks_of_is_rendered_as_empty(module: Module) -> None:
     module.write("hooks/hook.sh", HOOK, 0o755)
     module.write("templates/deployment.yaml", DEPLOYMENT.replace("web.replicaCount", "web.internal.replicas"))
     assert module.lint() == ([], "")
+
+
+def test_two_templates_that_render_one_object_are_both_named(module: Module) -> None:
+    module.write("templates/deployment.yaml", DEPLOYMENT)
+    module.write("templates/more.yaml", DEPLOYMENT.replace("replicas: {{", "replicas: 2 # {{"))
+    ((level, problem),) = module.lint()[0]
+    assert level == "error"
+    assert f"renders Deployment web, which {module.path}/templates/" in problem

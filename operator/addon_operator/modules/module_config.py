@@ -28,8 +28,8 @@ CHART_DIRECTORY: Final = "chart"
 """Where a stock chart lies in its module's directory unless ``chart.path`` says something else."""
 
 
-class ModuleConfigError(errors.ConfigurationError):
-    """A ``module.yaml`` is wrong; the sentence names file, line and key of all that is."""
+class ModuleConfigError(errors.MistakesError):
+    """A ``module.yaml`` is wrong; the sentences name file, line and key of all that is."""
 
 
 class ValuesScope(enum.StrEnum):
@@ -176,7 +176,7 @@ def _refusal(document: yaml_reading.Document, problems: Sequence["_Problem"]) ->
     shown = [_sentence(document, *problem) for problem in problems[:_MOST_MISTAKES]]
     if more := len(problems) - len(shown):
         shown.append(f"{more} more mistakes")
-    return ModuleConfigError("; ".join(shown))
+    return ModuleConfigError(*shown)
 
 
 def is_loopback(repository: str) -> bool:

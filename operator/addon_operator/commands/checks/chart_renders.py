@@ -7,9 +7,10 @@ import os
 import pathlib
 import re
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from addon_operator.commands import authors_helm
 from addon_operator.commands.checks import (
     lint_rules,
     object_checks,
@@ -19,8 +20,6 @@ from addon_operator.commands.checks import (
     values_files,
 )
 from addon_operator.devcluster import api_schemas, locations
-from addon_operator.devcluster import errors as devcluster_errors
-from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.documents import manifest_diff
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import binary, capabilities, command, messages, release_types
@@ -32,7 +31,6 @@ from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files, module_directories, module_files, module_schemas
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
-from addon_operator.settings import settings_loading
 from addon_operator.values import checks, store
 from addon_operator.values.schema import cel_rules, schema_violations, schemas
 
@@ -47,7 +45,6 @@ _NAMESPACE: Final = "default"
 _STEP_SECONDS: Final = 30.0
 _SOME_VERSION: Final = "v1.34.0"
 """What charts take for the cluster's, if no schemas tell a version."""
-_HELM_SETTING: Final = "helm_bin_path"
 _IN_THE_TEXT: Final = re.compile(r"parse error at \(|no template |function \"[^\"]{0,200}\" not defined")
 """What values have no part in."""
 _NIL: Final = re.compile(r"nil pointer evaluating [^\s.]{0,50}(?: \{\})?\.([A-Za-z0-9_]{1,200})")
@@ -63,7 +60,6 @@ EXAMPLES: Final = "examples"
 _MOST_EXAMPLES: Final = 50
 _INCOMPLETE: Final = "its values are not complete"
 _NAMED: Final = 3
-_HELM_4: Final = 4
 
 
 def check(
@@ -120,7 +116,7 @@ async def _render(
         values_worker.ValuesWorker() as worker,
     ):
         programs = children.Children(starter)
-        found = await find_helm(environ, programs)
+        found = await authors_helm.find_helm(environ, programs)
         target = command.HelmTarget(_NAMESPACE)
         helm = command.Helm(found, target, environ, pathlib.Path(workspace), programs, _ignore)
         helm.places.assign(each.module for each in files)
@@ -174,31 +170,6 @@ def _ignore(_module: str, _warning: str) -> None:
     """Ignore it: the operator logs what Helm warns of."""
 
 
-async def find_helm(environ: Mapping[str, str], programs: children.Children) -> binary.HelmBinary:
-    """Find the operator's, or the one of the local control plane.
-
-    Raises :class:`.HelmBinaryError` if there is neither.
-    """
-    configured = settings_loading.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
-    try:
-        return await binary.find(str(configured) if configured else None, environ, programs)
-    except binary.HelmBinaryError:
-        own = None if configured else helm_of_devcluster(environ)
-        if own is None:
-            raise
-        return await binary.find(str(own), environ, programs)
-
-
-def helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
-    """Return the helm of the local control plane; ``None`` if there is none yet."""
-    with contextlib.suppress(devcluster_errors.DevClusterError):
-        where, component = locations.locate(environ), components.CONTROL_PLANE
-        pin = components.read_pins(where.pins / component.name, component.module)
-        path = binaries.directory_of(where, component, pin) / components.HELM
-        return path if path.exists() else None
-    return None
-
-
 def _store(
     places: values_files.FilesToCheck,
     files: Sequence[module_files.ModuleFiles],
@@ -235,6 +206,22 @@ def _in_words(text: str) -> str:
     )
 
 
+def _twice(
+    document: manifest_diff.ManifestDocument, file: str, first: dict[tuple[str, ...], str]
+) -> Iterator[str]:
+    """Yield a sentence for each object that was rendered before; ``first`` says where each was."""
+    for body in object_checks.bodies(document):
+        identity = object_checks.identity(body, _NAMESPACE)
+        if identity is None:
+            continue
+        if identity in first:
+            yield (
+                f"renders {body['kind']} {identity[-1]}, which {first[identity]} renders, too; Helm refuses "
+                "to install both, and later keeps one: give one another name, or remove it"
+            )
+        first.setdefault(identity, file)
+
+
 class _Renders:
     def __init__(
         self,
@@ -256,7 +243,6 @@ class _Renders:
         self._files = files
         self._objects = object_checks.ObjectChecks(known)
         self._has_global_hooks = template_values.has_hooks(hook_files.global_hooks_root(global_hooks))
-        self._unknown_fields = _ERROR if helm.binary.major >= _HELM_4 else _WARNING
         self._turns = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def reports(self, charts: Sequence[model.Module]) -> Sequence[values_check.ValuesReport]:
@@ -340,12 +326,17 @@ class _Renders:
     ) -> values_check.ValuesReport:
         levels = {
             object_checks.Mistake.WRONG: _ERROR,
-            object_checks.Mistake.UNKNOWN_FIELD: self._unknown_fields,
+            object_checks.Mistake.UNKNOWN_FIELD: _ERROR,
             object_checks.Mistake.MISSING: _WARNING if missing else _ERROR,
         }
         findings = []
+        first: dict[tuple[str, ...], str] = {}
         for document in manifest_diff.parse(manifest):
             file = messages.in_module(document.source, module.chart_directory)
+            findings += [
+                values_check.Finding(_ERROR, module.name, f"{file} {text}", _Rule.OBJECT)
+                for text in _twice(document, file, first)
+            ]
             for mistake, text in self._objects.problems(document):
                 findings.append(
                     values_check.Finding(levels[mistake], module.name, f"{file} {text}", _RULES[mistake])

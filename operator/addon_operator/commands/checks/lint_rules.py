@@ -18,6 +18,7 @@ class Rule(enum.StrEnum):
     SCHEMA = "schema"
     SCHEMA_KEYWORD = "schema-keyword"
     SCHEMA_RULE = "schema-rule"
+    STALE_SCHEMA = "stale-schema"
     VALUES = "values"
     EXAMPLE = "example"
     HOOK_FILE = "hook-file"
@@ -46,6 +47,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.SCHEMA: "OpenAPI schemas can be read and used.",
         Rule.SCHEMA_KEYWORD: "Keywords of schemas check something.",
         Rule.SCHEMA_RULE: "Rules in CEL can be evaluated.",
+        Rule.STALE_SCHEMA: "The schema of values.yaml for editors is that of the OpenAPI schemas.",
         Rule.VALUES: "The values of all files are what schemas allow.",
         Rule.EXAMPLE: "The values in examples/ are what schemas allow.",
         Rule.HOOK_FILE: "What looks like a hook is one.",

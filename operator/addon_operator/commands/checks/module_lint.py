@@ -18,6 +18,7 @@ from addon_operator.commands.checks import (
     template_values,
     values_check,
     values_files,
+    values_schema,
 )
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.definitions import crd_index
@@ -138,6 +139,9 @@ def _of_templates(places: values_files.FilesToCheck) -> _Found:
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
         yield values_check.Finding(_WARNING, module.name, warning, Rule.MODULE_YAML)
+    with contextlib.suppress(errors.ConfigurationError):
+        if warning := values_schema.stale(module.path, module.name):
+            yield values_check.Finding(_WARNING, module.name, warning, Rule.STALE_SCHEMA)
     for warning in _of_hooks(module):
         yield values_check.Finding(_WARNING, module.name, warning, Rule.HOOK_FILE)
     for warning in (*unused_files.in_module(module), *_unused_section(module)):

@@ -47,7 +47,9 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"module.yaml": "chart: {path: gone}\n"}, "has neither Chart.yaml nor templates/"),
         ({"module.yaml": "sensitive: [a..b]\n"}, "has a part that is empty"),
         ({"chart/Chart.yaml": CHART + "dependencies: [{name: db}]\n"}, "run 'helm dependency build "),
-        ({"chart/Chart.yaml": "name: x\n"}, "the key 'version'"),
+        ({"chart/Chart.yaml": "name: x\n"}, "the key 'version' is wrong, as it is missing; write it"),
+        ({"chart/Chart.yaml": "name: x\nverson: 1.0.0\n"}, "it is missing; did you mean 'verson'?"),
+        ({"chart/Chart.yaml": "name: x\nversion: 1\n"}, "the key 'version' is wrong, as it must be a text"),
         ({"chart/charts/db/Chart.yaml": CHART.replace("upstream", "../db")}, "the name '../db' is none"),
         ({"chart/crds/things.yaml": "kind: Service\n"}, "not a CustomResourceDefinition but Service"),
         ({"crds/things.yaml": "{{ .Values.things }}\n"}, "crds/things.yaml"),
@@ -61,7 +63,8 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"hooks/run.sh": "#!/bin/sh\n"}, "hooks/run.sh is not executable; run 'chmod +x "),
         ({"enabled": "#!/bin/sh\n"}, "enabled is not executable; run 'chmod +x "),
     ],
-    ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "name of a subchart",
+    ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "misspelt", "type",
+         "name of a subchart",
          "chart's definitions", "definitions", "values of another type", "chart's values", "JSON", "schema",
          "values by schema", "openapi", "values", "hook", "enabled script"],
 )  # fmt: skip
@@ -181,7 +184,7 @@ def test_tests_beside_a_chart_are_none_of_its_files(tmp_path: pathlib.Path, *, i
 @pytest.mark.parametrize(
     "file",
     ["docs/a.md", "lib/a.py", "images/a", "values-production.yaml", "templates2/a.yaml", "README.md",
-     "testdata/a", "openapi/values-file.schema.json", "openapi/common.yaml", "Chart.lock", "scripts/a"],
+     "testdata/a", "openapi/common.yaml", "Chart.lock", "scripts/a"],
 )  # fmt: skip
 def test_what_is_not_nearly_the_name_of_something_else_is_left_alone(
     tmp_path: pathlib.Path, file: str
@@ -269,9 +272,9 @@ def test_a_colon_list_of_directories_is_one_set_of_modules(
 
 
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: pathlib.Path) -> None:
-    code, found = lint(tmp_path / "nowhere")
-    assert (code, [one["level"] for one in found]) == (1, ["error"])
-    assert f"modules directory {tmp_path / 'nowhere'} does not exist" in found[0]["problem"]
+    ran = run(tmp_path / "nowhere")
+    said = f"{tmp_path / 'nowhere'} is not a directory; name one with modules, or a module"
+    assert str(ran.exception) == said
 
 
 def test_the_text_counts_what_was_found(tmp_path: pathlib.Path) -> None:
@@ -418,3 +421,81 @@ def test_a_sensitive_path_that_no_values_can_have_stops_the_module_as_it_would_h
     assert said.format(module / "openapi" / "values.yaml") in "".join(row["problem"] for row in found)
     loaded = module_files.load([tmp_path], 1)
     assert [bool(files.module.problem) for files in loaded.modules] == [bool(said)]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "lines"),
+    [
+        ("module.yaml", "descripton: x\nreleaseName: web\nrequire: {}\n\nhealth: {timout: 1}\n", "135"),
+        ("module.yaml", "description: x\nsensitive: [a..b]\ncreateNamespace: true\n", "23"),
+        ("module.yaml", "requires:\n  modules:\n  - gone\n  - lost\n", "34"),
+        ("module.yaml", "description: x\nsensitive:\n- wrod\n- internal.cuont\n", "34"),
+        ("values.yaml", "wbe: {}\nweb: {}\nother: 1\nwebEnabled: maybe\n", "134"),
+    ],
+)
+def test_each_mistake_of_a_file_is_a_finding_with_its_own_line(
+    tmp_path: pathlib.Path, file: str, text: str, lines: str
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {file: text})
+    code, found = lint(tmp_path)
+    of_file = [row for row in found if row["file"] == str(module / file)]
+    assert (code, [str(row["line"]) for row in of_file]) == (1, list(lines)), found
+    said = run(tmp_path, "-o", "github").stdout
+    assert all(f"{file},line={line}," in said for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("wepEnabled: true", "did you mean 'webEnabled'?"),
+        ("wbe: {}", "did you mean 'web'?"),
+        ("Web: {}", "did you mean 'web'?"),
+        ("global: {}", "write it into the values.yaml of the directory of modules"),
+        ("replicas: 1", "write it below 'web'"),
+    ],
+)
+def test_a_key_in_a_modules_values_that_does_not_belong_there_is_told_where_it_does(
+    tmp_path: pathlib.Path, key: str, said: str
+) -> None:
+    write(tmp_path / "010-web", {"values.yaml": f"{key}\n"})
+    code, found = lint(tmp_path)
+    assert (code, [row["problem"].endswith(f"; {said}") for row in found]) == (1, [True]), found
+
+
+def test_a_directory_that_is_not_there_is_told_with_the_nearest_one(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "010-alpha").mkdir()
+    (tmp_path / "modules" / "010-beta").mkdir(parents=True)
+    assert str(tmp_path / "modules" / "010-beta") in str(run(tmp_path / "beta").exception)
+    for name in ("010-alfa", "alpha"):
+        ran = run(tmp_path / name)
+        assert str(ran.exception) == (
+            f"{tmp_path / name} is not a directory; did you mean '{tmp_path / '010-alpha'}'?"
+        )
+        arguments = ["module", "schema", "--values", str(tmp_path / name)]
+        ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+        assert "did you mean" in str(ran.exception)
+
+
+def test_two_directories_of_one_module_are_told_with_what_to_do(tmp_path: pathlib.Path) -> None:
+    for number in ("010", "020"):
+        (tmp_path / f"{number}-web").mkdir()
+    found = lint(tmp_path)[1]
+    assert found[0]["problem"].endswith("holds a module of this name, too; rename or remove one of them")
+
+
+def test_a_schema_for_editors_that_is_older_than_the_schemas_is_a_warning_with_the_command(
+    tmp_path: pathlib.Path,
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS)
+    arguments = ["module", "schema", "--values", str(module)]
+    ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+    (module / "openapi" / "values-file.schema.json").write_text(ran.stdout)
+    assert lint(tmp_path) == (0, [])
+    (module / "openapi" / "config-values.yaml").write_text(
+        "type: object\nproperties: {greeting: {}, a: {}}\n"
+    )
+    code, found = lint(tmp_path)
+    assert (code, [(row["level"], row["rule"]) for row in found]) == (0, [("warning", "stale-schema")])
+    assert f"'addon-operator module schema --values {module} > " in found[0]["problem"]

@@ -84,7 +84,12 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
     assert module.lint() == ([], "")
     module.write("values.yaml", "web: {replicaCount: many}\n")
     module.write("hooks/hook.sh", HOOK, 0o755)
-    module.write("templates/more.yaml", DEPLOYMENT.replace("replicas: {{", "replica: 1 # {{"))
+    module.write(
+        "templates/more.yaml",
+        DEPLOYMENT.replace("{name: web}\nspec", "{name: more}\nspec").replace(
+            "replicas: {{", "replica: 1 # {{"
+        ),
+    )
     found, _ = module.lint()
     file = module.path / "templates" / "deployment.yaml"
     assert found[0][0] == "error"

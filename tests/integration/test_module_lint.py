@@ -62,7 +62,7 @@ def module(tmp_path: pathlib.Path, devcluster: handle.DevCluster, monkeypatch: p
         ("a: {{ .Values.a\n", ":2): unclosed action"),
         ('a: {{ include "web.none" . }}\n', "no template "),
         ("a: b: c\n", "mapping values are not allowed"),
-        ("a: {{ .Values.none.b }}\n", "nil pointer evaluating"),
+        ("a: {{ .Values.global.none.b }}\n", "nil pointer evaluating"),
         ("a: 1\n", "renders an object without apiVersion"),
     ],
 )
@@ -84,13 +84,20 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
     assert module.lint() == ([], "")
     module.write("values.yaml", "web: {replicaCount: many}\n")
     module.write("hooks/hook.sh", HOOK, 0o755)
-    module.write("templates/more.yaml", DEPLOYMENT.replace("replicas: {{", "replica: 1 # {{"))
+    module.write(
+        "templates/more.yaml",
+        DEPLOYMENT.replace("{name: web}\nspec", "{name: more}\nspec").replace(
+            "replicas: {{", "replica: 1 # {{"
+        ),
+    )
     found, _ = module.lint()
     file = module.path / "templates" / "deployment.yaml"
     assert found[0][0] == "error"
     assert found[0][1].startswith(f"{file} renders Deployment web, which Kubernetes v")
     assert found[0][1].endswith("refuses: spec.replicas must be an integer")
-    assert found[1][0] == "warning", "Helm 3 passes it on"
+    assert found[1][0] == "error"
+    assert "of which Kubernetes v" in found[1][1]
+    assert "drops what it does not know" in found[1][1]
     assert found[1][1].endswith("spec.replica is no field of it; did you mean 'replicas'?")
 
 
@@ -100,8 +107,12 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
         ({"templates/a.yaml": '{{ required "say it" .Values.web.name }}'}, "the chart demands values"),
         ({"templates/a.yaml": '{{ fail "say it" }}'}, "the chart demands values"),
         ({"templates/a.yaml": '{{ (lookup "v1" "Secret" "a" "b").data.x.y }}'}, "the chart looks up"),
-        ({"templates/a.yaml": "{{ .Values.web.internal.a }}", "hooks/a": HOOK}, "hooks may set"),
-        ({"templates/a.yaml": "{{ .Values.web.a.b }}", "values.yaml": "web: {}"}, "it is off by default"),
+        ({"templates/a.yaml": "{{ index .Values.web.a 3 }}", "hooks/a": HOOK}, "hooks may set"),
+        ({"templates/a.yaml": "{{ $w := .Values.web }}{{ $w.a.b }}", "hooks/a": HOOK}, "has the field 'b'"),
+        (
+            {"templates/a.yaml": "{{ index .Values.web.a 3 }}", "values.yaml": "web: {}"},
+            "it is off by default",
+        ),
         (
             {
                 "templates/a.yaml": "a: {{ .Values.web.a.b | toYaml }}: c: d",
@@ -110,7 +121,7 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
             "its values are not complete: web must have the key 'a'",
         ),
     ],
-    ids=["required", "fail", "lookup", "hooks", "off", "x-required-for-helm"],
+    ids=["required", "fail", "lookup", "hooks", "a variable", "off", "x-required-for-helm"],
 )
 def test_values_that_files_alone_do_not_give_are_no_mistake_of_the_chart(
     module: Module, files: dict[str, str], reason: str
@@ -132,3 +143,44 @@ def test_what_is_not_looked_at_is_said_in_a_line(module: Module, monkeypatch: py
     monkeypatch.delenv("HELM_BIN_PATH")
     monkeypatch.setenv("PATH", os.fspath(module.path))
     assert "charts are not rendered: there is no 'helm' in PATH" in module.lint()[1]
+
+
+SCHEMA = """
+type: object
+properties:
+  internal:
+    type: object
+    properties:
+      replicas: {type: integer}
+      image: {type: string, x-examples: [registry.example/web:1]}
+"""
+
+
+def test_what_only_hooks_set_is_rendered_with_samples_by_the_schema(module: Module) -> None:
+    module.write("openapi/values.yaml", SCHEMA)
+    module.write("values.yaml", "webEnabled: true\n")
+    module.write("hooks/hook.sh", HOOK, 0o755)
+    chart = DEPLOYMENT.replace("web.replicaCount", "web.internal.replicas").replace(
+        "image: web", "image: {{ .Values.web.internal.image }}"
+    )
+    module.write("templates/deployment.yaml", chart)
+    assert module.lint() == ([], "")
+    module.write("templates/deployment.yaml", chart.replace("replicas:", "replica:"))
+    assert [problem.rpartition(": ")[2] for _, problem in module.lint()[0]] == [
+        "spec.replica is no field of it; did you mean 'replicas'?"
+    ]
+
+
+def test_what_no_schema_speaks_of_is_rendered_as_empty(module: Module) -> None:
+    module.write("values.yaml", "webEnabled: true\n")
+    module.write("hooks/hook.sh", HOOK, 0o755)
+    module.write("templates/deployment.yaml", DEPLOYMENT.replace("web.replicaCount", "web.internal.replicas"))
+    assert module.lint() == ([], "")
+
+
+def test_two_templates_that_render_one_object_are_both_named(module: Module) -> None:
+    module.write("templates/deployment.yaml", DEPLOYMENT)
+    module.write("templates/more.yaml", DEPLOYMENT.replace("replicas: {{", "replicas: 2 # {{"))
+    ((level, problem),) = module.lint()[0]
+    assert level == "error"
+    assert f"renders Deployment web, which {module.path}/templates/" in problem

@@ -119,7 +119,7 @@ def render(
 )
 def schema(*, of_tests: bool, of_values: str | None) -> None:
     """Print the JSON Schema of module.yaml, for editors."""
-    from addon_operator.commands.authoring import values_schema
+    from addon_operator.commands.checks import values_schema
     from addon_operator.modules import editor_schema
     from addon_operator.testing.cases import case_schema
 

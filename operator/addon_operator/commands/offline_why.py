@@ -8,7 +8,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from addon_operator.commands.checks import chart_renders, values_files
+from addon_operator.commands import authors_helm
+from addon_operator.commands.checks import values_files
 from addon_operator.commands.plan import given_values, plan_sources
 from addon_operator.commands.plan_state import plan_state
 from addon_operator.debug import debug_why
@@ -108,7 +109,7 @@ def _with_helm(environ: Mapping[str, str]) -> Mapping[str, str]:
     """Add the helm of the local control plane, if there is no other."""
     if shutil.which(_HELM, path=environ.get("PATH", os.defpath)) or environ.get(_HELM_VARIABLE):
         return environ
-    found = chart_renders.helm_of_devcluster(environ)
+    found = authors_helm.helm_of_devcluster(environ)
     return environ if found is None else {**environ, _HELM_VARIABLE: str(found)}
 
 

@@ -32,6 +32,23 @@ def without_values(error: BaseException | str) -> str:
 class ConfigurationError(AddonOperatorError):
     """A setting, a file or an argument is wrong; raised before anything was changed."""
 
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """All that is wrong, one sentence each."""
+        return (str(self),)
+
+
+class MistakesError(ConfigurationError):
+    """Several things are wrong with one file; made from one sentence for each."""
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """The sentences."""
+        return tuple(map(str, self.args))
+
+    def __str__(self) -> str:
+        return "; ".join(self.mistakes)
+
 
 class ModuleError(AddonOperatorError):
     """Something is wrong with one module; ``module`` is its name."""

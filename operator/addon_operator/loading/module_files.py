@@ -16,6 +16,7 @@ from addon_operator.loading import (
     module_schemas,
     named_files,
     shared_values,
+    unused_files,
 )
 from addon_operator.modules import crd_files, model, module_config, requirements
 from addon_operator.process import start_errors
@@ -128,7 +129,9 @@ def load(
     modules = in_run_order(_one_of_each_name(modules), namespace)
     global_schemas = _global_schemas(global_hooks, evaluator)
     passed = itertools.chain.from_iterable(map(module_directories.passed_over, directories))
-    warnings = (*passed, *_warnings(modules), *global_schemas.warnings)
+    beside = (unused_files.beside_modules(each, global_hooks) for each in directories)
+    unused = dict.fromkeys(itertools.chain.from_iterable(beside))
+    warnings = (*passed, *unused, *_warnings(modules), *global_schemas.warnings)
     return LoadedModules(tuple(modules), tuple(common), warnings, global_schemas, charts, namespace)
 
 
@@ -167,11 +170,10 @@ def read_module(
 ) -> ModuleFiles:
     """Load one module; whatever is wrong with its files is its :attr:`.Module.problem`, and all of it.
 
-
     ``taken`` are names of modules that no directory with an unusable name gets.
     """
     module = module_of(path, unnumbered_order, charts, taken)
-    wrong = module_problems.Problems(path, module.problem)
+    wrong = module_problems.Problems(path, module.problems)
     nothing = sources.ValuesFile(str(path / VALUES_FILE))
     own = wrong.attempt(lambda: own_values(module), nothing)
     if own is nothing:
@@ -179,17 +181,20 @@ def read_module(
     checks = wrong.attempt(
         lambda: _looked_at(module_schemas.schemas_of(module, evaluator)), schemas.SectionSchemas()
     )
+    for problem in module_schemas.unknown_sensitive(module, checks):
+        wrong.add(problem)
     has_crds = (path / crd_files.DIRECTORY).is_dir()
     hooks = path / hook_files.HOOKS_DIRECTORY
     values = store.ModuleValues(module.name, common, own, checks, has_crds, hooks)
     unchecked = dataclasses.replace(values, schemas=schemas.SectionSchemas())
     values = wrong.attempt(lambda: _filled(values), unchecked)
-    return ModuleFiles(dataclasses.replace(module, problem=wrong.text), values)
+    module = dataclasses.replace(module, problem=wrong.text, problems=wrong.mistakes)
+    return ModuleFiles(module, values)
 
 
 def refused(files: ModuleFiles, problem: str) -> ModuleFiles:
     """Return the module with a problem: it is there, and cannot run as it is."""
-    module = dataclasses.replace(files.module, problem=problem)
+    module = dataclasses.replace(files.module, problem=problem, problems=(problem,))
     # Its schemas would refuse the values that are in force.
     return ModuleFiles(module, dataclasses.replace(files.values, schemas=schemas.SectionSchemas()))
 
@@ -251,6 +256,7 @@ def module_of(
         stock=stock,
         hooks_problem=wrong.attempt(lambda: _hooks_problem(path), ""),
         problem=wrong.text,
+        problems=wrong.mistakes,
     )
 
 
@@ -335,9 +341,9 @@ def _one_of_each_name(found: Sequence[ModuleFiles]) -> list[ModuleFiles]:
         name = files.module.name
         first = by_name.setdefault(name, files)
         if first is not files:
-            wrong = module_problems.Problems(first.module.path, first.module.problem)
+            wrong = module_problems.Problems(first.module.path, first.module.problems)
             wrong.add(_same_name(name, first.module.path, files.module.path))
-            module = dataclasses.replace(first.module, problem=wrong.text)
+            module = dataclasses.replace(first.module, problem=wrong.text, problems=wrong.mistakes)
             by_name[name] = dataclasses.replace(first, module=module)
     return list(by_name.values())
 
@@ -356,15 +362,17 @@ def in_run_order(found: Sequence[ModuleFiles], namespace: str = "") -> list[Modu
     for files in sorted(found, key=lambda files: files.module.run_order):
         module = files.module
         owner = owners.setdefault((module.config.namespace or namespace, module.release), module.name)
-        problem = module.problem or unmet.get(module.name, "")
+        mistakes = module.problems if module.problem else unmet.get(module.name, ())
+        problem = module.problem or "; ".join(mistakes)
         if owner != module.name and not problem:
             problem = (
                 f"{module.path / module_config.FILE}, releaseName: {module.release!r} is the release of "
                 f"module {owner}, too; give one of them another name, or another namespace"
             )
+            mistakes = (problem,)
         is_news = problem != module.problem
         checked.append(
-            dataclasses.replace(files, module=dataclasses.replace(module, problem=problem))
+            dataclasses.replace(files, module=dataclasses.replace(module, problem=problem, problems=mistakes))
             if is_news
             else files
         )
@@ -386,4 +394,5 @@ def _same_name(name: str, one: pathlib.Path, other: pathlib.Path) -> str:
 def _warnings(found: Sequence[ModuleFiles]) -> tuple[str, ...]:
     of_configs = (warning for files in found for warning in files.module.config.warnings)
     of_schemas = (warning for files in found for warning in files.values.schemas.warnings)
-    return (*of_configs, *of_schemas)
+    of_files = (warning for files in found for warning in unused_files.in_module(files.module))
+    return (*of_configs, *of_schemas, *of_files)

@@ -135,7 +135,7 @@ class ModuleLoader:
                 if name not in wrong or name not in self._touched or not is_suspect(files.module.path):
                     continue
                 if before is not None and not before.module.problem:
-                    refused[before.module.path] = wrong[name]
+                    refused[before.module.path] = "; ".join(wrong[name])
                     self._touched.discard(name)
                     found[number] = before
         self._problems += [text for path, text in refused.items() if self._refused.get(path) != text]

@@ -4,12 +4,13 @@ import dataclasses
 import functools
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Final
 
 from addon_operator.kernel import errors
-from addon_operator.loading import module_directories, named_files, stock_schemas
+from addon_operator.loading import hook_files, module_directories, named_files, stock_schemas
 from addon_operator.modules import model
-from addon_operator.values.schema import schema_rules, schemas, sensitive_keys
+from addon_operator.values.schema import schema_paths, schema_rules, schemas, sensitive_keys
 
 CONFIG_SCHEMA_FILE: Final = "config-values.yaml"
 
@@ -31,6 +32,24 @@ def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> s
             by_name=module.stock is not None and not has_own,
         ),
     )
+
+
+def unknown_sensitive(module: model.Module, section_schemas: schemas.SectionSchemas) -> Iterator[str]:
+    """Yield a sentence for each path that ``module.yaml`` calls sensitive and that no values can have.
+
+    What it was meant for would be shown everywhere.
+    """
+    schema = section_schemas.of_all_values(hooks=(module.path / hook_files.HOOKS_DIRECTORY).is_dir())
+    if schema is None:
+        return
+    for path, place in zip(module.config.sensitive, module.config.sensitive_places, strict=True):
+        keys = sensitive_keys.parse(path)
+        unknown = schema_paths.unknown_key(schema.definition, keys)
+        if unknown is not None:
+            yield (
+                f"{place}: {path!r} hides nothing: {schema.source} does not allow the key "
+                f"{keys[unknown.index]!r}; {unknown.hint(keys)}"
+            )
 
 
 def read_schemas(path: pathlib.Path, evaluator: schema_rules.RuleEvaluator) -> schemas.SectionSchemas:

@@ -19,9 +19,15 @@ def is_there(path: pathlib.Path) -> bool:
     if os.path.lexists(path):
         return True
     for entry in _beside(path):
-        if entry.stem.lower() == path.stem.lower() and entry.suffix.lower() in _SUFFIXES and entry.is_file():
+        if is_other_spelling(entry, path.name):
             raise errors.ConfigurationError(f"{entry} is not read; rename it to {path.name}")
     return False
+
+
+def is_other_spelling(entry: pathlib.Path, name: str) -> bool:
+    """Say whether it is a file of this name, but for capitals and ``.yml``."""
+    is_alike = entry.stem.lower() == pathlib.PurePath(name).stem.lower()
+    return is_alike and entry.suffix.lower() in _SUFFIXES and entry.is_file()
 
 
 def _beside(path: pathlib.Path) -> list[pathlib.Path]:

@@ -37,6 +37,8 @@ class Module:
     """``None`` if the module's directory itself is the chart, if there is one."""
     problem: str = ""
     """What is wrong with ``module.yaml``, if something is: the module fails, and nothing else does."""
+    problems: tuple[str, ...] = ()
+    """The same, one sentence each, where it was found in files."""
     hooks_problem: str = ""
     """Why one of its hooks, or its ``enabled`` script, can never run: the module fails then, too."""
 
@@ -44,6 +46,11 @@ class Module:
     def stopped_by(self) -> str:
         """Why the module cannot run; empty if it can."""
         return self.problem or self.hooks_problem
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """All that stops it, one sentence each."""
+        return self.problems or tuple(filter(None, (self.stopped_by,)))
 
     @property
     def key(self) -> names.ValuesKey:

@@ -28,8 +28,8 @@ CHART_DIRECTORY: Final = "chart"
 """Where a stock chart lies in its module's directory unless ``chart.path`` says something else."""
 
 
-class ModuleConfigError(errors.ConfigurationError):
-    """A ``module.yaml`` is wrong; the sentence names file, line and key of all that is."""
+class ModuleConfigError(errors.MistakesError):
+    """A ``module.yaml`` is wrong; the sentences name file, line and key of all that is."""
 
 
 class ValuesScope(enum.StrEnum):
@@ -95,6 +95,8 @@ class ModuleConfig:
     release_name: str = ""
     sensitive: tuple[str, ...] = ()
     """Paths of the section that are hidden everywhere; ``*`` is any key."""
+    sensitive_places: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    """File, line and column of each of these paths."""
     requires: Requirements = dataclasses.field(default_factory=Requirements)
     health: health_config.HealthConfig = dataclasses.field(default_factory=health_config.HealthConfig)
     drift: drift_config.DriftConfig = dataclasses.field(default_factory=drift_config.DriftConfig)
@@ -174,7 +176,7 @@ def _refusal(document: yaml_reading.Document, problems: Sequence["_Problem"]) ->
     shown = [_sentence(document, *problem) for problem in problems[:_MOST_MISTAKES]]
     if more := len(problems) - len(shown):
         shown.append(f"{more} more mistakes")
-    return ModuleConfigError("; ".join(shown))
+    return ModuleConfigError(*shown)
 
 
 def is_loopback(repository: str) -> bool:
@@ -199,6 +201,7 @@ def _config(
         chart=_chart(read.get("chart", {})),
         release_name=read.get("releaseName", ""),
         sensitive=tuple(read.get("sensitive", ())),
+        sensitive_places=tuple(_places(document, ("sensitive",), len(read.get("sensitive", ())), place)),
         requires=_requirements(document, read.get("requires", {}), place),
         health=health_config.read(read.get("health", {})),
         drift=drift_config.read(read.get("drift", {})),
@@ -238,7 +241,6 @@ def _reference(read: Mapping[str, Any]) -> ChartReference:
 def _requirements(document: yaml_reading.Document, read: Mapping[str, Any], place: "_Place") -> Requirements:
     required = [{"name": each} if isinstance(each, str) else each for each in read.get("modules", ())]
     modules = tuple(names.ModuleName(each["name"]) for each in required)
-    paths = [place(("requires", "modules", index)) for index in range(len(modules))]
     return Requirements(
         kubernetes=read.get("kubernetes", ""),
         modules=modules,
@@ -246,8 +248,17 @@ def _requirements(document: yaml_reading.Document, read: Mapping[str, Any], plac
         until_ready=frozenset(
             names.ModuleName(each["name"]) for each in required if each.get("until") == "ready"
         ),
-        places=tuple(f"{document.where(path)}, {yaml_reading.format_path(path)}" for path in paths),
+        places=tuple(_places(document, ("requires", "modules"), len(modules), place)),
     )
+
+
+def _places(
+    document: yaml_reading.Document, path: yaml_reading.Path, count: int, place: "_Place"
+) -> Iterator[str]:
+    """Yield where in the file each item of a list stands."""
+    for index in range(count):
+        item = place((*path, index))
+        yield f"{document.where(item)}, {yaml_reading.format_path(item)}"
 
 
 _Problem = tuple[yaml_reading.Path, str]

@@ -75,7 +75,7 @@ def dependants(modules: Iterable[model.Module]) -> Graph:
     return by_module
 
 
-def problems(modules: Sequence[model.Module]) -> Mapping[names.ModuleName, str]:
+def problems(modules: Sequence[model.Module]) -> Mapping[names.ModuleName, tuple[str, ...]]:
     """Say what keeps modules from ever running: cycles, and unknown modules or ones of a higher number."""
     by_name = {module.name: module for module in modules}
     graph = _in_cycles({module.name: required(module) for module in modules})
@@ -83,7 +83,7 @@ def problems(modules: Sequence[model.Module]) -> Mapping[names.ModuleName, str]:
     for module in modules:
         wrong = itertools.islice(_wrong_edges(module, by_name), _MOST_MISTAKES)
         if mistakes := [*wrong, *(_cycle(module, graph) if module.name in graph else ())]:
-            unmet[module.name] = "; ".join(mistakes)
+            unmet[module.name] = tuple(mistakes)
     return unmet
 
 

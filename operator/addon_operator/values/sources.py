@@ -6,7 +6,7 @@ The sources are only read and checked here; :mod:`.store` lays them on each othe
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Final, NoReturn, Self
+from typing import Final, Self
 
 from addon_operator.documents import json_documents, yaml_reading
 from addon_operator.kernel import errors, json_types, names
@@ -17,13 +17,14 @@ SUSPENDED: Final = "Suspended"
 """Maintenance mode of a module that annotations of its Module object suspend."""
 
 DEFAULT_CONFIG_MAP: Final = "values ConfigMap"
+_MOST_MISTAKES: Final = 20
 DISABLING_ALIAS: Final = "false"
 """Text of a section that disables its module instead of configuring it."""
 SWITCHES: Final[Mapping[str, bool]] = {"true": True, DISABLING_ALIAS: False}
 
 
-class ValuesFileError(errors.ConfigurationError):
-    """A ``values.yaml`` has a key or a value that does not belong there; names file, position and key."""
+class ValuesFileError(errors.MistakesError):
+    """A ``values.yaml`` has keys or values that do not belong there; names file, position and key of each."""
 
 
 class ConfigMapError(errors.ConfigurationError):
@@ -126,10 +127,11 @@ def parse_common_values(text: str, source: str) -> ValuesFile:
     Raises :class:`ValuesFileError` or :class:`.YamlError`.
     """
     document = yaml_reading.load_document(text, source)
-    for key in _root(document):
-        if not _is_values_key(key):
-            _fail(document, key, f"this is not a values key (camelCase); did you mean {_camel_case(key)!r}?")
-    return _values_file(document)
+
+    def problem(key: str) -> str:
+        return f"this is not a values key (camelCase); did you mean {_camel_case(key)!r}?"
+
+    return _values_file(document, {key: problem(key) for key in _root(document) if not _is_values_key(key)})
 
 
 def _is_values_key(key: str) -> bool:
@@ -151,15 +153,21 @@ def parse_module_values(module: names.ModuleName, text: str, source: str) -> Val
     """
     document = yaml_reading.load_document(text, source)
     allowed = (names.values_key(module), names.enabled_key(module))
-    for key in _root(document):
-        if key not in allowed:
-            _fail(
-                document,
-                key,
-                f"the values of module {module!r} may only set {allowed[0]!r} and {allowed[1]!r}; "
-                f"write it below {allowed[0]!r}",
-            )
-    return _values_file(document)
+    found = _root(document)
+    strangers = {key: _misplaced(module, key, value) for key, value in found.items() if key not in allowed}
+    return _values_file(document, strangers)
+
+
+def _misplaced(module: names.ModuleName, key: str, value: json_types.JsonValue) -> str:
+    """Return what to do with a key that does not belong into the values of a module."""
+    section, switch = names.values_key(module), names.enabled_key(module)
+    said = f"the values of module {module!r} may only set {section!r} and {switch!r}; "
+    if key == names.GLOBAL_KEY:
+        return f"{said}write it into the values.yaml of the directory of modules"
+    is_switch = key.endswith(names.ENABLED_SUFFIX) and isinstance(value, bool)
+    if names.nearest(key.removesuffix(names.ENABLED_SUFFIX) if is_switch else key, [section]):
+        return f"{said}did you mean {switch if is_switch else section!r}?"
+    return f"{said}write it below {section!r}"
 
 
 def switch_in(module: names.ModuleName, text: str) -> Mapping[str, bool]:
@@ -183,29 +191,29 @@ def _root(document: yaml_reading.Document) -> json_types.JsonObject:
     return document.value
 
 
-def _values_file(document: yaml_reading.Document) -> ValuesFile:
+def _values_file(document: yaml_reading.Document, wrong: Mapping[str, str]) -> ValuesFile:
+    """Read all keys that are not ``wrong``.
+
+    Raises :class:`ValuesFileError` with all that is wrong.
+    """
     sections: dict[names.ValuesKey, json_types.JsonObject] = {}
     enabled: dict[str, bool] = {}
+    found = dict(wrong)
     for key, value in _root(document).items():
-        if isinstance(value, dict) or not key.endswith(names.ENABLED_SUFFIX):
-            sections[names.ValuesKey(key)] = _section(document, key, value)
-        elif isinstance(value, bool):
+        if key in wrong:
+            continue
+        if isinstance(value, bool) and key.endswith(names.ENABLED_SUFFIX):
             enabled[key] = value
+        elif isinstance(value, dict) or (value is None and not key.endswith(names.ENABLED_SUFFIX)):
+            sections[names.ValuesKey(key)] = value or {}
+        elif key.endswith(names.ENABLED_SUFFIX):
+            found[key] = f"a switch must be true or false, not {kind_of(value)}"
         else:
-            _fail(document, key, f"a switch must be true or false, not {kind_of(value)}")
+            found[key] = f"a section must be a mapping, not {kind_of(value)}"
+    if found:
+        listed = list(found.items())[:_MOST_MISTAKES]
+        raise ValuesFileError(*(f"{document.where((key,))}, key {key}: {said}" for key, said in listed))
     return ValuesFile(document.source, sections, enabled)
-
-
-def _section(document: yaml_reading.Document, key: str, value: json_types.JsonValue) -> json_types.JsonObject:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        _fail(document, key, f"a section must be a mapping, not {kind_of(value)}")
-    return value
-
-
-def _fail(document: yaml_reading.Document, key: str, problem: str) -> NoReturn:
-    raise ValuesFileError(f"{document.where((key,))}, key {key}: {problem}")
 
 
 def kind_of(value: json_types.JsonValue) -> str:

@@ -95,10 +95,9 @@ def test_a_modules_file_with_another_key_names_file_and_key(key: str) -> None:
         sources.parse_module_values(
             SOME, f"someModule: {{}}\n{key}: {{}}\n", "modules/001-some-module/values.yaml"
         )
-    assert str(caught.value) == (
+    assert str(caught.value).startswith(
         f"modules/001-some-module/values.yaml, line 2, column 1, key {key}: "
         "the values of module 'some-module' may only set 'someModule' and 'someModuleEnabled'; "
-        "write it below 'someModule'"
     )
 
 

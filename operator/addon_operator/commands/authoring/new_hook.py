@@ -110,6 +110,10 @@ def parse_name(name: str, language: Language | None) -> tuple[str, Language]:
     """
     by_suffix = next((each for each, suffix in _SUFFIXES.items() if name.endswith(suffix)), None)
     stem = name if by_suffix is None else name.removesuffix(_SUFFIXES[by_suffix])
+    if by_suffix is None and "." in name:
+        raise NewHookError(
+            f"{name!r} is a hook in another language; a name ends in .py or .sh, or in neither"
+        )
     if not _NAME.fullmatch(stem):
         raise NewHookError(f"{name!r} is not a name for a hook; use lower-case words joined by dashes")
     if by_suffix is not None and language not in (None, by_suffix):

@@ -11,7 +11,8 @@ import shutil
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.commands.authoring import new_hook, skeletons, values_schema
+from addon_operator.commands.authoring import new_hook, skeletons
+from addon_operator.commands.checks import values_schema
 from addon_operator.kernel import errors, names
 from addon_operator.loading import module_directories
 from addon_operator.modules import editor_schema, module_config

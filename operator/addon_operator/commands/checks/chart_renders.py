@@ -7,22 +7,22 @@ import os
 import pathlib
 import re
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from addon_operator.commands import authors_helm
 from addon_operator.commands.checks import (
     lint_rules,
     object_checks,
+    template_values,
     unmatched_entries,
     values_check,
     values_files,
 )
 from addon_operator.devcluster import api_schemas, locations
-from addon_operator.devcluster import errors as devcluster_errors
-from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.documents import manifest_diff
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm import binary, capabilities, command, messages
+from addon_operator.helm import binary, capabilities, command, messages, release_types
 from addon_operator.helm.charts import chart_files
 from addon_operator.helm.releases import rendering
 from addon_operator.inspection import values_worker
@@ -31,7 +31,6 @@ from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files, module_directories, module_files, module_schemas
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
-from addon_operator.settings import settings_loading
 from addon_operator.values import checks, store
 from addon_operator.values.schema import cel_rules, schema_violations, schemas
 
@@ -46,9 +45,10 @@ _NAMESPACE: Final = "default"
 _STEP_SECONDS: Final = 30.0
 _SOME_VERSION: Final = "v1.34.0"
 """What charts take for the cluster's, if no schemas tell a version."""
-_HELM_SETTING: Final = "helm_bin_path"
 _IN_THE_TEXT: Final = re.compile(r"parse error at \(|no template |function \"[^\"]{0,200}\" not defined")
 """What values have no part in."""
+_NIL: Final = re.compile(r"nil pointer evaluating [^\s.]{0,50}(?: \{\})?\.([A-Za-z0-9_]{1,200})")
+_LOOKS_UP: Final = "the chart looks up objects in the cluster"
 _NO_YAML: Final = re.compile(r"YAML parse error on |unable to parse YAML")
 _OF_THE_CLUSTER: Final = "chart requires kubeVersion"
 _NO_SCHEMAS: Final = (
@@ -60,7 +60,6 @@ EXAMPLES: Final = "examples"
 _MOST_EXAMPLES: Final = 50
 _INCOMPLETE: Final = "its values are not complete"
 _NAMED: Final = 3
-_HELM_4: Final = 4
 
 
 def check(
@@ -117,12 +116,13 @@ async def _render(
         values_worker.ValuesWorker() as worker,
     ):
         programs = children.Children(starter)
-        found = await find_helm(environ, programs)
+        found = await authors_helm.find_helm(environ, programs)
         target = command.HelmTarget(_NAMESPACE)
         helm = command.Helm(found, target, environ, pathlib.Path(workspace), programs, _ignore)
         helm.places.assign(each.module for each in files)
         values = _store(places, files, worker)
-        reports = await _Renders(helm, values, known, places.global_hooks_dir).reports(charts)
+        by_name = {each.module.name: each for each in files}
+        reports = await _Renders(helm, values, known, places.global_hooks_dir, by_name).reports(charts)
         of_examples = []
         for module in charts:
             for example in examples(module):
@@ -130,7 +130,7 @@ async def _render(
                 if wrong := await asyncio.to_thread(_take, given, module, example):
                     of_examples.append(wrong)
                     continue
-                renders = _Renders(helm, given, known, places.global_hooks_dir)
+                renders = _Renders(helm, given, known, places.global_hooks_dir, by_name)
                 of_examples += [_with(example, each) for each in await renders.reports([module])]
         return [*reports, *of_examples]
 
@@ -170,31 +170,6 @@ def _ignore(_module: str, _warning: str) -> None:
     """Ignore it: the operator logs what Helm warns of."""
 
 
-async def find_helm(environ: Mapping[str, str], programs: children.Children) -> binary.HelmBinary:
-    """Find the operator's, or the one of the local control plane.
-
-    Raises :class:`.HelmBinaryError` if there is neither.
-    """
-    configured = settings_loading.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
-    try:
-        return await binary.find(str(configured) if configured else None, environ, programs)
-    except binary.HelmBinaryError:
-        own = None if configured else helm_of_devcluster(environ)
-        if own is None:
-            raise
-        return await binary.find(str(own), environ, programs)
-
-
-def helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
-    """Return the helm of the local control plane; ``None`` if there is none yet."""
-    with contextlib.suppress(devcluster_errors.DevClusterError):
-        where, component = locations.locate(environ), components.CONTROL_PLANE
-        pin = components.read_pins(where.pins / component.name, component.module)
-        path = binaries.directory_of(where, component, pin) / components.HELM
-        return path if path.exists() else None
-    return None
-
-
 def _store(
     places: values_files.FilesToCheck,
     files: Sequence[module_files.ModuleFiles],
@@ -207,13 +182,44 @@ def _store(
     return store.ValuesStore([each.values for each in files], list(common.values()), shared, worker)
 
 
-def _has_hooks(root: pathlib.Path) -> bool:
-    """Say whether there are hooks, or may be: what cannot be read is told elsewhere."""
-    try:
-        files = hook_files.discover(root)
-    except hook_files.HookFilesError:
-        return True
-    return bool(files.executables or files.refused)
+def _told(error: errors.AddonOperatorError, module: model.Module) -> str:
+    return str(error).removeprefix(f"module {module.name}: ")
+
+
+def _of_samples(finding: values_check.Finding) -> values_check.Finding:
+    """Return a finding that may be due to a value that was made up."""
+    if finding.rule is not _Rule.OBJECT:
+        return finding
+    problem = (
+        f"{finding.problem}; hooks set values of it, in whose place samples stood: an example in "
+        "openapi/values.yaml makes better ones"
+    )
+    return dataclasses.replace(finding, level=_WARNING, problem=problem)
+
+
+def _in_words(text: str) -> str:
+    """Return what Helm says of a value that is missing as what an author can do about it."""
+    return _NIL.sub(
+        r"nothing is there that has the field '\1'; describe it in openapi/values.yaml, or "
+        "set it in a file of examples/",
+        text,
+    )
+
+
+def _twice(
+    document: manifest_diff.ManifestDocument, file: str, first: dict[tuple[str, ...], str]
+) -> Iterator[str]:
+    """Yield a sentence for each object that was rendered before; ``first`` says where each was."""
+    for body in object_checks.bodies(document):
+        identity = object_checks.identity(body, _NAMESPACE)
+        if identity is None:
+            continue
+        if identity in first:
+            yield (
+                f"renders {body['kind']} {identity[-1]}, which {first[identity]} renders, too; Helm refuses "
+                "to install both, and later keeps one: give one another name, or remove it"
+            )
+        first.setdefault(identity, file)
 
 
 class _Renders:
@@ -223,6 +229,7 @@ class _Renders:
         values: store.ValuesStore,
         known: api_schemas.ApiSchemas | None,
         global_hooks: pathlib.Path,
+        files: Mapping[names.ModuleName, module_files.ModuleFiles],
     ) -> None:
         version = known.version if known else _SOME_VERSION
 
@@ -233,9 +240,9 @@ class _Renders:
         reader = capabilities.CapabilityReader(read, clock)
         self._renderer = rendering.ChartRenderer(helm, reader, _STEP_SECONDS, clock)
         self._values = values
+        self._files = files
         self._objects = object_checks.ObjectChecks(known)
-        self._has_global_hooks = _has_hooks(hook_files.global_hooks_root(global_hooks))
-        self._unknown_fields = _ERROR if helm.binary.major >= _HELM_4 else _WARNING
+        self._has_global_hooks = template_values.has_hooks(hook_files.global_hooks_root(global_hooks))
         self._turns = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def reports(self, charts: Sequence[model.Module]) -> Sequence[values_check.ValuesReport]:
@@ -248,15 +255,37 @@ class _Renders:
                 module_releases.request_of(self._values, module), skips_schemas=True
             )
             try:
-                inputs = await self._renderer.inputs(request)
-                if inputs.mentions & chart_files.Mention.LOOKUP:
-                    missing.append("the chart looks up objects in the cluster")
-                offline = dataclasses.replace(inputs, mentions=inputs.mentions & ~chart_files.Mention.LOOKUP)
-                async with self._renderer.files(request, offline) as files:
-                    manifest = await self._renderer.render(request, offline, files, is_upgrade=False)
+                manifest = await self._manifest(request, missing)
             except errors.AddonOperatorError as error:
-                return self._failure(module, str(error).removeprefix(f"module {module.name}: "), missing)
+                text = _told(error, module)
+                return await self._with_samples(module, request, text, missing)
             return await asyncio.to_thread(self._of_manifest, module, manifest, missing)
+
+    async def _manifest(self, request: release_types.ReleaseRequest, missing: list[str]) -> str:
+        inputs = await self._renderer.inputs(request)
+        if inputs.mentions & chart_files.Mention.LOOKUP and _LOOKS_UP not in missing:
+            missing.append(_LOOKS_UP)
+        offline = dataclasses.replace(inputs, mentions=inputs.mentions & ~chart_files.Mention.LOOKUP)
+        async with self._renderer.files(request, offline) as files:
+            return await self._renderer.render(request, offline, files, is_upgrade=False)
+
+    async def _with_samples(
+        self, module: model.Module, request: release_types.ReleaseRequest, text: str, missing: list[str]
+    ) -> values_check.ValuesReport:
+        """Render once more what failed for values that may come from elsewhere, with samples of them."""
+        failure = self._failure(module, text, missing)
+        if failure.failed:
+            return failure
+        given = await asyncio.to_thread(
+            template_values.with_samples, self._files[module.name], request.values
+        )
+        try:
+            manifest = await self._manifest(dataclasses.replace(request, values=given), missing)
+        except errors.AddonOperatorError as error:
+            return self._failure(module, _told(error, module), missing)
+        report = await asyncio.to_thread(self._of_manifest, module, manifest, missing)
+        findings = (_of_samples(each) for each in report.findings)
+        return dataclasses.replace(report, findings=tuple(findings))
 
     def _missing(self, module: model.Module) -> list[str]:
         """Return why a run of the module may have values that files do not give."""
@@ -267,7 +296,7 @@ class _Renders:
             is_absent = all(each.is_missing_key for each in error.violations)
             keys = names.listed([f"{each.path} {each.rule}" for each in error.violations], _NAMED)
             missing.append(f"{_INCOMPLETE}: {keys}" if is_absent else "its values are not valid")
-        if _has_hooks(module.path / hook_files.HOOKS_DIRECTORY):
+        if template_values.has_hooks(module.path / hook_files.HOOKS_DIRECTORY):
             missing.append("its hooks may set values")
         if not self._values.flag(module.name).enabled:
             missing.append("it is off by default")
@@ -289,7 +318,7 @@ class _Renders:
             return values_check.ValuesReport(
                 (values_check.Finding(_ERROR, module.name, text, _Rule.RENDER),), 0
             )
-        note = f"module {module.name} is not checked beyond this ({'; '.join(reasons)}): {text}"
+        note = f"module {module.name} is not checked beyond this ({'; '.join(reasons)}): {_in_words(text)}"
         return values_check.ValuesReport((), 0, (note,))
 
     def _of_manifest(
@@ -297,12 +326,17 @@ class _Renders:
     ) -> values_check.ValuesReport:
         levels = {
             object_checks.Mistake.WRONG: _ERROR,
-            object_checks.Mistake.UNKNOWN_FIELD: self._unknown_fields,
+            object_checks.Mistake.UNKNOWN_FIELD: _ERROR,
             object_checks.Mistake.MISSING: _WARNING if missing else _ERROR,
         }
         findings = []
+        first: dict[tuple[str, ...], str] = {}
         for document in manifest_diff.parse(manifest):
             file = messages.in_module(document.source, module.chart_directory)
+            findings += [
+                values_check.Finding(_ERROR, module.name, f"{file} {text}", _Rule.OBJECT)
+                for text in _twice(document, file, first)
+            ]
             for mistake, text in self._objects.problems(document):
                 findings.append(
                     values_check.Finding(levels[mistake], module.name, f"{file} {text}", _RULES[mistake])

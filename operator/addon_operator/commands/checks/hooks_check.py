@@ -14,6 +14,7 @@ import structlog
 
 from addon_operator.app import hook_environment
 from addon_operator.commands.checks import hook_places
+from addon_operator.devcluster import api_schemas, locations
 from addon_operator.engine.hooks import hook_configurations, hook_lines, hook_processes
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import (
@@ -23,6 +24,7 @@ from addon_operator.hook_contract.configuration import (
     hook_config,
 )
 from addon_operator.inspection import values_worker
+from addon_operator.kernel import names
 from addon_operator.loading import hook_files
 from addon_operator.process import start_errors
 from addon_operator.process.children import children, launcher
@@ -88,7 +90,8 @@ def check(
     ):
         inherited = hook_environment.inherited(environ, hook_env)
         offered = hook_environment.offered(inherited, pathlib.Path(directory))
-        return asyncio.run(_HooksCheck(pathlib.Path(directory), offered, starter).run(places))
+        kinds = api_schemas.load(locations.locate(environ).cache)
+        return asyncio.run(_HooksCheck(pathlib.Path(directory), offered, starter, kinds).run(places))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,8 +110,13 @@ class _Asked:
 
 class _HooksCheck:
     def __init__(
-        self, directory: pathlib.Path, variables: Mapping[str, str], starter: launcher.Launcher
+        self,
+        directory: pathlib.Path,
+        variables: Mapping[str, str],
+        starter: launcher.Launcher,
+        kinds: api_schemas.ApiSchemas | None,
     ) -> None:
+        self._kinds = kinds
         self._runner = hook_processes.HookProcesses(
             tmp_dir=directory,
             environment=variables,
@@ -122,6 +130,7 @@ class _HooksCheck:
     async def run(self, places: Sequence[hook_places.HookRoot]) -> HooksReport:
         checked = await asyncio.gather(*map(self._place, places))
         files = list(_with_queues([file for files in checked for file in files]))
+        files = list(_with_kinds(files, self._kinds))
         return HooksReport(tuple(_with_rivals(files)))
 
     async def _place(self, place: hook_places.HookRoot) -> list[CheckedFile]:
@@ -266,7 +275,44 @@ def _with_queues(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
             for queue in queues
             if usual[_folded(queue)] != queue
         ]
+        said += [
+            f"queue {queue!r} has spaces in its name; write {'-'.join(queue.split())!r}"
+            for queue in queues
+            if any(map(str.isspace, queue))
+        ]
         yield dataclasses.replace(file, warnings=(*file.warnings, *said))
+
+
+def _with_kinds(files: Sequence[CheckedFile], known: api_schemas.ApiSchemas | None) -> Iterator[CheckedFile]:
+    """Yield the files with errors for kinds that Kubernetes' own groups do not have."""
+    for file in files:
+        said = [] if known is None else [_unknown_kind(bound, known) for bound in file.bindings]
+        yield dataclasses.replace(file, errors=(*file.errors, *dict.fromkeys(filter(None, said))))
+
+
+def _unknown_kind(bound: hook_config.BindingRow, known: api_schemas.ApiSchemas) -> str:
+    version, kind = bound.api_version, bound.kind
+    of_kinds: dict[str, set[str]] = {}
+    for name in known.kinds:
+        of_kinds.setdefault(name.rpartition("/")[2], set()).add(name.rpartition("/")[0])
+    groups = frozenset().union(*of_kinds.values())
+    # A resource of its name will do, in the plural and in any case.
+    folded = {form for each in of_kinds for form in _forms(each) if version in of_kinds[each]}
+    if not kind or version not in groups or kind.lower() in folded:
+        return ""
+    near = [each for each in of_kinds if kind.lower() in _forms(each)] or list(
+        filter(None, [names.nearest(kind, [each for each in of_kinds if version in of_kinds[each]])])
+    )
+    hint = "correct one of them"
+    if near:
+        hint = f"did you mean {near[0]!r} of {', '.join(sorted(of_kinds[near[0]]))}?"
+    return f"kubernetes {bound.name}: Kubernetes {known.version} has no kind {kind!r} in {version}; {hint}"
+
+
+def _forms(kind: str) -> tuple[str, ...]:
+    """Return how a kind may be called: also as its resource."""
+    low = kind.lower()
+    return low, f"{low}s", f"{low}es", f"{low[:-1]}ies"
 
 
 def _folded(queue: str) -> str:

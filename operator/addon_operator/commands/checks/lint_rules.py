@@ -18,6 +18,7 @@ class Rule(enum.StrEnum):
     SCHEMA = "schema"
     SCHEMA_KEYWORD = "schema-keyword"
     SCHEMA_RULE = "schema-rule"
+    STALE_SCHEMA = "stale-schema"
     VALUES = "values"
     EXAMPLE = "example"
     HOOK_FILE = "hook-file"
@@ -25,6 +26,7 @@ class Rule(enum.StrEnum):
     CHART = "chart"
     TESTS_IN_CHART = "tests-in-chart"
     CHART_NOT_CACHED = "chart-not-cached"
+    UNKNOWN_VALUE = "unknown-value"
     RENDER = "render"
     OBJECT = "object"
     UNKNOWN_FIELD = "unknown-field"
@@ -45,6 +47,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.SCHEMA: "OpenAPI schemas can be read and used.",
         Rule.SCHEMA_KEYWORD: "Keywords of schemas check something.",
         Rule.SCHEMA_RULE: "Rules in CEL can be evaluated.",
+        Rule.STALE_SCHEMA: "The schema of values.yaml for editors is that of the OpenAPI schemas.",
         Rule.VALUES: "The values of all files are what schemas allow.",
         Rule.EXAMPLE: "The values in examples/ are what schemas allow.",
         Rule.HOOK_FILE: "What looks like a hook is one.",
@@ -52,6 +55,7 @@ ABOUT: Final[Mapping[Rule, str]] = MappingProxyType(
         Rule.CHART: "The chart is complete: Chart.yaml, dependencies, values and schemas.",
         Rule.TESTS_IN_CHART: "Tests of a module are not a part of its chart, so no release stores them.",
         Rule.CHART_NOT_CACHED: "A chart from a repository is in the cache, so that it can be checked.",
+        Rule.UNKNOWN_VALUE: "Templates read only values that there can be, as schemas say.",
         Rule.RENDER: "The chart renders, with the values of the files and with each example.",
         Rule.OBJECT: "Kubernetes takes what is rendered.",
         Rule.UNKNOWN_FIELD: "What is rendered has only fields that Kubernetes knows.",

@@ -15,23 +15,32 @@ from addon_operator.commands.checks import (
     lint_places,
     lint_rules,
     passed_over,
+    template_values,
     values_check,
     values_files,
+    values_schema,
 )
 from addon_operator.documents import json_documents, yaml_loader, yaml_reading
 from addon_operator.engine.definitions import crd_index
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, chart_ignore, chart_links, dependencies, subcharts
 from addon_operator.kernel import errors, names
-from addon_operator.loading import crd_sources, hook_files, module_directories, module_files, named_files
+from addon_operator.loading import (
+    crd_sources,
+    hook_files,
+    module_directories,
+    module_files,
+    module_schemas,
+    named_files,
+    unused_files,
+)
 from addon_operator.modules import model, module_config
 from addon_operator.values import store
-from addon_operator.values.schema import chart_schemas, schemas
+from addon_operator.values.schema import cel_rules, chart_schemas, schemas
 
 _MOST_MISTAKES: Final = 5
 _TESTS: Final = "tests"
 _MOST_TESTS: Final = 1000
-_LIKE_THE_FILE: Final = frozenset({"modules.yaml", "modules.yml", "module.json"})
 Rule = lint_rules.Rule
 _ERROR, _WARNING = values_check.Level.ERROR, values_check.Level.WARNING
 
@@ -62,8 +71,9 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     """Look at all modules of the places: at what :func:`.values_check.check` does, and at their charts."""
     report = values_check.check(places, strict=strict)
     modules = list(_modules(places))
-    more = list(itertools.chain.from_iterable(map(_of_module, modules)))
+    more = [*_beside(places), *itertools.chain.from_iterable(map(_of_module, modules))]
     broken = {finding.subject for finding in more if finding.level is _ERROR}
+    more += _of_templates(places)
     rendered = chart_renders.check(places, broken)
     findings = dict.fromkeys((*report.findings, *more, *_of_configs(places), *rendered.findings))
     notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
@@ -100,12 +110,41 @@ def _modules(places: values_files.FilesToCheck) -> Iterator[model.Module]:
                 yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
 
 
+def _beside(places: values_files.FilesToCheck) -> _Found:
+    """Yield what lies beside modules and is not read."""
+    if places.only is None:
+        for directory in places.modules_dirs:
+            for warning in unused_files.beside_modules(directory, places.global_hooks_dir):
+                yield values_check.Finding(_WARNING, str(directory), warning, Rule.UNUSED_FILE)
+
+
+def _of_templates(places: values_files.FilesToCheck) -> _Found:
+    """Yield what templates read and no values can have."""
+    shared = schemas.SectionSchemas()
+    beside = places.global_hooks_dir.absolute().parent
+    # The global hooks of another repository say nothing of these modules.
+    is_theirs = any(directory.absolute().parent == beside for directory in places.modules_dirs)
+    with contextlib.suppress(errors.ConfigurationError):
+        shared = (
+            shared
+            if not is_theirs
+            else module_schemas.read_schemas(places.global_hooks_dir, cel_rules.CelEvaluator())
+        )
+    root = hook_files.global_hooks_root(places.global_hooks_dir)
+    is_hooked = template_values.has_hooks(root)
+    for files in _chosen(places):
+        yield from template_values.problems(files, shared, global_hooks=is_hooked)
+
+
 def _of_module(module: model.Module) -> _Found:
     for warning in module.config.warnings:
         yield values_check.Finding(_WARNING, module.name, warning, Rule.MODULE_YAML)
+    with contextlib.suppress(errors.ConfigurationError):
+        if warning := values_schema.stale(module.path, module.name):
+            yield values_check.Finding(_WARNING, module.name, warning, Rule.STALE_SCHEMA)
     for warning in _of_hooks(module):
         yield values_check.Finding(_WARNING, module.name, warning, Rule.HOOK_FILE)
-    for warning in _unused(module):
+    for warning in (*unused_files.in_module(module), *_unused_section(module)):
         yield values_check.Finding(_WARNING, module.name, warning, Rule.UNUSED_FILE)
     yield from passed_over.in_definitions(module)
     if module.problem:
@@ -152,25 +191,6 @@ def _of_configs(places: values_files.FilesToCheck) -> _Found:
         for level, problems in ((_ERROR, file.errors), (_WARNING, file.warnings)):
             for problem in problems:
                 yield values_check.Finding(level, file.owner, f"{file.path}: {problem}", Rule.HOOK_CONFIG)
-
-
-def _unused(module: model.Module) -> Iterator[str]:
-    """Yield what lies where nobody looks for it."""
-    for entry in sorted(module.path.iterdir()):
-        if entry.name != module_config.FILE and entry.name.lower() in _LIKE_THE_FILE:
-            yield f"{entry} is not read; rename it to {module_config.FILE}"
-    if module.has_chart:
-        if module.stock is not None:
-            yield from _unused_section(module)
-        return
-    for name in (module_config.CHART_DIRECTORY, subcharts.DIRECTORY):
-        directory = module.path / name
-        for chart in sorted(directory.glob("*/Chart.yaml")):
-            yield (
-                f"{chart.parent} is not used, and nothing is installed: a chart has its Chart.yaml in "
-                f"{module.path / module_config.CHART_DIRECTORY}; move it there, or name its directory with "
-                f"chart.path in {module_config.FILE}"
-            )
 
 
 def _unused_section(module: model.Module) -> Iterator[str]:

@@ -27,7 +27,7 @@ class Mistake(enum.Enum):
 
     WRONG = enum.auto()
     UNKNOWN_FIELD = enum.auto()
-    """Helm 3 passes this on with a warning, and Helm 4 refuses it."""
+    """Kubernetes drops this, with a warning that Helm 3 passes on; Helm 4 refuses it."""
     MISSING = enum.auto()
     """Something has to be there; values may be missing from which it is made."""
 
@@ -38,6 +38,23 @@ class Problem(NamedTuple):
     mistake: Mistake
     text: str
     """A sentence without its subject, which is the file."""
+
+
+def bodies(document: manifest_diff.ManifestDocument) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a document: itself, or the items of a list."""
+    if document.body is not None:
+        items = manifests.items_of(document.body)
+        for body in [document.body] if items is None else items:
+            yield body if isinstance(body, dict) else {}
+
+
+def identity(body: Mapping[str, Any], namespace: str) -> tuple[str, ...] | None:
+    """Return what no two objects of a release may share; ``None`` for one without a name."""
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name") or not body.get("kind"):
+        return None
+    group = str(body.get("apiVersion", "")).rpartition("/")[0]
+    return group, str(body["kind"]), str(metadata.get("namespace") or namespace), str(metadata["name"])
 
 
 class ObjectChecks:
@@ -54,9 +71,8 @@ class ObjectChecks:
                 Mistake.WRONG, "renders a document that is not an object; write a mapping with kind"
             )
             return
-        items = manifests.items_of(document.body)
-        for body in [document.body] if items is None else items:
-            yield from self._of_object(body if isinstance(body, dict) else {})
+        for body in bodies(document):
+            yield from self._of_object(body)
 
     def _of_object(self, body: Mapping[str, Any]) -> Iterator[Problem]:
         for key in ("apiVersion", "kind", "metadata"):
@@ -69,9 +85,13 @@ class ObjectChecks:
             said = f"renders an object {body['kind']} without a name; give it metadata.name"
             yield Problem(Mistake.MISSING, said)
         if self._schemas is not None:
-            subject = f"renders {body['kind']} {name}, which Kubernetes {self._schemas.version} refuses"
+            version = self._schemas.version
+            subject = f"renders {body['kind']} {name}"
             for mistake, said in itertools.islice(self._by_schema(body), _MOST):
-                yield Problem(mistake, f"{subject}: {said}")
+                refuses = f"which Kubernetes {version} refuses"
+                if mistake is Mistake.UNKNOWN_FIELD:
+                    refuses = f"of which Kubernetes {version} drops what it does not know, and Helm 4 refuses"
+                yield Problem(mistake, f"{subject}, {refuses}: {said}")
 
     def _by_schema(self, body: Mapping[str, Any]) -> Iterator[tuple[Mistake, str]]:
         kinds = {} if self._schemas is None else self._schemas.kinds

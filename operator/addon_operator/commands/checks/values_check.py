@@ -26,7 +26,7 @@ from addon_operator.loading import (
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
 from addon_operator.values import checks, inspectors, settings_checks, sources, store
-from addon_operator.values.schema import cel_rules, schema_loading, schemas
+from addon_operator.values.schema import cel_rules, schemas
 
 _PROGRAM_SECONDS: Final = 60.0
 """For all programs that check the settings of one module."""
@@ -134,8 +134,8 @@ class _ValuesCheck:
             common.append(file)
             modules += self._modules(directory, file)
         for files in module_files.in_run_order(modules):
-            if files.module.stopped_by:
-                self._add(Level.ERROR, _subject(files.module), files.module.stopped_by, Rule.MODULE)
+            for mistake in files.module.mistakes:
+                self._add(Level.ERROR, _subject(files.module), mistake, Rule.MODULE)
         values = store.ValuesStore(
             [files.values for files in modules],
             common,
@@ -165,11 +165,11 @@ class _ValuesCheck:
         """Turn an error into findings."""
         try:
             yield
-        except schema_loading.SchemaError as error:
-            for problem in error.problems:
-                self._add(Level.ERROR, subject, problem, rule)
         except sources.ConfigMapError as error:
             for problem in error.violations:
+                self._add(Level.ERROR, subject, problem, rule)
+        except errors.ConfigurationError as error:
+            for problem in error.mistakes:
                 self._add(Level.ERROR, subject, problem, rule)
         except Exception as error:  # noqa: BLE001 - whatever is read, the rest is looked at, too
             self._add(Level.ERROR, subject, errors.told(error, f"reading {subject}"), rule)
@@ -203,6 +203,8 @@ class _ValuesCheck:
             own = module_files.own_values(module)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
         checks = self._schemas(module.name, path, module)
+        for problem in module_schemas.unknown_sensitive(module, checks):
+            self._add(Level.ERROR, module.name, problem, Rule.MODULE)
         hooks = path / hook_files.HOOKS_DIRECTORY
         values = store.ModuleValues(module.name, common, own, checks, hooks=hooks)
         return module_files.ModuleFiles(module, values)
@@ -210,7 +212,9 @@ class _ValuesCheck:
     def _check_unique(self, module: model.Module) -> None:
         other = self._seen.setdefault(module.name, module.path)
         if other != module.path:
-            raise errors.ConfigurationError(f"{module.path}: {other} holds a module of this name, too")
+            raise errors.ConfigurationError(
+                f"{module.path}: {other} holds a module of this name, too; rename or remove one of them"
+            )
 
     def _schemas(
         self, subject: str, path: pathlib.Path, module: model.Module | None = None

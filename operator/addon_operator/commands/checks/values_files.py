@@ -66,9 +66,25 @@ def places(
 def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | None], str | None]:
     """Return flags for a directory of modules, one with ``modules/`` in it, or one module, with its name."""
     path = pathlib.Path(directory).absolute()
+    # Several are one set of modules.
+    if os.pathsep not in directory and not path.is_dir():
+        raise errors.ConfigurationError(f"{directory} is not a directory; {nearest(path)}")
     if module_directories.is_module(path):
         return {"modules_dirs": str(path.parent), "global_hooks_dir": global_hooks}, path.name
     return flags_below(directory, global_hooks), None
+
+
+def nearest(path: pathlib.Path) -> str:
+    """Say which directory was most likely meant by one that is not there."""
+    around = path.absolute().parent
+    places = (around, around / module_directories.MODULES_NAME)
+    known = [each for place in places if place.is_dir() for each in sorted(place.iterdir()) if each.is_dir()]
+    by_name = {each.name: each for each in reversed(known)}
+    by_module = {name.lstrip("0123456789").removeprefix("-"): each for name, each in by_name.items()}
+    name = path.name if path.name in by_module else names.nearest(path.name, by_name)
+    if name is None:
+        return "name one with modules, or a module"
+    return f"did you mean '{by_module.get(name) or by_name[name]}'?"
 
 
 def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:
@@ -106,6 +122,11 @@ def look_at_config(
     if isinstance(manifest, dict) and manifest.get("kind") == kind:
         reader = config_map_reader.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)
         return reader.read(_texts_of_secret(manifest, path) if kind == _SECRET else _data(manifest, path))
+    if isinstance(manifest, dict) and _is_unnamed_manifest(manifest):
+        raise errors.ConfigurationError(
+            f"{path}: this looks like a manifest, and its kind is {manifest.get('kind')!r}; "
+            f"write 'kind: {kind}', or sections and switches alone"
+        )
     file = sources.parse_common_values(text, str(path))
     keys = {names.GLOBAL_KEY, *map(names.values_key, modules), *map(names.enabled_key, modules)}
     unknown = [key for key in (*file.sections, *file.enabled) if key not in keys]
@@ -115,6 +136,11 @@ def look_at_config(
     )
     config = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
     return config_map_reader.ConfigMapReading(config)
+
+
+def _is_unnamed_manifest(document: json_types.JsonObject) -> bool:
+    """Say whether it is a manifest of another kind, or of none: its values would be taken for sections."""
+    return "apiVersion" in document or "kind" in document or {"metadata", "data"} <= document.keys()
 
 
 def _texts_of_secret(manifest: json_types.JsonObject, path: pathlib.Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from addon_operator.app import tools
+from addon_operator.commands import authors_helm
 from addon_operator.commands.plan import given_values
 from addon_operator.commands.plan_state import (
     hidden_values,
@@ -17,7 +18,7 @@ from addon_operator.commands.plan_state import (
     recorded_manifests,
 )
 from addon_operator.engine import events, intents
-from addon_operator.helm import binary, release_types
+from addon_operator.helm import release_types
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth
@@ -132,8 +133,7 @@ async def _tools(
     kube: client.KubeClient,
 ) -> tools.Tools:
     programs = children.Children(stack.enter_context(launcher.Launcher()))
-    configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
-    helm = await binary.find(configured, environ, programs)
+    helm = await authors_helm.find_helm(environ, programs, settings.helm_bin_path)
     await stack.enter_async_context(kube)
     # Nothing is left behind: a plan changes nothing.
     tidy = dataclasses.replace(settings, debug_keep_tmp_files=False)

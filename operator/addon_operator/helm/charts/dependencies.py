@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from addon_operator.documents import yaml_reading
 from addon_operator.helm.charts import plain_files, subcharts
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 
 _CHART: Final = "Chart.yaml"
 _VERSION: Final = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
@@ -36,7 +36,9 @@ def problem(directory: pathlib.Path) -> str:
 def _refused(about: Mapping[str, Any]) -> str:
     for key in ("name", "version"):
         if not isinstance(about.get(key), str) or not about[key]:
-            return f"the key {key!r} must be a text; write it, or take the chart as upstream publishes it"
+            said = "it must be a text" if key in about else "it is missing"
+            hint = names.did_you_mean(key, set(about) - {"name", "version"}, "write it")
+            return f"the key {key!r} is wrong, as {said}; {hint}"
     if not _VERSION.fullmatch(about["version"]):
         return f"the version {about['version']!r} is not one such as 1.2.3; Helm refuses it"
     return refused_name(about["name"])
@@ -66,10 +68,10 @@ def _missing(directory: pathlib.Path, about: dict[str, Any]) -> str:
         return f"the charts in {directory / subcharts.DIRECTORY} cannot be read: {error}"
     if not missing:
         return ""
-    names, is_are = ", ".join(missing), "is" if len(missing) == 1 else "are"
+    listed_names, is_are = ", ".join(missing), "is" if len(missing) == 1 else "are"
     charts = directory / subcharts.DIRECTORY
     return (
-        f"{directory / source}: of its dependencies, {names} {is_are} missing in {charts}; "
+        f"{directory / source}: of its dependencies, {listed_names} {is_are} missing in {charts}; "
         f"run 'helm dependency build {directory}'"
     )
 

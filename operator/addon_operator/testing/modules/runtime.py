@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Final, Self, TypeVar
 
 from addon_operator.app import hook_environment
-from addon_operator.commands.checks import chart_renders
+from addon_operator.commands import authors_helm
 from addon_operator.devcluster.binaries import components
 from addon_operator.engine import state
 from addon_operator.engine.hooks import hook_processes
@@ -83,7 +83,7 @@ class Runtime:
         Raises :class:`.HelmBinaryError` if there is none.
         """
         if self._helm is None:
-            self._helm = await chart_renders.find_helm(self._environ, self.programs)
+            self._helm = await authors_helm.find_helm(self._environ, self.programs)
         target = command.HelmTarget(given_objects.NAMESPACE, (self._kubeconfig,))
         workspace = self.workspace / "helm"
         return command.Helm(self._helm, target, self._environ, workspace, self.programs, _ignore)

@@ -177,6 +177,11 @@ class SchemaError(errors.ConfigurationError):
         self.problems = problems
         """One sentence each."""
 
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """The problems."""
+        return self.problems
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoadedSchema:

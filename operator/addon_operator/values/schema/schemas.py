@@ -176,6 +176,13 @@ class SectionSchemas:
     hidden: sensitive_keys.SensitiveKeys = _NOTHING
     """What is hidden beside what the schemas call sensitive."""
 
+    def of_all_values(self, *, hooks: bool) -> Schema | None:
+        """Return the schema that all values of the section keep to; ``hooks``: whether some set values.
+
+        Without ``openapi/values.yaml``, hooks may set whatever they want.
+        """
+        return self.values or (None if hooks else self.config)
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What checks nothing in the files."""

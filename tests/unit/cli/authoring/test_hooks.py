@@ -177,6 +177,7 @@ WARNINGS = {
         "{configVersion: v1, schedule: [{crontab: '@daily'}, {crontab: '@hourly'}]}",
         "schedule: 2 bindings share the name 'schedule'",
     ),
+    "spaces": ("{configVersion: v1, schedule: [{crontab: '@daily', queue: a b c}]}", "write 'a-b-c'"),
     "queue": ("{configVersion: v1, schedule: [{crontab: '@daily', queue: Main}]}", "another one than 'main'"),
 }
 
@@ -190,6 +191,33 @@ def test_what_the_author_may_not_have_meant_is_a_warning_and_with_strict_an_erro
     assert (row["errors"], len(row["warnings"])) == ([], 1)
     assert sentence in row["warnings"][0]
     modules.files("--strict", exit_code=1)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "said"),
+    [
+        ("apps/v1", "Nodes", "did you mean 'Node' of v1?"),
+        ("apps/v1", "Deploymnet", "did you mean 'Deployment' of apps/v1?"),
+        ("v1", "Deployment", "did you mean 'Deployment' of apps/v1?"),
+        ("v1", "Xyz", "correct one of them"),
+        ("v1", "nodes", ""),
+        ("apps/v1", "Deployment", ""),
+        ("example.com/v1", "Thing", ""),
+    ],
+)
+def test_a_kind_that_a_group_of_kubernetes_does_not_have_is_an_error(
+    modules: Directory, monkeypatch: pytest.MonkeyPatch, version: str, kind: str, said: str
+) -> None:
+    kinds = dict.fromkeys(("v1/Node", "v1/Pod", "apps/v1/Deployment"), "Thing")
+    document = {"version": "v1.36.3", "definitions": {"Thing": {}}, "kinds": kinds}
+    modules.file("cache/api-schemas-v1.36.3.json", json.dumps(document))
+    monkeypatch.setenv("ADDON_OPERATOR_DEVCLUSTER_CACHE", str(modules.root / "cache"))
+    bound = f"{{name: n, apiVersion: {version}, kind: {kind}}}"
+    modules.hook(f"{WEB}/a.sh", f"{{configVersion: v1, kubernetes: [{bound}]}}")
+    (found,) = modules.files(exit_code=1 if said else 0).values()
+    assert len(found["errors"]) == bool(said)
+    assert said in "".join(found["errors"])
+    assert bool(said) is ("has no kind" in "".join(found["errors"]))
 
 
 def test_queues_of_several_hooks_are_compared(modules: Directory) -> None:

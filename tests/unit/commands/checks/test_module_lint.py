@@ -7,6 +7,7 @@ import pytest
 from click import testing
 
 from addon_operator.cli import main
+from addon_operator.loading import module_files
 from tests.unit.engine.definitions import crd_bench
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
@@ -46,7 +47,9 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"module.yaml": "chart: {path: gone}\n"}, "has neither Chart.yaml nor templates/"),
         ({"module.yaml": "sensitive: [a..b]\n"}, "has a part that is empty"),
         ({"chart/Chart.yaml": CHART + "dependencies: [{name: db}]\n"}, "run 'helm dependency build "),
-        ({"chart/Chart.yaml": "name: x\n"}, "the key 'version'"),
+        ({"chart/Chart.yaml": "name: x\n"}, "the key 'version' is wrong, as it is missing; write it"),
+        ({"chart/Chart.yaml": "name: x\nverson: 1.0.0\n"}, "it is missing; did you mean 'verson'?"),
+        ({"chart/Chart.yaml": "name: x\nversion: 1\n"}, "the key 'version' is wrong, as it must be a text"),
         ({"chart/charts/db/Chart.yaml": CHART.replace("upstream", "../db")}, "the name '../db' is none"),
         ({"chart/crds/things.yaml": "kind: Service\n"}, "not a CustomResourceDefinition but Service"),
         ({"crds/things.yaml": "{{ .Values.things }}\n"}, "crds/things.yaml"),
@@ -60,7 +63,8 @@ def lint(directory: pathlib.Path, *options: str) -> tuple[int, list[dict[str, st
         ({"hooks/run.sh": "#!/bin/sh\n"}, "hooks/run.sh is not executable; run 'chmod +x "),
         ({"enabled": "#!/bin/sh\n"}, "enabled is not executable; run 'chmod +x "),
     ],
-    ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "name of a subchart",
+    ids=["module.yaml", "chart", "sensitive", "dependency", "Chart.yaml", "misspelt", "type",
+         "name of a subchart",
          "chart's definitions", "definitions", "values of another type", "chart's values", "JSON", "schema",
          "values by schema", "openapi", "values", "hook", "enabled script"],
 )  # fmt: skip
@@ -105,7 +109,23 @@ def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_nam
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("modules.yaml", "modules.yaml is not read; rename it to module.yaml"),
+        ("modules.yaml", "modules.yaml is not read; did you mean 'module.yaml'? Rename it then"),
+        ("module.json", "did you mean 'module.yaml'?"),
+        ("chart/chart.yaml", "did you mean 'Chart.yaml'?"),
+        ("chart/template/a.yaml", "did you mean 'templates'?"),
+        ("value.yaml", "did you mean 'values.yaml'?"),
+        ("openapi/config_values.yaml", "did you mean 'config-values.yaml'?"),
+        ("openapi/configvalues.yml", "did you mean 'config-values.yaml'?"),
+        ("openapi/value.yaml", "did you mean 'values.yaml'?"),
+        ("openApi/values.yaml", "did you mean 'openapi'?"),
+        ("open-api/values.yaml", "did you mean 'openapi'?"),
+        ("opnapi/values.yaml", "did you mean 'openapi'?"),
+        ("hook/a.py", "did you mean 'hooks'?"),
+        ("template/a.yaml", "did you mean 'templates'?"),
+        ("tempaltes/a.yaml", "did you mean 'templates'?"),
+        ("crd/a.yaml", "did you mean 'crds'?"),
+        ("test/a.yaml", "did you mean 'tests'?"),
+        ("example/a.yaml", "did you mean 'examples'?"),
         ("chart/podinfo/Chart.yaml", "chart/podinfo is not used, and nothing is installed"),
         ("charts/podinfo/Chart.yaml", "charts/podinfo is not used, and nothing is installed"),
     ],
@@ -161,6 +181,55 @@ def test_tests_beside_a_chart_are_none_of_its_files(tmp_path: pathlib.Path, *, i
     assert lint(tmp_path) == (0, [])
 
 
+@pytest.mark.parametrize(
+    "file",
+    ["docs/a.md", "lib/a.py", "images/a", "values-production.yaml", "templates2/a.yaml", "README.md",
+     "testdata/a", "openapi/common.yaml", "Chart.lock", "scripts/a"],
+)  # fmt: skip
+def test_what_is_not_nearly_the_name_of_something_else_is_left_alone(
+    tmp_path: pathlib.Path, file: str
+) -> None:
+    path = tmp_path / "010-web" / file
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    assert lint(tmp_path) == (0, [])
+
+
+def test_directories_beside_modules_that_are_nearly_called_right_are_a_warning_in_lint_and_when_loading(
+    tmp_path: pathlib.Path,
+) -> None:
+    (tmp_path / "modules" / "010-web" / "hook").mkdir(parents=True)
+    (tmp_path / "globalhooks").mkdir()
+    (tmp_path / "modules" / "value.yaml").write_text("")
+    found = lint(tmp_path)[1]
+    assert [(row["rule"], row["problem"].partition("mean ")[2]) for row in found] == [
+        ("unused-file", "'values.yaml'? Rename it then"),
+        ("unused-file", "'global-hooks'? Rename it then"),
+        ("unused-file", "'hooks'? Rename it then"),
+    ]
+    loaded = module_files.load([tmp_path / "modules"], 1, tmp_path / "global-hooks")
+    assert {row["problem"] for row in found} <= set(loaded.warnings)
+
+
+@pytest.mark.parametrize(
+    ("files", "unused"),
+    [
+        (["chart/Chart.yaml", "templates/a.yaml", "module.yaml"], "templates is not used"),
+        (["chart/Chart.yaml", "Chart.yaml", "module.yaml"], "Chart.yaml is not used"),
+        (["chart/Chart.yaml", "templates/a.yaml"], "chart is not used"),
+    ],
+)
+def test_of_two_charts_the_one_that_is_not_installed_is_named(
+    tmp_path: pathlib.Path, files: list[str], unused: str
+) -> None:
+    contents = {"module.yaml": "description: x\n", "templates/a.yaml": ""}
+    write(tmp_path / "010-web", {name: contents.get(name, CHART) for name in files})
+    code, found = lint(tmp_path)
+    assert (code, [row["rule"] for row in found]) == (0, ["unused-file"])
+    assert f"/{unused}, and nothing of it is installed" in found[0]["problem"]
+    assert module_files.load([tmp_path], 1).warnings == (found[0]["problem"],)
+
+
 def test_a_charts_values_below_the_modules_key_are_a_warning(tmp_path: pathlib.Path) -> None:
     chart(tmp_path / "010-web", values__yaml="web: {replicas: 2}\n")
     code, found = lint(tmp_path)
@@ -203,9 +272,9 @@ def test_a_colon_list_of_directories_is_one_set_of_modules(
 
 
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: pathlib.Path) -> None:
-    code, found = lint(tmp_path / "nowhere")
-    assert (code, [one["level"] for one in found]) == (1, ["error"])
-    assert f"modules directory {tmp_path / 'nowhere'} does not exist" in found[0]["problem"]
+    ran = run(tmp_path / "nowhere")
+    said = f"{tmp_path / 'nowhere'} is not a directory; name one with modules, or a module"
+    assert str(ran.exception) == said
 
 
 def test_the_text_counts_what_was_found(tmp_path: pathlib.Path) -> None:
@@ -275,3 +344,158 @@ def test_a_definition_that_another_module_has_newer_is_a_warning(tmp_path: pathl
         assert (ran.return_value, found["level"], found["subject"]) == (0, "warning", "old")
         assert "a.example.com is that of module new, not this module's" in found["problem"]
     assert lint(tmp_path / "010-old") == (0, [])
+
+
+MODULE_WITH_SCHEMAS = {
+    "values.yaml": "webEnabled: true\nweb: {greeting: Hi}\n",
+    "openapi/config-values.yaml": "type: object\nproperties: {greeting: {type: string}}\n",
+    "openapi/values.yaml": (
+        "x-extend: {schema: config-values.yaml}\ntype: object\n"
+        "properties: {internal: {type: object, properties: {count: {type: integer}}}}\n"
+    ),
+    "hooks/count.sh": "#!/bin/sh\necho '{configVersion: v1, beforeHelm: 1}'\n",
+}
+
+
+def write(module: pathlib.Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (module / name).parent.mkdir(exist_ok=True, parents=True)
+        (module / name).write_text(content)
+        (module / name).chmod(0o755 if name.startswith("hooks/") else 0o644)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (".Values.bata.x", "the chart gets no key 'bata'"),
+        (".Values.web.greting", "does not allow the key 'greting'; did you mean 'greeting'?"),
+        (".Values.web.internl.count", "does not allow the key 'internl'; did you mean 'internal'?"),
+        ("$.Values.web.internal.coutn", "does not allow the key 'coutn'; did you mean 'count'?"),
+        ("if .Values.web.greeting.word }}{{ end", "does not allow the key 'word'; it has no keys"),
+        (".Values.wbe.greeting", "did you mean 'web'?"),
+        (".Values.web.greeting", ""),
+        (".Values.web.internal.count", ""),
+        (".Values.global.anything", ""),
+        (".Values.global.enabledModules", ""),
+    ],
+)
+def test_a_value_that_no_schema_allows_is_found_in_templates_although_hooks_set_values(
+    tmp_path: pathlib.Path, template: str, said: str
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {"templates/a.yaml": f"a: 1\n{{{{ {template} }}}}\n"})
+    code, found = lint(tmp_path)
+    assert [(row["rule"], str(row["line"])) for row in found] == ([("unknown-value", "2")] if said else [])
+    assert code == bool(said)
+    assert said in "".join(row["problem"] for row in found)
+
+
+def test_without_a_schema_of_what_hooks_make_templates_may_read_anything(tmp_path: pathlib.Path) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {"templates/a.yaml": "{{ .Values.web.a }}\n"})
+    (module / "openapi" / "values.yaml").unlink()
+    assert lint(tmp_path) == (0, [])
+    (module / "hooks" / "count.sh").unlink()
+    assert [row["rule"] for row in lint(tmp_path)[1]] == ["unknown-value"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("internal.cuont", "hides nothing: {} does not allow the key 'cuont'; did you mean 'count'?"),
+        ("greting", "hides nothing: {} does not allow the key 'greting'; did you mean 'greeting'?"),
+        ("*.cuont", "hides nothing: {} does not allow the key 'cuont'; did you mean 'count'?"),
+        ("internal.count", ""),
+        ("*.count", ""),
+    ],
+)
+def test_a_sensitive_path_that_no_values_can_have_stops_the_module_as_it_would_hide_nothing(
+    tmp_path: pathlib.Path, path: str, said: str
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {"module.yaml": f"description: x\nsensitive:\n- '{path}'\n"})
+    code, found = lint(tmp_path)
+    assert code == bool(said)
+    expected = [("error", "module", "3")] if said else []
+    assert [(row["level"], row["rule"], str(row["line"])) for row in found] == expected
+    assert said.format(module / "openapi" / "values.yaml") in "".join(row["problem"] for row in found)
+    loaded = module_files.load([tmp_path], 1)
+    assert [bool(files.module.problem) for files in loaded.modules] == [bool(said)]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "lines"),
+    [
+        ("module.yaml", "descripton: x\nreleaseName: web\nrequire: {}\n\nhealth: {timout: 1}\n", "135"),
+        ("module.yaml", "description: x\nsensitive: [a..b]\ncreateNamespace: true\n", "23"),
+        ("module.yaml", "requires:\n  modules:\n  - gone\n  - lost\n", "34"),
+        ("module.yaml", "description: x\nsensitive:\n- wrod\n- internal.cuont\n", "34"),
+        ("values.yaml", "wbe: {}\nweb: {}\nother: 1\nwebEnabled: maybe\n", "134"),
+    ],
+)
+def test_each_mistake_of_a_file_is_a_finding_with_its_own_line(
+    tmp_path: pathlib.Path, file: str, text: str, lines: str
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS | {file: text})
+    code, found = lint(tmp_path)
+    of_file = [row for row in found if row["file"] == str(module / file)]
+    assert (code, [str(row["line"]) for row in of_file]) == (1, list(lines)), found
+    said = run(tmp_path, "-o", "github").stdout
+    assert all(f"{file},line={line}," in said for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("wepEnabled: true", "did you mean 'webEnabled'?"),
+        ("wbe: {}", "did you mean 'web'?"),
+        ("Web: {}", "did you mean 'web'?"),
+        ("global: {}", "write it into the values.yaml of the directory of modules"),
+        ("replicas: 1", "write it below 'web'"),
+    ],
+)
+def test_a_key_in_a_modules_values_that_does_not_belong_there_is_told_where_it_does(
+    tmp_path: pathlib.Path, key: str, said: str
+) -> None:
+    write(tmp_path / "010-web", {"values.yaml": f"{key}\n"})
+    code, found = lint(tmp_path)
+    assert (code, [row["problem"].endswith(f"; {said}") for row in found]) == (1, [True]), found
+
+
+def test_a_directory_that_is_not_there_is_told_with_the_nearest_one(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "010-alpha").mkdir()
+    (tmp_path / "modules" / "010-beta").mkdir(parents=True)
+    assert str(tmp_path / "modules" / "010-beta") in str(run(tmp_path / "beta").exception)
+    for name in ("010-alfa", "alpha"):
+        ran = run(tmp_path / name)
+        assert str(ran.exception) == (
+            f"{tmp_path / name} is not a directory; did you mean '{tmp_path / '010-alpha'}'?"
+        )
+        arguments = ["module", "schema", "--values", str(tmp_path / name)]
+        ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+        assert "did you mean" in str(ran.exception)
+
+
+def test_two_directories_of_one_module_are_told_with_what_to_do(tmp_path: pathlib.Path) -> None:
+    for number in ("010", "020"):
+        (tmp_path / f"{number}-web").mkdir()
+    found = lint(tmp_path)[1]
+    assert found[0]["problem"].endswith("holds a module of this name, too; rename or remove one of them")
+
+
+def test_a_schema_for_editors_that_is_older_than_the_schemas_is_a_warning_with_the_command(
+    tmp_path: pathlib.Path,
+) -> None:
+    module = tmp_path / "010-web"
+    write(module, MODULE_WITH_SCHEMAS)
+    arguments = ["module", "schema", "--values", str(module)]
+    ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+    (module / "openapi" / "values-file.schema.json").write_text(ran.stdout)
+    assert lint(tmp_path) == (0, [])
+    (module / "openapi" / "config-values.yaml").write_text(
+        "type: object\nproperties: {greeting: {}, a: {}}\n"
+    )
+    code, found = lint(tmp_path)
+    assert (code, [(row["level"], row["rule"]) for row in found]) == (0, [("warning", "stale-schema")])
+    assert f"'addon-operator module schema --values {module} > " in found[0]["problem"]

@@ -51,3 +51,24 @@ def test_dev_starts_the_operator_with_its_modules(repository: pathlib.Path) -> N
 def test_hooks_are_looked_for_in_its_modules(repository: pathlib.Path) -> None:
     owners = [place.owner for place in hook_places.configured({}, {}).below(pathlib.Path())]
     assert "web" in owners
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nmetadata: {name: x}\ndata: {web: '{size: 1}'}\n",
+        "metadata: {name: x}\ndata: {web: '{size: 1}'}\n",
+        "apiVersion: v1\nkind: Configmap\nmetadata: {name: x}\ndata: {web: '{size: 1}'}\n",
+        "kind: Secret\nmetadata: {name: x}\ndata: {}\n",
+    ],
+)
+def test_a_manifest_of_another_kind_or_of_none_is_not_taken_for_values(
+    repository: pathlib.Path, text: str
+) -> None:
+    given = repository / "given.yaml"
+    given.write_text(text)
+    arguments = ["values", "check", ".", "--values", str(given), "-o", "json"]
+    done = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
+    (told,) = [row["problem"] for row in json.loads(done.stdout) if str(given) in row["problem"]]
+    assert "write 'kind: ConfigMap'" in told
+    assert done.return_value == 1

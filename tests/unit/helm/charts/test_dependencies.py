@@ -56,8 +56,8 @@ def test_a_missing_dependency_is_named_with_what_to_run(tmp_path: pathlib.Path, 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("version: 1.0.0\n", "the key 'name' must be a text"),
-        ("name: web\nversion: 1\n", "the key 'version' must be a text"),
+        ("version: 1.0.0\n", "the key 'name' is wrong"),
+        ("name: web\nversion: 1\n", "the key 'version' is wrong"),
         (HEAD + "type: library\n", "library chart"),
         (HEAD + "type: app\n", "the type 'app' is not known to Helm"),
         ("name: web\nversion: one\n", "the version 'one' is not one such as 1.2.3"),

@@ -5,8 +5,9 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from addon_operator.commands.checks import values_files
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.loading import module_directories, module_schemas
+from addon_operator.loading import module_directories, module_schemas, named_files
 from addon_operator.values.schema import cel_rules, schema_keywords
 
 FILE: Final = "values-file.schema.json"
@@ -31,6 +32,10 @@ def document(path: pathlib.Path, name: names.ModuleName) -> json_types.JsonObjec
 
     Raises :class:`NoSchemaError`, and a :class:`.ConfigurationError` for a schema that cannot be read.
     """
+    if not path.is_dir():
+        raise errors.ConfigurationError(
+            f"{path} is not the directory of a module; {values_files.nearest(path)}"
+        )
     read = module_schemas.read_schemas(path, cel_rules.CelEvaluator())
     found = read.values or read.config
     if found is None:
@@ -51,6 +56,25 @@ def document(path: pathlib.Path, name: names.ModuleName) -> json_types.JsonObjec
         "additionalProperties": False,
         **({_DEFINITIONS: definitions} if definitions else {}),
     }
+
+
+def stale(root: pathlib.Path, name: names.ModuleName) -> str:
+    """Say that the schema for editors is not that of the OpenAPI schemas any more; empty if it is."""
+    path = root / module_directories.SCHEMAS_DIRECTORY / FILE
+    if not path.is_file():
+        return ""
+    try:
+        is_same = json.loads(named_files.read_text(path)) == document(root, name)
+    except NoSchemaError:
+        return f"{path} is a schema for editors, and the module has no OpenAPI schema any more; remove it"
+    except (ValueError, RecursionError):
+        is_same = False
+    return (
+        ""
+        if is_same
+        else f"{path} is not what the OpenAPI schemas say any more, so editors check by old rules; run "
+        f"'addon-operator module schema --values {root} > {path}'"
+    )
 
 
 def write(root: pathlib.Path, name: names.ModuleName) -> None:

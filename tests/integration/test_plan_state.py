@@ -103,7 +103,7 @@ def commented_by_the_workflow(site: operator_site.Site) -> None:
     repository, programs = site.root / "repository", site.root / "programs"
     site.script(programs / "addon-operator", f'exec "{sys.executable}" -m addon_operator "$@"')
     site.script(programs / "gh", GH)
-    site.script(programs / "pip", 'test "$*" = "install addon-operator"')
+    site.script(programs / "pip", 'test "$1" = install && [[ "$2" == git+https://*/addon-operator@* ]]')
     environment = site.environment(without_cluster(site)) | {
         "PATH": f"{programs}:{site.root}:{os.environ['PATH']}",
         "GITHUB_STEP_SUMMARY": str(site.root / "summary.md"),

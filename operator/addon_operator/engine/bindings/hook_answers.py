@@ -147,7 +147,7 @@ class WebhookAnswers(
     def _asked(
         self, hook: state.Hook, binding: webhook_bindings.WebhookBinding, request: hook_entries.ReviewRequest
     ) -> review_runs.Asked:
-        seconds = min(binding.timeout_seconds, request.seconds) - review_runs.MARGIN
+        seconds = max(0.0, min(binding.timeout_seconds, request.seconds) - review_runs.MARGIN)
         return review_runs.Asked(hook, binding.name, request.arrived + seconds, seconds)
 
     async def _sent(self, request: hook_entries.ReviewRequest) -> bytes:

@@ -186,6 +186,17 @@ async def test_a_row_says_what_went_wrong_with_the_last_request_until_one_is_ans
     assert unanswered() == ["", ""], "the hook may be another one"
 
 
+async def test_a_request_that_leaves_no_time_is_denied_without_a_time_before_its_beginning(
+    bench: Bench,
+) -> None:
+    entry = bench.answers.entries([guard("guard.sh", SIMPLE)])[0]
+    request = hook_entries.ReviewRequest(b"{}", time.monotonic(), 0.001, dry_run=False)
+    bench.hooks.may.clear()
+    answer = await entry.answer(request)
+    assert not answer.allowed
+    assert answer.message.endswith("within 0s")
+
+
 @pytest.mark.parametrize("way", ["end", "keep only", "open"])
 async def test_what_ends_or_opens_anew_waits_for_no_late_snapshots_any_more(bench: Bench, way: str) -> None:
     hook = guard("guard.sh", SIMPLE, ON_LATE)

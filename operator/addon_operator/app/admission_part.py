@@ -154,8 +154,10 @@ class ConfigChecks:
         return config_map_reader.ConfigMapReader(self._names, source, parse, is_secret=is_secret).read(data)
 
     def _unknown_keys(self, data: config_check.Data) -> tuple[str, ...]:
+        # Modules come and go while the engine runs.
+        known = self._names if self._running is None else self._running.modules
         return (
-            config_map_reader.ConfigMapReader(self._names, self._source, lambda _key, _text: {})
+            config_map_reader.ConfigMapReader(known, self._source, lambda _key, _text: {})
             .read(data)
             .values.warnings
         )

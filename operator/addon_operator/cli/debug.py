@@ -342,16 +342,16 @@ def waiting_texts(waiting: Sequence[Document]) -> list[str]:
 
 
 def answering_text(bound: Document) -> str:
-    """Say whether the API server asks a hook, and why not."""
-    why = bound["notRegistered"]
-    return f"{bound['binding']} {bound['name']} of hook {bound['hook']} is " + (
-        f"not registered: {why}" if why else "registered"
-    )
+    """Say whether the API server asks a hook, and why not, or that the hook gives no answer."""
+    name, wrong = f"{bound['binding']} {bound['name']} of hook {bound['hook']}", bound.get("unanswered")
+    if bound["notRegistered"]:
+        return f"{name} is not registered: {bound['notRegistered']}"
+    return f"{name} is registered" + (f", and did not answer the last request: {wrong}" if wrong else "")
 
 
-def not_registered(answering: Sequence[Document]) -> list[str]:
-    """Return one phrase per webhook and conversion that is not registered."""
-    return [answering_text(each) for each in answering if each["notRegistered"]]
+def not_answering(answering: Sequence[Document]) -> list[str]:
+    """Return one phrase per webhook and conversion that is not registered, or gives no answer."""
+    return [answering_text(each) for each in answering if each["notRegistered"] or each.get("unanswered")]
 
 
 def age(seconds: float) -> str:

@@ -101,7 +101,7 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         *held_back(module),
         *_unhealthy(module),
         *debug.waiting_texts(module.get("waitingBindings", ())),
-        *debug.not_registered(module.get("answering", ())),
+        *debug.not_answering(module.get("answering", ())),
     ]
     return (
         module["name"],

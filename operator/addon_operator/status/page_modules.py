@@ -113,6 +113,15 @@ class _Module:
         return self.content.failing_hooks.get(self.row["name"], ())
 
     @property
+    def _unanswered(self) -> Sequence[str]:
+        """What went wrong with the last requests of the API server."""
+        return [
+            f"{each['binding']} {each['name']} did not answer the last request: {each['unanswered']}"
+            for each in self.row["answering"]
+            if each["unanswered"]
+        ]
+
+    @property
     def _not_registered(self) -> str:
         return hook_bindings.not_registered(self.row["answering"])
 
@@ -135,7 +144,7 @@ class _Module:
             return Group.ATTENTION if row["wrongValues"] else Group.DISABLED
         if any((row["wrongValues"], row["drift"], row["suspended"], row["heldBack"], row["waitingBindings"])):
             return Group.ATTENTION
-        if self._failing_hooks or self._is_unregistered:
+        if self._failing_hooks or self._is_unregistered or self._unanswered:
             return Group.ATTENTION
         if row["state"] in _UNDER_WAY or row["health"] == _PROGRESSING:
             return Group.WORKING
@@ -155,7 +164,7 @@ class _Module:
         row = self.row
         yield bool(row["wrongValues"]), "Not in force"
         yield self._is_unregistered, "Not registered"
-        yield bool(self._failing_hooks), "Hook fails"
+        yield bool(self._failing_hooks or self._unanswered), "Hook fails"
         yield bool(row["drift"]), "Drifted"
         yield row["heldBack"] is not None, "Held back"
         yield bool(row["suspended"]), "Suspended"
@@ -169,6 +178,7 @@ class _Module:
         yield row["wrongValues"]
         yield self._not_registered if self._is_unregistered else ""
         yield from map(failing, self._failing_hooks)
+        yield from self._unanswered
         yield row["drift"] and f"changed by others: {row['drift']}"
         yield f"{row['heldBack']['what']} waits for a window" if row["heldBack"] else ""
         yield introspection.waiting_text(row["waitsFor"])
@@ -214,7 +224,7 @@ class _Module:
         yield "Waits for", [", ".join(row["waitsFor"])]
         yield "Held back", [introspection.held_back_text(row["heldBack"])]
         yield "Suspended", [row["suspended"]]
-        yield "Failing hooks", ["; ".join(map(failing, self._failing_hooks))]
+        yield "Failing hooks", ["; ".join([*map(failing, self._failing_hooks), *self._unanswered])]
         yield "Waiting bindings", ["; ".join(map(_waiting, row["waitingBindings"]))]
         yield "Queue", [self._place()]
         yield "Reason", [row["reason"]]

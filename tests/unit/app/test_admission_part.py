@@ -12,6 +12,7 @@ from addon_operator.admission import config_check
 from addon_operator.app import admission_part
 from addon_operator.engine.sources import config_sync, configured_object
 from addon_operator.inspection import values_worker
+from addon_operator.kernel import names
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
@@ -36,6 +37,11 @@ class Sync(config_sync.ConfigSync):
 
     def __init__(self, *violations: str) -> None:
         self._known = violations
+
+    @property
+    @override
+    def modules(self) -> tuple[names.ModuleName, ...]:
+        return (names.ModuleName("web"), names.ModuleName("new"))
 
     @override
     def violations(
@@ -102,6 +108,16 @@ async def test_the_running_engine_knows_better(checks: admission_part.ConfigChec
     assert (await checks.findings({"web": "port: 1"}, {})).violations == (
         "web.port: a hook wants another one",
     )
+
+
+async def test_keys_of_modules_that_came_while_the_engine_runs_are_known(
+    checks: admission_part.ConfigChecks,
+) -> None:
+    edit = {"newEnabled": "true", "offEnabled": "true"}
+    assert len((await checks.findings(edit, {})).warnings) == 1
+    checks.serve(Sync())
+    (warning,) = (await checks.findings(edit, {})).warnings
+    assert "key 'offEnabled' is unknown" in warning
 
 
 def holding(**data: str) -> api_server.Answer:

@@ -212,9 +212,11 @@ def test_whether_the_api_server_asks_hooks_stands_with_their_module(monkeypatch:
         "binding": "kubernetesValidating",
         "name": "a.b.c",
         "notRegistered": "",
+        "unanswered": "",
     }
     other: webhooks.AnsweringRow = {**asked, "name": "d.e.f", "notRegistered": "a right is missing"}
-    of_owner = {"web": [asked, other], "": [other]}
+    failing: webhooks.AnsweringRow = {**asked, "name": "g.h.i", "unanswered": "hook guard.sh failed"}
+    of_owner = {"web": [asked, other, failing], "": [other]}
     monkeypatch.setattr(
         bound_fakes.WaitingBindings, "answering", lambda _bindings, owner: of_owner.get(owner, [])
     )
@@ -222,13 +224,19 @@ def test_whether_the_api_server_asks_hooks_stands_with_their_module(monkeypatch:
     (web,) = [line for line in text("module", "list").splitlines() if line.startswith("web")]
     assert wrong.partition(":")[0] in web
     head, _, wide = text("module", "list", "-o", "wide").splitlines()
-    assert wide[head.index("ANSWERS") :].startswith("1/2 registered  ")
+    assert wide[head.index("ANSWERS") :].startswith("2/3 registered  ")
     assert wrong in wide
     lines = text("module", "describe", "web").splitlines()
     place = lines.index("Answers the API server:")
-    assert lines[place + 1 : place + 3] == [
+    silent = (
+        "kubernetesValidating g.h.i of hook guard.sh is registered, and did not answer the last request: "
+        "hook guard.sh failed"
+    )
+    assert silent in wide
+    assert lines[place + 1 : place + 4] == [
         "  kubernetesValidating a.b.c of hook guard.sh is registered",
         f"  {wrong}",
+        f"  {silent}",
     ]
     assert wrong in text("global", "list")
     assert document("module", "describe", "web")["answering"] == of_owner["web"]

@@ -131,7 +131,13 @@ def test_a_module_whose_binding_waits_is_not_green() -> None:
 
 def test_a_module_whose_hook_the_api_server_does_not_ask_is_not_green() -> None:
     answering = [
-        {"hook": "guard.sh", "binding": "kubernetesValidating", "name": name, "notRegistered": why}
+        {
+            "hook": "guard.sh",
+            "binding": "kubernetesValidating",
+            "name": name,
+            "notRegistered": why,
+            "unanswered": "",
+        }
         for name, why in (("a.b.c", ""), ("d.e.f", "a right is missing"))
     ]
     card = card_of(page_samples.row("web", answering=answering))
@@ -144,6 +150,14 @@ def test_a_module_whose_hook_the_api_server_does_not_ask_is_not_green() -> None:
     ]
     running = card_of(page_samples.row("web", answering=answering, state="Running"))
     assert running.group is Group.WORKING, "its run registers them"
+
+
+def test_a_module_whose_hook_gives_the_api_server_no_answer_is_not_green() -> None:
+    bound = {"hook": "guard.sh", "binding": "kubernetesValidating", "name": "a.b.c", "notRegistered": ""}
+    wrong = "hook guard.sh of module web failed; the operator's log says more"
+    card = card_of(page_samples.row("web", answering=[{**bound, "unanswered": wrong}]))
+    assert (card.group, card.word) == (Group.ATTENTION, "Hook fails")
+    assert card.sentence == f"kubernetesValidating a.b.c did not answer the last request: {wrong}"
 
 
 def test_what_happens_next_stands_with_the_module() -> None:

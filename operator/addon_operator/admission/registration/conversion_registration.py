@@ -100,7 +100,8 @@ class ConversionRegistrar:
         else:
             self._owners.pop(owner, None)
         gone = {crd for crd, owners in (await self._notes()).items() if owner in owners and crd not in crds}
-        changed = [await self._settle(crd) for crd in sorted(gone.union(crds))]
+        changed = [await self._release(crd) for crd in sorted(gone.difference(crds))]
+        changed += [await self._settle(crd) for crd in sorted(crds)]
         self._poked.set()
         if any(changed):
             await self._time.sleep(SETTLE_SECONDS)
@@ -108,7 +109,8 @@ class ConversionRegistrar:
     async def let_go(self, owner: str) -> None:
         """Move the objects that only hooks of the owner can convert, and set back what it was then.
 
-        Raises :class:`NotMovedError`: then the hooks of the owner are still asked.
+        Raises :class:`NotMovedError`, or what the API server answered instead of setting it back: then the
+        hooks of the owner are still asked.
         """
         for crd in [crd for crd, owners in self._leaving.items() if owner in owners]:
             await self._let_go(crd)
@@ -132,7 +134,8 @@ class ConversionRegistrar:
     async def keep_only(self, owners: Collection[str]) -> None:
         """Set back what is converted for nobody of these, as after a module went while no operator ran.
 
-        Raises an :class:`.AddonOperatorError` when it cannot be done.
+        What the API server refuses to set back is for :meth:`let_go`.
+        Raises an :class:`.AddonOperatorError` when it cannot be found out what that is.
         """
         known = {owner for noted in (await self._notes()).values() for owner in noted}
         for owner in sorted((known | self._owners.keys()).difference(owners)):
@@ -203,6 +206,19 @@ class ConversionRegistrar:
         found = {(owner, hook) for owner, crds in self._owners.items() for hook in crds.get(crd, ())}
         return tuple(sorted(found))
 
+    async def _release(self, crd: str) -> bool:
+        """Set back what nobody wants converted any more; whether that changed something.
+
+        What is refused, as by a policy of the cluster, is left to :meth:`let_go`: it is the error of the
+        module that goes, and must not keep others from running.
+        """
+        try:
+            return await self._settle(crd)
+        except api_errors.KubernetesError:
+            if crd not in self._leaving:
+                raise
+            return False
+
     async def _settle(self, crd: str, *, is_repair: bool = False) -> bool:
         """Bring a definition to what it should be; whether objects are converted otherwise from now on."""
         async with self._locks[crd]:
@@ -245,15 +261,19 @@ class ConversionRegistrar:
             if name not in self._leaving:
                 wanted = conversion_specs.storage_version(live)
                 self._log.info(_MOVING.format(name=name, versions=", ".join(versions), wanted=wanted))
-            note = conversion_specs.note_of(live)
-            self._leaving[name] = frozenset() if note is None else note.owners
+            self._leave(live)
             return False
         if patch is not None:
+            self._leave(live)
             await self._kube.patch(conversion_specs.path_of(name), patch)
             self._log.info(f"CustomResourceDefinition {name}: spec.conversion is what it was before")
         self._leaving.pop(name, None)
         self._forget(name)
         return patch is not None
+
+    def _leave(self, live: client.Object) -> None:
+        note = conversion_specs.note_of(live)
+        self._leaving[live["metadata"]["name"]] = frozenset() if note is None else note.owners
 
     async def _let_go(self, crd: str) -> None:
         async with self._moving[crd]:

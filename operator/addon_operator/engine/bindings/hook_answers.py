@@ -41,6 +41,15 @@ class HookAnswers(abc.ABC, Generic[Binding, Request, Answer]):
         self._runs = runs
         self._objects = objects
         self._tell = tell
+        self._wrong: dict[tuple[str, str, str, str], str] = {}
+
+    def unanswered(self, entry: hook_entries.Entry[Binding, Request, Answer]) -> str:
+        """Say what went wrong with the last request; empty if it was answered, or there was none."""
+        return self._wrong.get(_place(entry.owner, entry.hook, entry.binding), "")
+
+    def forget(self, owner: str) -> None:
+        """Forget what went wrong with requests for hooks of the owner: they end, or others come."""
+        self._wrong = {place: text for place, text in self._wrong.items() if place[0] != owner}
 
     def entries(self, hooks: Iterable[state.Hook]) -> list[hook_entries.Entry[Binding, Request, Answer]]:
         """Return what these hooks answer."""
@@ -91,11 +100,14 @@ class HookAnswers(abc.ABC, Generic[Binding, Request, Answer]):
 
     async def _answer(self, hook: state.Hook, binding: Binding, request: Request) -> Answer:
         asked = self._asked(hook, binding, request)
+        place = _place(hook.module or "", hook.name, binding)
         try:
             answer = await self._run(asked, binding, request)
         except review_runs.UnansweredError as error:
+            self._wrong[place] = str(error)
             self._say(asked, error.result, error.details)
             return self._unanswered(asked, error)
+        self._wrong.pop(place, None)
         self._say(asked, self._word(answer))
         return answer
 
@@ -135,7 +147,7 @@ class WebhookAnswers(
     def _asked(
         self, hook: state.Hook, binding: webhook_bindings.WebhookBinding, request: hook_entries.ReviewRequest
     ) -> review_runs.Asked:
-        seconds = min(binding.timeout_seconds, request.seconds) - review_runs.MARGIN
+        seconds = max(0.0, min(binding.timeout_seconds, request.seconds) - review_runs.MARGIN)
         return review_runs.Asked(hook, binding.name, request.arrived + seconds, seconds)
 
     async def _sent(self, request: hook_entries.ReviewRequest) -> bytes:
@@ -222,6 +234,12 @@ class ConversionAnswers(
         wrong = _wrong_answer(error)
         told = f"{review_runs.named(asked.hook)}: {wrong}" if wrong else str(error)
         raise conversions.ConversionError(told) from error
+
+
+def _place(
+    owner: str, hook: str, binding: webhook_bindings.WebhookBinding | conversion_bindings.ConversionBinding
+) -> tuple[str, str, str, str]:
+    return owner, hook, binding.key, binding.name
 
 
 def _read(text: str, asked: webhook_bindings.ReviewType, sent: bytes) -> review_answers.AdmissionAnswer:

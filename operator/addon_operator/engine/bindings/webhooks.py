@@ -33,6 +33,8 @@ class AnsweringRow(TypedDict):
     name: str
     notRegistered: str
     """Why the API server does not ask the hook now, and what mends that; empty if it does."""
+    unanswered: str
+    """What went wrong with the last request, without what the hook wrote; empty if it was answered."""
 
 
 class WebhookRegistry(Protocol[_Taken_contra]):
@@ -133,6 +135,7 @@ class Webhooks(Generic[Binding, Request, Answer]):
         for known in (self._hooks, self._opened, self._refused):
             known.pop(owner, None)
         self._registry.replace(owner, ())
+        self._answers.forget(owner)
 
     async def keep_only(self, owners: Collection[str]) -> None:
         """Remove what is registered of all others, before they go.
@@ -157,6 +160,7 @@ class Webhooks(Generic[Binding, Request, Answer]):
                 binding=entry.binding.key,
                 name=entry.binding.name,
                 notRegistered=self._why_not(owner, hook, entry),
+                unanswered=self._answers.unanswered(entry),
             )
             for hook in self._hooks.get(owner, ())
             for entry in self._answers.entries([hook])

@@ -6,7 +6,7 @@ Config values of hooks are written back into the ConfigMap. Nothing writes to th
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -15,13 +15,7 @@ from addon_operator.engine.sources import configured_object, values_files
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps, values_secret
-from addon_operator.values import (
-    checks,
-    config_map,
-    settings_checks,
-    sources,
-    store,
-)
+from addon_operator.values import checks, config_map, settings_checks, sources, store
 from addon_operator.values.patches import patches
 
 LOOK_SECONDS: Final = 60.0
@@ -78,6 +72,11 @@ class ConfigSync:
     def warnings(self) -> list[str]:
         """What is odd about the objects and has no effect, without values."""
         return [text for each in self._objects.values() for text in each.warnings]
+
+    @property
+    def modules(self) -> Collection[names.ModuleName]:
+        """Those whose keys the objects may have."""
+        return self._values.modules
 
     @property
     def uid(self) -> str:

@@ -28,7 +28,7 @@ def check(sent: bytes, operations: Sequence[Mapping[str, Any]]) -> None:
     document = orjson.loads(sent)["request"].get("object")
     if not isinstance(document, dict):
         raise PatchError("it has a 'patch', and there is no object that it could change: a deletion has none")
-    copied = 0
+    kind, copied = _kind_of(document), 0
     for index, operation in enumerate(operations):
         place = f"patch[{index}] ({operation['op']} {operation['path']})"
         try:
@@ -42,6 +42,12 @@ def check(sent: bytes, operations: Sequence[Mapping[str, Any]]) -> None:
             raise PatchError(
                 f"{place}: it does not apply: the object has no such place; add what leads there first"
             ) from None
+    if _kind_of(document) != kind:
+        raise PatchError("its patch changes 'apiVersion' or 'kind', and the object has to keep them")
+
+
+def _kind_of(document: object) -> tuple[object, object] | None:
+    return (document.get("apiVersion"), document.get("kind")) if isinstance(document, dict) else None
 
 
 def _copied_bytes(document: JsonObject, operation: Mapping[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -48,7 +49,7 @@ ALLOWED: Final = AdmissionAnswer()
 
 
 def parse(text: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
-    """Read an answer: one response, or a list of which one that denies is enough.
+    """Read an answer: one response, or several, as a list or one a line; one that denies is enough.
 
     Raises :class:`AnswerError` that says where it is wrong.
     """
@@ -56,15 +57,25 @@ def parse(text: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
         raise AnswerError('it is empty; write one such as {"allowed": true}')
     if len(text) > MAX_BYTES:
         raise AnswerError(f"it has {len(text)} characters, and may have {MAX_BYTES}")
-    try:
-        document = json_documents.decode(text)
-    except ValueError as error:
-        raise AnswerError(f"it is not JSON: {error}") from None
+    document = _document(text)
     if not isinstance(document, list):
         return _joined([_response(document, "", asked)])
     if not 0 < len(document) <= MAX_RESPONSES:
         raise AnswerError(f"it is a list of {len(document)} responses; write 1 to {MAX_RESPONSES}")
     return _joined([_response(item, f"[{index}]", asked) for index, item in enumerate(document)])
+
+
+def _document(text: str) -> JsonValue:
+    try:
+        document: JsonValue = json_documents.decode(text)
+    except ValueError as error:
+        # A library of Deckhouse appends a line for each: the first alone may allow what another denies.
+        lines = [line for line in text.split("\n") if line and not line.isspace()]
+        with contextlib.suppress(ValueError):
+            if len(lines) > 1:
+                return [json_documents.decode(line) for line in lines]
+        raise AnswerError(f"it is not JSON: {error}") from None
+    return document
 
 
 def _joined(responses: list[AdmissionAnswer]) -> AdmissionAnswer:

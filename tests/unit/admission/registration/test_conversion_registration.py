@@ -65,6 +65,8 @@ class Definitions:
         self.server = server
         self.by_name: dict[str, dict[str, Any]] = {}
         self.patches = 0
+        self.refused: set[str] = set()
+        """Those that a policy of the cluster keeps from being patched."""
         server.on("GET", conversion_specs.COLLECTION, self._list)
         for name in (CRD, OTHER):
             self._serve(name)
@@ -109,6 +111,8 @@ class Definitions:
 
         def patch(asked: api_server.Asked) -> api_server.Answer:
             live = self.by_name[name]
+            if name in self.refused:
+                return api_server.status(403, "Forbidden", "policy.example denied the request")
             if asked.body["metadata"].pop("resourceVersion") != live["metadata"]["resourceVersion"]:
                 return api_server.status(409, "Conflict")
             self.patches += 1
@@ -254,6 +258,25 @@ async def test_what_no_enabled_module_converts_any_more_is_set_back(site: Site) 
     await site.start().keep_only(["jobs", "web"])
     assert site.definitions.conversion() == NONE
     assert site.definitions.conversion(OTHER)["strategy"] == "Webhook"
+
+
+async def test_what_cannot_be_set_back_is_the_error_of_its_module_alone_and_tried_again(site: Site) -> None:
+    site.definitions.make()
+    site.definitions.make(OTHER)
+    registrar = site.start()
+    await registrar.register("cron", {CRD: ["x.sh"]})
+    await registrar.register("jobs", {OTHER: ["x.sh"]})
+    site.definitions.refused.add(CRD)
+    await registrar.keep_only([])
+    assert site.definitions.conversion(OTHER) == NONE
+    assert registrar.leaving == {"cron"}, "its hook is asked until it is set back"
+    await registrar.let_go("jobs")
+    with pytest.raises(errors.AddonOperatorError, match=r"policy\.example denied the request"):
+        await registrar.let_go("cron")
+    site.definitions.refused.clear()
+    await registrar.let_go("cron")
+    assert site.definitions.conversion() == NONE
+    assert registrar.leaving == frozenset()
 
 
 async def test_a_hook_that_converts_something_else_now_leaves_the_former(site: Site) -> None:

@@ -1,6 +1,8 @@
 """Webhooks of hooks: when they are registered, when somebody else answers, and what ends them."""
 
+import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import NoReturn
 
 import pytest
 from typing_extensions import override
@@ -8,6 +10,7 @@ from typing_extensions import override
 from addon_operator.engine import state
 from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, triggers, webhooks
 from addon_operator.hook_contract import hook_entries
+from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import errors
 from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
@@ -68,11 +71,10 @@ class Bench:
     def __init__(self) -> None:
         self.clock, self.cluster, self.heard = clocks.Clock(), bound_fakes.Cluster(), fakes.Heard()
         self.registry, self.objects = Registry(), triggers.FollowedObjects()
-        runs = review_runs.ReviewRuns(
-            bound_fakes.AnsweringHooks(), process_slots.ProcessSlots(1), fakes.ignore
-        )
-        answers = hook_answers.WebhookAnswers(runs, self.objects, self.heard.append)
-        self.webhooks = webhooks.Webhooks(answers, self.registry)
+        self.hooks = bound_fakes.AnsweringHooks(lambda: review_answers.ALLOWED)
+        runs = review_runs.ReviewRuns(self.hooks, process_slots.ProcessSlots(1), fakes.ignore)
+        self.answers = hook_answers.WebhookAnswers(runs, self.objects, self.heard.append)
+        self.webhooks = webhooks.Webhooks(self.answers, self.registry)
 
     def follow(self, hook: state.Hook, *, listed: Collection[str]) -> list[bound_fakes.Subscription]:
         made = []
@@ -146,6 +148,7 @@ async def test_each_row_says_whether_the_api_server_asks_and_why_not(bench: Benc
         "binding": "kubernetesValidating",
         "name": "simple.shop.example",
         "notRegistered": "",
+        "unanswered": "",
     }
     assert bench.not_registered == {"late.shop.example": late}
     bench.registry.troubles = {"simple.shop.example": "a right is missing"}
@@ -154,6 +157,44 @@ async def test_each_row_says_whether_the_api_server_asks_and_why_not(bench: Benc
     assert bench.not_registered["simple.shop.example"] == webhooks.DUE
     bench.webhooks.end("shop")
     assert bench.webhooks.rows("shop") == []
+
+
+async def test_a_row_says_what_went_wrong_with_the_last_request_until_one_is_answered(bench: Bench) -> None:
+    hook = guard("guard.sh", SIMPLE, ON_LATE)
+    bench.webhooks.begin("shop", [hook])
+    entry = bench.answers.entries([hook])[0]
+    request = hook_entries.ReviewRequest(b"{}", time.monotonic(), 10.0, dry_run=False)
+
+    def unanswered() -> list[str]:
+        return [row["unanswered"] for row in bench.webhooks.rows("shop")]
+
+    def fail() -> NoReturn:
+        raise errors.AddonOperatorError("failed with exit code 1: token=abc")
+
+    assert unanswered() == ["", ""]
+    bench.hooks.answer = fail
+    await entry.answer(request)
+    wrong = "hook guard.sh of module shop failed; the operator's log says more"
+    assert unanswered() == [wrong, ""], "nothing of what the hook wrote"
+    bench.hooks.answer = lambda: review_answers.AdmissionAnswer(allowed=False)
+    await entry.answer(request)
+    assert unanswered() == ["", ""], "to deny is an answer"
+    bench.hooks.answer = fail
+    await entry.answer(request)
+    bench.webhooks.end("shop")
+    bench.webhooks.begin("shop", [hook])
+    assert unanswered() == ["", ""], "the hook may be another one"
+
+
+async def test_a_request_that_leaves_no_time_is_denied_without_a_time_before_its_beginning(
+    bench: Bench,
+) -> None:
+    entry = bench.answers.entries([guard("guard.sh", SIMPLE)])[0]
+    request = hook_entries.ReviewRequest(b"{}", time.monotonic(), 0.001, dry_run=False)
+    bench.hooks.may.clear()
+    answer = await entry.answer(request)
+    assert not answer.allowed
+    assert answer.message.endswith("within 0s")
 
 
 @pytest.mark.parametrize("way", ["end", "keep only", "open"])

@@ -62,6 +62,22 @@ def test_what_does_not_apply_is_said_by_operation_and_path_without_values(
     assert "hidden" not in text
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "replace", "path": "/kind", "value": "Secret"},
+        {"op": "remove", "path": "/apiVersion"},
+        {"op": "replace", "path": "", "value": {}},
+        {"op": "replace", "path": "", "value": 1},
+    ],
+    ids=lambda operation: f"{operation['op']} {operation['path']}",
+)
+def test_an_object_stays_of_its_kind(operation: dict[str, Any]) -> None:
+    document = {"apiVersion": "v1", "kind": "ConfigMap", **OBJECT}
+    with pytest.raises(patch_check.PatchError, match="its patch changes 'apiVersion' or 'kind'"):
+        patch_check.check(sent(document), [operation])
+
+
 def test_a_patch_of_a_deletion_has_nothing_to_change() -> None:
     with pytest.raises(patch_check.PatchError, match="there is no object"):
         patch_check.check(sent(None), [{"op": "add", "path": "/a", "value": 1}])

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import pytest
 
@@ -35,6 +36,26 @@ def test_one_response_that_denies_is_enough_and_warnings_are_joined() -> None:
     assert answer == review_answers.AdmissionAnswer(
         allowed=False, message="no; never", warnings=("a", "b"), patch=()
     )
+
+
+def test_responses_may_stand_one_a_line_as_deckhouses_library_writes_them() -> None:
+    text = '{"allowed": true, "warnings": ["a"]}\r\n\n{"allowed": false, "message": "no"}\n'
+    answer = review_answers.parse(text, ReviewType.VALIDATING)
+    assert answer == review_answers.AdmissionAnswer(allowed=False, message="no", warnings=("a",))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"allowed": true}\n{"allowed"', "it is not JSON: "),
+        ('{"allowed": true}\n1', "[1]: it is not a mapping"),
+        ('{"allowed": true}\n' * 101, "it is a list of 101 responses; write 1 to 100"),
+    ],
+    ids=["one is cut", "one is not a response", "too many"],
+)
+def test_a_wrong_line_is_never_passed_over(text: str, said: str) -> None:
+    with pytest.raises(review_answers.AnswerError, match=re.escape(said)):
+        review_answers.parse(text, ReviewType.VALIDATING)
 
 
 def test_patches_of_several_responses_are_one_in_their_order() -> None:

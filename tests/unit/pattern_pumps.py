@@ -21,7 +21,7 @@ _SOME: Final = 40
 _MANY: Final = 100
 _LENGTH: Final = 1000
 _TIMES: Final = 4
-_TRIES: Final = 3
+_TRIES: Final = 10
 _SHORT_SECONDS: Final = 0.00025
 """Of processor time: what a pattern that is linear takes for a text of this length."""
 

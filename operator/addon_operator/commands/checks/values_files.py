@@ -68,7 +68,7 @@ def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | 
     path = pathlib.Path(directory).absolute()
     # Several are one set of modules.
     if os.pathsep not in directory and not path.is_dir():
-        raise errors.ConfigurationError(f"{directory} is not a directory; {nearest(path)}")
+        raise errors.ConfigurationError(f"{path} is not a directory; {nearest(path)}")
     if module_directories.is_module(path):
         return {"modules_dirs": str(path.parent), "global_hooks_dir": global_hooks}, path.name
     return flags_below(directory, global_hooks), None

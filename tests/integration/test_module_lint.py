@@ -101,6 +101,32 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
     assert found[1][1].endswith("spec.replica is no field of it; did you mean 'replicas'?")
 
 
+def test_what_several_examples_show_is_told_once(module: Module) -> None:
+    module.write("templates/deployment.yaml", DEPLOYMENT.replace("image: web}", "imag: web}"))
+    for name, replicas in (("few", "1"), ("many", "many"), ("more", "more")):
+        module.write(f"examples/{name}.yaml", f"web: {{replicaCount: {replicas}}}\n")
+    (always, by_examples), _ = module.lint()
+    assert always[1].endswith(
+        "spec.template.spec.containers[0].imag is no field of it; did you mean 'image'?"
+    )
+    examples = module.path / "examples"
+    assert by_examples[1].endswith(
+        f"spec.replicas must be an integer; with the values of {examples}/many.yaml, {examples}/more.yaml"
+    )
+
+
+def test_what_a_list_has_twice_and_what_is_not_a_quantity_are_told(module: Module) -> None:
+    """The API server says so when Helm 4 applies it, and drops one of them when Helm 3 patches it."""
+    more = "image: web, env: [{name: A}, {name: A}], resources: {limits: {cpu: 12x}}}"
+    module.write("templates/deployment.yaml", DEPLOYMENT.replace("image: web}", more))
+    found, _ = module.lint()
+    container = "spec.template.spec.containers[0]"
+    assert [(level, problem.rpartition(" refuses: ")[2]) for level, problem in found] == [
+        ("error", f"{container}.resources.limits.cpu must be a quantity such as 100m or 1Gi, and not '12x'"),
+        ("warning", f'{container}.env[1] has the name "A" of {container}.env[0]; remove one of them'),
+    ]
+
+
 @pytest.mark.parametrize(
     ("files", "reason"),
     [

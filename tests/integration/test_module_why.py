@@ -1,6 +1,7 @@
 """``module why`` and ``module values --origin`` of a running operator."""
 
 import json
+import pathlib
 import time
 from typing import Any
 
@@ -30,6 +31,7 @@ def test_values_and_fields_tell_where_they_come_from_without_secrets(site: opera
     origins = told_values(site)
     told_fields(site, origins)
     told_by_files(site)
+    told_of_a_public_chart(site)
     wrong = site.command("module", "why", "web", "ConfigMap/wbe")
     assert wrong.returncode == 1
     assert "the chart renders no object ConfigMap/wbe; there are: ConfigMap/web" in wrong.stderr
@@ -122,6 +124,43 @@ def told_by_files(site: operator_site.Site) -> None:
     assert "module web cannot run: " in broken.stderr
     assert "did you mean 'description'" in broken.stderr
     assert offline["/data/color"]["values"][0]["origin"] == f"{site.root}/values.yaml, line 1, column 7"
+
+
+def told_of_a_public_chart(site: operator_site.Site) -> None:
+    """Its defaults are named as what to set in the module's section, also those of charts within it."""
+    module = site.root / "public" / "010-shop"
+    template = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata:\n  at: http://x:{{ .Values.port }}\n"
+    )
+    for directory, values in (("chart", "# where\nport: 8080\n"), ("chart/charts/till", "port: 9090\n")):
+        (module / directory / "templates").mkdir(parents=True)
+        name = pathlib.PurePath(directory).name
+        (module / directory / "Chart.yaml").write_text(f"{{apiVersion: v2, name: {name}, version: 1.0.0}}")
+        (module / directory / "values.yaml").write_text(values)
+        (module / directory / "templates" / "map.yaml").write_text(template.replace("NAME", name))
+
+    def told(name: str) -> list[dict[str, str]]:
+        done = site.command(
+            "module",
+            "why",
+            "shop",
+            f"ConfigMap/{name}",
+            "data.at",
+            "-o",
+            "json",
+            "--modules-dir",
+            str(module.parent),
+        )
+        assert done.returncode == 0, done.stderr
+        (field,) = json.loads(done.stdout)["fields"]
+        return list(field["values"])
+
+    chart = module / "chart"
+    default = f"default in {chart}/values.yaml, line 2, column 1"
+    assert told("chart") == [{"key": "shop.port", "origin": default}]
+    assert told("till") == [{"key": "shop.till.port", "origin": f"default in {chart}"}]
+    (module / "values.yaml").write_text("shop: {till: {port: 7}}\n")
+    assert told("till") == [{"key": "shop.till.port", "origin": f"{module}/values.yaml, line 1, column 15"}]
 
 
 def causes(site: operator_site.Site, *options: str) -> dict[str, Any]:

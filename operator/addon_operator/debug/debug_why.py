@@ -11,13 +11,14 @@ from typing import Any, Final
 from addon_operator.debug import field_causes
 from addon_operator.documents import json_pointers, manifest_diff, yaml_reading
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm import messages, release_types
+from addon_operator.helm import helm_errors, messages, release_types
+from addon_operator.helm.charts import subcharts
 from addon_operator.helm.releases import releases
 from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, json_types, names
-from addon_operator.loading import value_origins
+from addon_operator.loading import module_files, value_origins
 from addon_operator.modules import chart_values, model
-from addon_operator.values import origins, store
+from addon_operator.values import coalescing, origins, store
 from addon_operator.values.schema import schemas
 
 FIELDS: Final = 200
@@ -63,9 +64,10 @@ class Why:
             if not wanted:
                 return {"objects": [_object(module, each) for each in documents]}
             document = _chosen(documents, wanted)
+            tried = await asyncio.to_thread(_with_defaults, module, request.values)
             return {
                 **_object(module, document),
-                "fields": await self._fields(_Asked(module, values, request, document, base), path),
+                "fields": await self._fields(_Asked(module, values, request, document, base, tried), path),
             }
 
     async def _fields(self, asked: "_Asked", path: str) -> list[dict[str, Any]]:
@@ -82,7 +84,7 @@ class Why:
 
         key = asked.document.key
         causes = await asyncio.to_thread(
-            field_causes.FieldCauses, render, asked.request.values, (key.kind, key.name), asked.base
+            field_causes.FieldCauses, render, asked.tried, (key.kind, key.name), asked.base
         )
         found = [(pointer, await causes.of(pointer)) for pointer in pointers]
         return await asyncio.to_thread(lambda: [_told(asked, *each) for each in found])
@@ -97,6 +99,28 @@ class _Asked:
     request: release_types.ReleaseRequest
     document: manifest_diff.ManifestDocument
     base: str
+    tried: json_types.JsonObject
+    """What the chart reads: the values of the request, and its own defaults."""
+
+
+def _with_defaults(module: model.Module, values: json_types.JsonObject) -> json_types.JsonObject:
+    """Lay values over those of a public chart, and of the charts within it, as Helm does."""
+    if module.stock is None:
+        return values
+    try:
+        chart = subcharts.read(module.name, module.chart_directory, is_stock=True)
+    except helm_errors.ChartError:
+        return values  # Helm read it: whatever is too much for us, the values alone can be tried.
+    return _with_nulls(coalescing.coalesced(coalescing.remaining(chart, values), values), values)
+
+
+def _with_nulls(complete: json_types.JsonObject, given: json_types.JsonObject) -> json_types.JsonObject:
+    """Return values with each ``null`` of those that were given: without it, Helm takes the default."""
+    filled = {**complete, **{key: None for key, value in given.items() if value is None}}
+    for key, value in given.items():
+        if isinstance(value, dict) and isinstance(inner := complete.get(key), dict):
+            filled[key] = _with_nulls(inner, value)
+    return filled
 
 
 def _object(module: model.Module, document: manifest_diff.ManifestDocument) -> dict[str, Any]:
@@ -174,6 +198,9 @@ def _value(asked: _Asked, path: origins.Path) -> dict[str, str]:
         below = path[1:]
     else:
         owner, below = (None, path[1:]) if path[0] == names.GLOBAL_KEY else (module.name, path)
+    if not _is_in(asked.request.values, path):
+        default = value_origins.default_in_file(module.chart_directory / module_files.VALUES_FILE, path)
+        return {"key": yaml_reading.format_path((module.key, *path)), "origin": default}
     found: json_types.JsonValue = asked.request.values
     for key in path:
         found = found[key]  # type: ignore[index]  # a path of this document
@@ -182,6 +209,14 @@ def _value(asked: _Asked, path: origins.Path) -> dict[str, str]:
         "key": yaml_reading.format_path((key, *below)),
         "origin": value_origins.ValueOrigins(values, owner).of(below, found),
     }
+
+
+def _is_in(values: json_types.JsonValue, path: origins.Path) -> bool:
+    for key in path:
+        if not isinstance(values, dict) or key not in values:
+            return False
+        values = values[str(key)]
+    return True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -18,12 +18,15 @@ from addon_operator.values import origins
 
 RENDERS: Final = 14
 """How often a chart is rendered at most for one answer."""
+MARKED: Final = 7
+"""How many of these may have marks."""
 SECONDS: Final = 2.0
 """So long are further renders begun, but none that would probably end later."""
 LEAVES: Final = 8192
 """Values that are tried."""
 _FIRST: Final = 7_000_000
-_MARK: Final = re.compile(r"why(\d{7})y|\b(7\d{6})\b")
+_MARK: Final = re.compile(r"why(\d{7})y|\b(7\d{6})\b|\b7\.(\d{1,6})e\+06")
+"""A mark in a text. Go writes a large number in it as 7.000001e+06."""
 _ABSENT: Final = "\0absent"
 
 Render = Callable[[json_types.JsonObject], Awaitable[str]]
@@ -55,25 +58,23 @@ class FieldCauses:
         self._render = render
         self._values = values
         self._documents = list(manifest_diff.objects(manifest_diff.parse(base)))
-        self._at = next(
-            index for index, each in enumerate(self._documents) if (each.key.kind, each.key.name) == key
-        )
+        self._document = next(each for each in self._documents if (each.key.kind, each.key.name) == key)
         self._key = key
-        self._leaves = [path for path, _ in origins.leaves(values)][:LEAVES]
+        # A chart without any value has one leaf, which is at no key.
+        self._leaves = [path for path, _ in origins.leaves(values) if path][:LEAVES]
         self._until = time.monotonic() + SECONDS
         self._count = 0
         self._longest = 0.0
         self._seen: dict[tuple[Other, tuple[int, int]], manifest_diff.ManifestDocument | None] = {}
-        self._has_marks = False
-        self._marked: manifest_diff.ManifestDocument | None = None
+        self._marked: list[manifest_diff.ManifestDocument] | None = None
 
     async def of(self, pointer: Pointer) -> Cause:
         """Return the cause of one field."""
-        if not self._has_marks:
-            self._has_marks = True
+        if self._marked is None:
             self._marked = await self._with_marks()
-        before = field_of(self._documents[self._at].body, pointer)
-        if self._marked is not None and (found := self._found(self._marked, pointer)):
+        before = field_of(self._document.body, pointer)
+        found = tuple(dict.fromkeys(one for each in self._marked for one in self._found(each, pointer)))
+        if found:
             return Cause(found, renders=self._count)
         is_same = False
         for other in _OTHERS:
@@ -87,23 +88,31 @@ class FieldCauses:
             is_same = is_same or (changed is False and other is not _nothing)
         return Cause(is_constant=is_same and len(self._leaves) < LEAVES, renders=self._count)
 
-    async def _with_marks(self) -> manifest_diff.ManifestDocument | None:
-        """Return the object with a mark in place of each value; only texts are marked if that fails."""
-        for kinds in ((str, int, float), (str,)):
-            changes = {
-                path: _mark(index, value)
-                for index, path in enumerate(self._leaves)
-                if isinstance(value := _get(self._values, path), kinds)
-                and not isinstance(value, bool)
-                and value != ""
-            }
-            if (document := await self._rendered(changes)) is not None:
-                return document
-        return None
+    async def _with_marks(self) -> list[manifest_diff.ManifestDocument]:
+        """Return the object with a mark in place of each value, or of a part of them in each document.
+
+        A chart may fail for some mark, or render the object no more: then parts of the values get theirs.
+        """
+        marks = {
+            path: _mark(index, value)
+            for index, path in enumerate(self._leaves)
+            if isinstance(value := _get(self._values, path), str | int | float)
+            and not isinstance(value, bool)
+            and value != ""
+        }
+        documents, parts = [], [list(marks)]
+        while parts and self._count < MARKED:
+            part = parts.pop(0)
+            document = await self._rendered({path: marks[path] for path in part})
+            if document is not None and document.body is not None:
+                documents.append(document)
+            elif len(part) > 1:
+                parts += _halves(part, {path for path in part if isinstance(marks[path], str)})
+        return documents
 
     def _found(self, document: manifest_diff.ManifestDocument, pointer: Pointer) -> tuple[origins.Path, ...]:
         text = _text(field_of(document.body, pointer))
-        numbers = [int(match[1] or match[2]) - _FIRST for match in _MARK.finditer(text[:100_000])]
+        numbers = [_number(match) - _FIRST for match in _MARK.finditer(text[:100_000])]
         return tuple(dict.fromkeys(self._leaves[number] for number in numbers if number < len(self._leaves)))
 
     async def _narrowed(self, other: Other, pointer: Pointer, before: object) -> tuple[origins.Path, ...]:
@@ -169,9 +178,23 @@ class FieldCauses:
         for each in documents:
             if (each.key.kind, each.key.name) == self._key:
                 return each
-        if len(documents) == len(self._documents) and documents[self._at].key.kind == self._key[0]:
-            return documents[self._at]
-        return dataclasses.replace(self._documents[self._at], body=None)
+        before, now = self._alike(self._documents), self._alike(documents)
+        if len(before) == len(now):
+            return next(new for old, new in zip(before, now, strict=True) if old is self._document)
+        return dataclasses.replace(self._document, body=None)
+
+    def _alike(self, documents: list[manifest_diff.ManifestDocument]) -> list[manifest_diff.ManifestDocument]:
+        """Return the objects of its kind that its template renders."""
+        place = (self._document.source, self._key[0])
+        return [each for each in documents if (each.source, each.key.kind) == place]
+
+
+def _halves(part: list[origins.Path], texts: set[origins.Path]) -> list[list[origins.Path]]:
+    """Divide places of values: texts from numbers, which charts work with, and then each by the middle."""
+    if 0 < len(texts) < len(part):
+        return [[path for path in part if path in texts], [path for path in part if path not in texts]]
+    middle = len(part) // 2
+    return [part[:middle], part[middle:]]
 
 
 def field_of(body: Any, pointer: Pointer) -> Any:  # noqa: ANN401  # YAML
@@ -198,6 +221,10 @@ def _text(value: Any) -> str:  # noqa: ANN401  # YAML
         return " ".join(map(_text, value))
     # A large number may be written as 7.000001e+06.
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _number(match: re.Match[str]) -> int:
+    return int(match[1] or match[2] or f"7{match[3]:0<6}")
 
 
 def _mark(index: int, value: json_types.JsonValue) -> json_types.JsonValue:

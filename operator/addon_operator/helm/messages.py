@@ -48,7 +48,10 @@ _REMEDIES: Final = (
     ),
     (
         re2.compile(r"<[^>\n]*\.Values\.global\.[^>\n]*>: nil pointer"),
-        "; a public chart gets those keys of the shared global that chart.global in module.yaml lists",
+        (
+            "; neither files nor global hooks set that key of global, or this is a public chart and "
+            "chart.global in module.yaml does not list it"
+        ),
     ),
     (
         re2.compile(r"timed out waiting for|context deadline exceeded|resource .* not ready"),

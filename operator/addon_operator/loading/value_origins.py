@@ -84,11 +84,20 @@ class ValueOrigins:
         return self._documents[source]
 
 
+def default_in_file(path: pathlib.Path, place: origins.Path) -> str:
+    """Return the origin of a default of a chart: its ``values.yaml``, with the line if it is there."""
+    document = _read(path)
+    is_there = document is not None and _at(document.value, place) is not _NOTHING
+    position = document.position(place) if document is not None and is_there else None
+    source = origins.default_in(str(path if position else path.parent))
+    return f"{source}, {position}" if position else source
+
+
 def _read(path: pathlib.Path) -> yaml_reading.Document | None:
     try:
         if not path.is_file() or path.stat().st_size > _MAX_FILE:
             return None
-        return yaml_reading.load_document(path.read_text(), str(path))
+        return yaml_reading.load_document(path.read_text(), str(path), last_wins=True)
     except (OSError, UnicodeDecodeError, errors.AddonOperatorError):
         return None
 

@@ -96,3 +96,30 @@ async def test_a_chart_that_takes_no_marks_is_unknown_and_ends() -> None:
     cause = await chart.cause()
     assert (cause.values, cause.is_constant) == ((), False)
     assert chart.renders <= field_causes.RENDERS
+
+
+async def test_a_chart_without_values_is_written_in_the_chart() -> None:
+    chart = FakeChart(lambda _: "constant")
+
+    async def render(_values: json_types.JsonObject) -> str:
+        return await chart.render(VALUES)
+
+    causes = field_causes.FieldCauses(render, {}, ("ConfigMap", "web"), await chart.render(VALUES))
+    assert await causes.of(("data", "field")) == field_causes.Cause(is_constant=True, renders=3)
+
+
+async def test_a_mark_that_takes_the_object_away_hides_no_others() -> None:
+    """A chart decides by a text which object it renders, as between a Deployment and a DaemonSet."""
+    values: json_types.JsonObject = {"kind": "Deployment", **{f"name{number}": "x" for number in range(6)}}
+
+    async def render(values: json_types.JsonObject) -> str:
+        kind = "Deployment" if values["kind"] == "Deployment" else "DaemonSet"
+        return yaml.safe_dump({"kind": kind, "metadata": {"name": "web"}, "data": values["name5"]})
+
+    causes = field_causes.FieldCauses(render, values, ("Deployment", "web"), await render(values))
+    assert (await causes.of(("data",))).values == (("name5",),)
+
+
+async def test_a_number_is_found_in_a_text_where_go_writes_it_with_an_exponent() -> None:
+    cause = await FakeChart(lambda web: f"--port={web['size']:e}").cause()
+    assert cause.values == (("web", "size"),)

@@ -34,6 +34,13 @@ def test_a_subset_asks_for_what_it_names_alone() -> None:
     assert paths({"a": {"x": 1}}, {}, subset=True) == ["a"]
 
 
+def test_a_subset_asks_with_null_for_a_field_that_is_not_there() -> None:
+    assert paths({"a": {"x": None}}, {"a": {"y": 1}}, subset=True) == []
+    assert paths({"a": {"x": None}}, {"a": {"x": None}}, subset=True) == []
+    assert paths({"a": {"x": None}}, {"a": {"x": 1}}, subset=True) == ["a.x"]
+    assert paths({"a": {"x": None}}, {"a": {}}) == ["a.x"]
+
+
 def test_lists_without_names_are_compared_by_place_and_length() -> None:
     assert paths({"a": [1, 2]}, {"a": [1, 3, 4]}, subset=True) == ["a[1]", "a[2]"]
 

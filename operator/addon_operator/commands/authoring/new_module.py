@@ -39,6 +39,10 @@ class Chart:
     version: str
 
 
+_ON_DISK: Final = ("/", "./", "../", "~", "file:")
+"""How the place of a chart begins that lies in a directory."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
     """What is wanted."""
@@ -60,6 +64,11 @@ def parse_chart(text: str) -> Chart:
     Raises :class:`NewModuleError`.
     """
     match = _CHART.fullmatch(text)
+    if match is None and text.startswith(_ON_DISK):
+        raise NewModuleError(
+            f"{text!r} is not in a repository; copy the chart to modules/010-NAME/"
+            f"{module_config.CHART_DIRECTORY}: this is a module, without any other file"
+        )
     if match is None:
         raise NewModuleError(
             f"{text!r} names no chart; write REPOSITORY/NAME@VERSION, such as "

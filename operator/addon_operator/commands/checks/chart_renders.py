@@ -40,6 +40,7 @@ _RULES: Final = {
     object_checks.Mistake.WRONG: _Rule.OBJECT,
     object_checks.Mistake.UNKNOWN_FIELD: _Rule.UNKNOWN_FIELD,
     object_checks.Mistake.MISSING: _Rule.INCOMPLETE_OBJECT,
+    object_checks.Mistake.REPEATED: _Rule.OBJECT,
 }
 _NAMESPACE: Final = "default"
 _STEP_SECONDS: Final = 30.0
@@ -60,6 +61,7 @@ EXAMPLES: Final = "examples"
 _MOST_EXAMPLES: Final = 50
 _INCOMPLETE: Final = "its values are not complete"
 _NAMED: Final = 3
+_HELM_4: Final = 4
 
 
 def check(
@@ -123,16 +125,17 @@ async def _render(
         values = _store(places, files, worker)
         by_name = {each.module.name: each for each in files}
         reports = await _Renders(helm, values, known, places.global_hooks_dir, by_name).reports(charts)
-        of_examples = []
+        wrong_ones: list[values_check.ValuesReport] = []
+        of_examples: list[tuple[pathlib.Path, values_check.ValuesReport]] = []
         for module in charts:
             for example in examples(module):
                 given = _store(places, files, worker)
                 if wrong := await asyncio.to_thread(_take, given, module, example):
-                    of_examples.append(wrong)
+                    wrong_ones.append(wrong)
                     continue
                 renders = _Renders(helm, given, known, places.global_hooks_dir, by_name)
-                of_examples += [_with(example, each) for each in await renders.reports([module])]
-        return [*reports, *of_examples]
+                of_examples += [(example, each) for each in await renders.reports([module])]
+        return [*reports, *wrong_ones, _only_with(of_examples, values_check.joined(reports))]
 
 
 def examples(module: model.Module) -> list[pathlib.Path]:
@@ -156,14 +159,28 @@ def _take(
     return values_check.ValuesReport(wrong, 0) if wrong else None
 
 
-def _with(example: pathlib.Path, report: values_check.ValuesReport) -> values_check.ValuesReport:
-    """Return a report that says with which values something is so."""
-    findings = (
-        dataclasses.replace(each, problem=f"{each.problem}; with the values of {example}")
-        for each in report.findings
+def _only_with(
+    examples: Sequence[tuple[pathlib.Path, values_check.ValuesReport]], without: values_check.ValuesReport
+) -> values_check.ValuesReport:
+    """Return what is so only with examples: each thing once, with the files whose values make it so."""
+    findings: dict[values_check.Finding, list[str]] = {}
+    notes: dict[str, list[str]] = {}
+    for example, report in examples:
+        for finding in dict.fromkeys(report.findings):
+            findings.setdefault(finding, []).append(str(example))
+        for note in dict.fromkeys(report.notes):
+            notes.setdefault(note, []).append(str(example))
+    told = (
+        dataclasses.replace(each, problem=f"{each.problem}; with the values of {names.listed(files, _NAMED)}")
+        for each, files in findings.items()
+        if each not in without.findings
     )
-    notes = tuple(f"{note}; with the values of {example}" for note in report.notes)
-    return dataclasses.replace(report, findings=tuple(findings), notes=notes)
+    noted = (
+        f"{note}; with the values of {names.listed(files, _NAMED)}"
+        for note, files in notes.items()
+        if note not in without.notes
+    )
+    return values_check.ValuesReport(tuple(told), 0, tuple(noted))
 
 
 def _ignore(_module: str, _warning: str) -> None:
@@ -243,6 +260,7 @@ class _Renders:
         self._files = files
         self._objects = object_checks.ObjectChecks(known)
         self._has_global_hooks = template_values.has_hooks(hook_files.global_hooks_root(global_hooks))
+        self._by_helm_4 = _ERROR if helm.binary.major >= _HELM_4 else _WARNING
         self._turns = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def reports(self, charts: Sequence[model.Module]) -> Sequence[values_check.ValuesReport]:
@@ -328,6 +346,7 @@ class _Renders:
             object_checks.Mistake.WRONG: _ERROR,
             object_checks.Mistake.UNKNOWN_FIELD: _ERROR,
             object_checks.Mistake.MISSING: _WARNING if missing else _ERROR,
+            object_checks.Mistake.REPEATED: self._by_helm_4,
         }
         findings = []
         first: dict[tuple[str, ...], str] = {}

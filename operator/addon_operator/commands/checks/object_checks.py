@@ -7,9 +7,10 @@ from typing import Any, Final, NamedTuple, cast
 
 import jsonschema
 
+from addon_operator.commands.checks import list_keys
 from addon_operator.devcluster import api_schemas
 from addon_operator.documents import json_schemas, manifest_diff, yaml_reading
-from addon_operator.kernel import names
+from addon_operator.kernel import names, quantities
 from addon_operator.modules import manifests
 from addon_operator.values.schema import schema_messages
 
@@ -19,7 +20,16 @@ _KEPT: Final = ("type", "properties", "items", "required", "allOf", "oneOf", "an
 _OPEN: Final = ("additionalProperties", "x-kubernetes-preserve-unknown-fields")
 _MOST: Final = 5
 """Mistakes that are told of one object."""
-_NO_FORMATS: Final = jsonschema.FormatChecker(())
+_SHOWN: Final = 40
+_QUANTITY: Final = "quantity"
+_QUANTITIES: Final = ".api.resource.Quantity"
+"""How the name of their definition ends."""
+_FORMATS: Final = jsonschema.FormatChecker(())
+
+
+@_FORMATS.checks(_QUANTITY)
+def _is_quantity(value: object) -> bool:
+    return not isinstance(value, str) or quantities.parse(value) is not None
 
 
 class Mistake(enum.Enum):
@@ -30,6 +40,8 @@ class Mistake(enum.Enum):
     """Kubernetes drops this, with a warning that Helm 3 passes on; Helm 4 refuses it."""
     MISSING = enum.auto()
     """Something has to be there; values may be missing from which it is made."""
+    REPEATED = enum.auto()
+    """An item of a list is there twice: Helm 3 passes this on, and Helm 4, which applies it, refuses it."""
 
 
 class Problem(NamedTuple):
@@ -100,12 +112,15 @@ class ObjectChecks:
             return
         for error in self._validator(type_name).errors(_without_nulls(body)):
             yield from _explained(error)
+        definitions = {} if self._schemas is None else self._schemas.definitions
+        for said in list_keys.repeated(definitions, definitions[type_name], body):
+            yield Mistake.REPEATED, said
 
     def _validator(self, type_name: str) -> json_schemas.Validator:
         if type_name not in self._validators:
             closure = self._closure(type_name)
             schema = {"$ref": f"{_DEFINITION}{type_name}", "$defs": closure}
-            self._validators[type_name] = json_schemas.Validator(schema, _NO_FORMATS)
+            self._validators[type_name] = json_schemas.Validator(schema, _FORMATS)
         return self._validators[type_name]
 
     def _closure(self, type_name: str) -> dict[str, Any]:
@@ -117,6 +132,8 @@ class ObjectChecks:
             name = wanted.pop()
             if name not in types:
                 types[name] = _json_schema(definitions.get(name, True), wanted)
+                if name.endswith(_QUANTITIES):
+                    types[name] = {**types[name], "format": _QUANTITY}
         return types
 
 
@@ -158,6 +175,10 @@ def _explained(error: jsonschema.ValidationError) -> Iterator[tuple[Mistake, str
         for key in json_schemas.unknown_keys(instance, schema):
             hint = names.did_you_mean(key, properties, "remove it")
             yield Mistake.UNKNOWN_FIELD, f"{yaml_reading.format_path((*path, key))} is no field of it; {hint}"
+        return
+    if error.validator == "format" and error.validator_value == _QUANTITY:
+        said = f"must be a quantity such as 100m or 1Gi, and not {str(error.instance)[:_SHOWN]!r}"
+        yield Mistake.WRONG, f"{yaml_reading.format_path(path)} {said}"
         return
     for fault in schema_messages.explain(error):
         mistake = Mistake.MISSING if error.validator == "required" else Mistake.WRONG

@@ -97,6 +97,8 @@ def test_a_file_in_the_place_of_a_module_is_not_overwritten() -> None:
     ("chart", "said"),
     [
         ("podinfo", "names no chart"),
+        ("./charts/podinfo", "copy the chart to modules/010-NAME/chart"),
+        ("file:///charts/podinfo@1.2.3", "copy the chart to modules/010-NAME/chart"),
         ("oci://ghcr.io/podinfo", "names no chart"),
         ("oci://ghcr.io/charts/podinfo@^1", "is not an exact version"),
         ("https://user:word@charts.example/podinfo@1.0.0", "nam|user"),

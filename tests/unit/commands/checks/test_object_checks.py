@@ -18,6 +18,12 @@ SPEC = {
             "type": "array",
             "items": {"allOf": [{"$ref": "#/components/schemas/Spec"}], "default": {}},
         },
+        "memory": {"allOf": [{"$ref": "#/components/schemas/k8s.api.resource.Quantity"}]},
+        "ports": {
+            "type": "array",
+            "items": {"$ref": "#/components/schemas/NamedPort"},
+            "x-kubernetes-list-map-keys": ["port", "protocol"],
+        },
         "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {}}},
     },
 }
@@ -30,10 +36,18 @@ THING = {
         "spec": {"$ref": "#/components/schemas/Spec"},
     },
 }
-CHECKS = object_checks.ObjectChecks(
-    api_schemas.ApiSchemas("v1.36.3", {"Thing": THING, "Spec": SPEC, "Port": PORT}, {"v1/Thing": "Thing"})
-)
-WRONG, UNKNOWN, MISSING = object_checks.Mistake
+NAMED_PORT = {
+    "type": "object",
+    "properties": {"port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}},
+}
+QUANTITY = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+TYPES = {
+    "Thing": THING, "Spec": SPEC, "Port": PORT, "NamedPort": NAMED_PORT,
+    "k8s.api.resource.Quantity": QUANTITY,
+}  # fmt: skip
+CHECKS = object_checks.ObjectChecks(api_schemas.ApiSchemas("v1.36.3", TYPES, {"v1/Thing": "Thing"}))
+TWICE = 'has the port 1, protocol "TCP" of'
+WRONG, UNKNOWN, MISSING, REPEATED = object_checks.Mistake
 
 
 def problems(
@@ -58,6 +72,18 @@ def thing(spec: str) -> str:
         (
             "{selector: {}, replica: 1}",
             [(UNKNOWN, "spec.replica is no field of it; did you mean 'replicas'?")],
+        ),
+        ("{selector: {}, memory: 1.5Gi, parts: [{selector: {}, memory: 100}]}", []),
+        (
+            "{selector: {}, memory: 12x}",
+            [(WRONG, "spec.memory must be a quantity such as 100m or 1Gi, and not '12x'")],
+        ),
+        ("{selector: {}, ports: [{port: 1}, {port: 1, protocol: UDP}, {}, {}]}", []),
+        (
+            "{selector: {}, parts: [{selector: {}, ports: [{port: 1}, {port: 1, protocol: TCP}]}]}",
+            [
+                (REPEATED, f"spec.parts[0].ports[1] {TWICE} spec.parts[0].ports[0]; remove one of them"),
+            ],
         ),
         ("{selector: {}, parts: [{}]}", [(MISSING, "spec.parts[0] must have the key 'selector'")]),
     ],

@@ -12,7 +12,7 @@ from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import model
-from addon_operator.status import module_conditions
+from addon_operator.status import condition_times, module_conditions
 
 API_VERSION: Final = module_objects.API_VERSION
 KIND: Final = module_objects.KIND
@@ -50,6 +50,8 @@ class ModuleStatusDocument(TypedDict):
     order: int
     hooks: list[str]
     conditions: list[module_conditions.Condition]
+    earlier: NotRequired[list[condition_times.Earlier]]
+    """What conditions said that are unknown for now, since the operator has begun anew."""
     description: NotRequired[str]
     release: NotRequired[ShownRelease]
     lastRun: NotRequired[str]
@@ -67,10 +69,10 @@ def document(
     release: ShownRelease | None,
     stored: module_conditions.Stored,
     generation: int,
-    now: float,
+    since: condition_times.Times,
     notifications: Mapping[str, Any] | None = None,
 ) -> ModuleStatusDocument:
-    """Return the status of a module; a condition keeps its time while its status stays as stored.
+    """Return the status of a module; ``since`` are the times of its conditions.
 
     Without ``notifications``, what is stored of them stays.
     """
@@ -79,8 +81,10 @@ def document(
         state=str(module.status),
         order=module.module.order,
         hooks=_hooks(module, stored),
-        conditions=module_conditions.conditions(module, stored, generation, now),
+        conditions=module_conditions.conditions(module, since, generation),
     )
+    if earlier := condition_times.earlier(since):
+        made["earlier"] = earlier
     if module.module.config.description:
         made["description"] = module_conditions.one_line(module.module.config.description, _DESCRIPTION_MAX)
     if (installed := release or _left_by_another(module, stored, "release")) is not None:
@@ -192,11 +196,12 @@ class Shown(TypedDict):
     """The last ones, newest first."""
 
 
-def shown(stored: module_conditions.Stored, events: Iterable[ToldEvent]) -> Shown:
-    """Return what a stored status and the last Events show."""
-    since = {each["type"]: each["lastTransitionTime"] for each in stored.get("conditions") or ()}
+def shown(
+    stored: module_conditions.Stored, since: condition_times.Times, events: Iterable[ToldEvent]
+) -> Shown:
+    """Return what a stored status, the times of the conditions now, and the last Events show."""
     return {
-        "since": {type_: since[type_] for type_ in module_conditions.TYPES if type_ in since},
+        "since": {type_: since[type_].at for type_ in module_conditions.TYPES if type_ in since},
         "revision": (stored.get("release") or {}).get("revision"),
         "events": list(events),
     }

@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from addon_operator.aio import turns
-from addon_operator.engine import introspection, tasks
+from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.drift import watched_resources
+from addon_operator.modules.health import resource_health
 from addon_operator.status import health, module_status
 
 _MOST_SHARED: Final = 200
@@ -72,6 +73,13 @@ class PageContent:
         found = await self._shown([module])
         return found[module]["events"] if module in found else ()
 
+    async def since(self, modules: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Return since when modules are as their rows say, as far as it is known."""
+        shown = await self._shown([row["name"] for row in modules])
+        times = {row["name"]: shown[row["name"]]["since"] for row in modules if row["name"] in shown}
+        conditions = {row["name"]: _deciding(row) for row in modules}
+        return {name: at for name, found in times.items() if (at := found.get(conditions[name]))}
+
     async def _shown(self, modules: Sequence[str]) -> dict[str, module_status.Shown]:
         if (objects := self._objects) is None:
             return {}
@@ -105,6 +113,14 @@ class PageContent:
             shared=shared[:_MOST_SHARED],
             shared_total=len(shared),
         )
+
+
+def _deciding(row: Mapping[str, Any]) -> str:
+    """Return the condition that says how a module is: that of its health if the run went well."""
+    if row["state"] == state.ModuleStatus.DISABLED:
+        return "Enabled"
+    is_healthy = row["health"] in ("", resource_health.HealthState.HEALTHY)
+    return "Ready" if is_healthy or row["state"] != state.ModuleStatus.READY else "Healthy"
 
 
 GLOBAL: Final = tasks.GLOBAL_OWNER

@@ -22,6 +22,12 @@ class Content:
     """That of the converge, in one word."""
     unready: str | None = None
     """Why the operator is not ready, without values; ``None`` if it is."""
+    leader: str | None = None
+    """Who leads while this replica stands by, empty if nobody does; ``None`` if it does not stand by."""
+    port: int = 0
+    """Where the page is served, on each replica."""
+    knows_modules: bool = True
+    """Whether this process has modules at all."""
     refusals: Sequence[str] = ()
     """What is wrong with the values ConfigMap or Secret as it is now, without values."""
     modules: Sequence[introspection.ModuleRow] = ()
@@ -52,8 +58,9 @@ class Objects:
 class PageContent:
     """Gathers what the page shows; of an operator without an engine, only its state."""
 
-    def __init__(self, status: health.OperatorStatus, namespace: str = "") -> None:
+    def __init__(self, status: health.OperatorStatus, namespace: str = "", port: int = 0) -> None:
         self._status = status
+        self._port = port
         self._namespace = namespace
         self._views: introspection.Introspection | None = None
         self._resources: watched_resources.WatchedResources | None = None
@@ -94,6 +101,9 @@ class PageContent:
             namespace=self._namespace,
             state=status.converge()[0],
             unready=status.unready_reason(),
+            leader=status.leader,
+            port=self._port,
+            knows_modules=self._views is not None,
             refusals=status.refusals(),
         )
         if self._views is None or self._resources is None:

@@ -347,13 +347,47 @@ def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> N
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        ("STANDBY: pod-1 leads", "this replica stands by: pod-1 leads"),
         ("CONVERGE_IN_PROGRESS", "a converge is under way"),
         ("ADMISSION_ONLY", "this process only admits pods"),
     ],
 )
 def test_it_is_said_what_the_operator_does(now: str, said: str) -> None:
     assert f"<p><b>ready</b>, {said}</p>" in status_page.render(page_content.Content(state=now))
+
+
+def banner(**content: Any) -> str:  # noqa: ANN401 - fields of many types
+    page = status_page.render(page_content.Content(**({"state": health.DONE} | content)))
+    return page.partition('class="operator ')[2].partition("</section>")[0]
+
+
+def test_the_banner_is_green_only_if_nothing_failed() -> None:
+    ill = [page_samples.row("a", state="Failed"), page_samples.row("b", health="Failed")]
+    said = "all modules were run, and what failed is tried again"
+    assert banner(modules=ill).startswith(f'failed">\n<p><b>2 modules failed</b>, {said}</p>')
+    assert banner(modules=ill[:1]).startswith('failed">\n<p><b>1 module failed</b>, ')
+    assert banner(modules=ill, unready="no").startswith('failed">\n<p><b>not ready</b>, ')
+    assert banner(refusals=["x"]).startswith('attention">\n<p><b>ready</b>, ')
+    assert banner().startswith('ready">\n<p><b>ready</b>, ')
+
+
+def test_what_a_page_without_an_answer_shows_is_not_green() -> None:
+    page = status_page.render(page_content.Content(state=health.DONE))
+    assert page.index('id="lost"') < page.index('id="live"'), "the style looks for the one behind the other"
+    assert "#lost:not([hidden]) ~ #live .operator { border-color: var(--failed); }" in page
+
+
+def test_a_replica_that_stands_by_says_where_the_modules_are_shown_and_counts_none() -> None:
+    standby = {"namespace": "addons", "state": "STANDBY: pod-1 leads", "port": 9650, "knows_modules": False}
+    page = status_page.render(page_content.Content(**standby, leader="pod-1"))  # type: ignore[arg-type]
+    assert "<title>stands by · addons · addon-operator</title>" in page
+    assert 'class="operator attention">\n<p><b>standby</b>, this replica stands by: pod-1 leads</p>' in page
+    assert "<code>kubectl -n addons port-forward pod/pod-1 9650</code>" in page
+    assert "<code>addon-operator page -n addons</code>" in page
+    assert 'id="count-' not in page
+    assert 'id="modules"' not in page
+    nobody = status_page.render(page_content.Content(**standby, leader=""))  # type: ignore[arg-type]
+    assert "nobody leads yet" in nobody
+    assert "port-forward" not in nobody
 
 
 async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,10 +144,23 @@ def _not_ready(module: state.ModuleState) -> _Said:
     if error := module.last_error_without_values:
         # It is tried again: until that succeeds, it stays as unready as it was.
         told = f"{error}; it {_cure(module)}" if module.cure else error
+        told += f"; the module is {module.suspended}" if module.suspended is not None else ""
         return _Said("False", module.failure or RUN_FAILED, told)
     if module.awaits_health:
         return _Said("Unknown", "WaitsForHealth", _awaited(module))
-    return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
+    return _waits_for_run(module)
+
+
+def _waits_for_run(module: state.ModuleState) -> _Said:
+    """Say what is under way; that it is left alone, or that an upgrade waits, is no less so meanwhile."""
+    begin, reason = _UNDER_WAY.get(module.status, "The last run failed."), str(module.status)
+    if module.status is not _Status.PENDING:
+        return _Said("Unknown", reason, begin)
+    kept = {"Suspended": module.suspended, _WAITS_FOR_WINDOW: module.held_back}
+    told = {why: str(each) for why, each in kept.items() if each is not None}
+    return _Said(
+        "Unknown", next(iter(told), reason), "; ".join([begin.removesuffix("."), *told.values()]) + "."
+    )
 
 
 def _awaited(module: state.ModuleState) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import module_objects, suspension
-from addon_operator.modules import model
+from addon_operator.modules import model, windows
 from addon_operator.status import condition_times, module_conditions
 
 API_VERSION: Final = module_objects.API_VERSION
@@ -42,6 +42,16 @@ class ShownSuspension(TypedDict):
     until: NotRequired[str]
 
 
+class ShownHeldBack(TypedDict):
+    """What waits for a window."""
+
+    what: str
+    until: str
+    since: str
+    isRemoval: NotRequired[bool]
+    isBroken: NotRequired[bool]
+
+
 class ModuleStatusDocument(TypedDict):
     """``status`` of the object."""
 
@@ -57,6 +67,7 @@ class ModuleStatusDocument(TypedDict):
     lastRun: NotRequired[str]
     lastError: NotRequired[str]
     suspended: NotRequired[ShownSuspension]
+    heldBack: NotRequired[ShownHeldBack]
     lastHandledRun: NotRequired[str]
     lastHandledNow: NotRequired[str]
     """The last value of the annotation that asks for a run which was served."""
@@ -92,10 +103,7 @@ def document(
     last_run = clock.rfc3339(module.last_run) if module.last_run is not None else stored.get("lastRun")
     if last_run:
         made["lastRun"] = last_run
-    if module.last_error_without_values:
-        made["lastError"] = module_conditions.one_line(module.last_error_without_values, _ERROR_MAX)
-    if module.suspended is not None:
-        made["suspended"] = _suspended(module.suspended)
+    _add_troubles(made, module)
     if handled := module.handled_run or stored.get("lastHandledRun"):
         made["lastHandledRun"] = handled
     if handled := module.handled_now or stored.get("lastHandledNow"):
@@ -105,12 +113,31 @@ def document(
     return made
 
 
+def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None:
+    if module.last_error_without_values:
+        made["lastError"] = module_conditions.one_line(module.last_error_without_values, _ERROR_MAX)
+    if module.suspended is not None:
+        made["suspended"] = _suspended(module.suspended)
+    if module.held_back is not None:
+        made["heldBack"] = _held_back(module.held_back)
+
+
 def _suspended(now: suspension.Suspension) -> ShownSuspension:
     shown = ShownSuspension(reason=now.reason, since=clock.rfc3339(now.since))
     if now.by:
         shown["by"] = now.by
     if now.until is not None:
         shown["until"] = clock.rfc3339(now.until)
+    return shown
+
+
+def _held_back(held: windows.HeldBack) -> ShownHeldBack:
+    what = module_conditions.one_line(held.what, _ERROR_MAX)
+    shown = ShownHeldBack(what=what, until=clock.rfc3339(held.until), since=clock.rfc3339(held.since))
+    if held.is_removal:
+        shown["isRemoval"] = True
+    if held.is_broken:
+        shown["isBroken"] = True
     return shown
 
 

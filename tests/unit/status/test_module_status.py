@@ -338,6 +338,21 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert third["conditions"] == second["conditions"]
 
 
+def test_a_module_that_waits_for_others_is_still_suspended_and_held_back() -> None:
+    now, held = suspension.Suspension("new disks", NOW), windows.HeldBack("upgrade to revision 2", LATER, NOW)
+    pending = module(Status.PENDING)
+    assert conditions(dataclasses.replace(pending, suspended=now))["Ready"] == "Unknown Suspended"
+    assert conditions(dataclasses.replace(pending, held_back=held))["Ready"] == "Unknown WaitsForWindow"
+    found = document(dataclasses.replace(pending, suspended=now, held_back=held))
+    (ready,) = [each for each in found["conditions"] if each["type"] == "Ready"]
+    assert ready["message"] == f"The module has not run yet; {now}; {held}."
+    assert found["heldBack"] == {
+        "what": "upgrade to revision 2",
+        "until": clock.rfc3339(LATER),
+        "since": clock.rfc3339(NOW),
+    }
+
+
 def at(found: dict[str, Any], type_: str) -> str:
     return str(next(each["lastTransitionTime"] for each in found["conditions"] if each["type"] == type_))
 

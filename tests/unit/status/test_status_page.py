@@ -355,6 +355,14 @@ def test_it_is_said_what_the_operator_does(now: str, said: str) -> None:
     assert f"<p><b>ready</b>, {said}</p>" in status_page.render(page_content.Content(state=now))
 
 
+def test_a_module_that_waits_for_others_is_still_said_to_be_suspended_and_held_back() -> None:
+    held = {"what": "an upgrade", "until": page_samples.LATER, "since": page_samples.AT}
+    waits = page_samples.row(
+        "web", state="Pending", waitsFor=["db (Failed)"], suspended="the disks", heldBack=held
+    )
+    assert card_of(waits).sentence == "the disks; an upgrade waits for a window; waits for db (Failed)"
+
+
 def banner(**content: Any) -> str:  # noqa: ANN401 - fields of many types
     page = status_page.render(page_content.Content(**({"state": health.DONE} | content)))
     return page.partition('class="operator ')[2].partition("</section>")[0]

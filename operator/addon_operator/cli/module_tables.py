@@ -42,10 +42,17 @@ def _modules(document: debug.Document, wide: bool) -> str:
 
 def _message(module: debug.Document) -> str:
     """Return what is wrong; of a module that is well what it is for, or why it is enabled."""
-    *_, error, reason = _row(module)
+    *_, error, reason = _row({**module, "healthMessage": _cause_first(module.get("healthMessage") or "")})
     if error != "-":
         return error
     return (module["description"] if module["state"] == "Ready" else "") or reason
+
+
+def _cause_first(health: str) -> str:
+    """Begin with why the first pod does not run, where a table cuts the end."""
+    what, pod, rest = health.partition("; pod ")
+    cause, more, others = rest.partition(": ")[2].partition("; ")
+    return f"{cause}: {what}{more}{others}" if pod and cause else health
 
 
 LISTED: Final = debug.Listed(

@@ -167,6 +167,14 @@ def test_a_module_that_waits_is_still_said_to_be_suspended_and_held_back() -> No
     assert wide.count("suspended: the disk") == 1
 
 
+def test_the_message_begins_with_why_a_pod_does_not_run() -> None:
+    health = 'Deployment web: 0 of 1 pods available; pod web-1: ImagePullBackOff "web:9"; Job x: failed'
+    (shown,) = module_tables.LISTED.rendered(
+        {"modules": [ROW | {"health": "Failed", "healthMessage": health}]}, "text"
+    ).splitlines()[1:]
+    assert shown.endswith('ImagePullBackOff "web:9": Deployment web: 0 of 1 pods available; Job x: failed')
+
+
 def test_a_run_that_ends_with_pods_that_do_not_run_says_so() -> None:
     told = module_commands._has_run(ROW | UNHEALTHY)
     assert told == "module web is Ready; it is not healthy: Deployment web: pod web-1: ImagePullBackOff"

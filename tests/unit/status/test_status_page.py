@@ -196,6 +196,28 @@ def test_it_is_said_since_when_a_module_is_as_it_is() -> None:
     assert card_of(page_samples.row("web")).since == "", "without Module objects it is not known"
 
 
+@pytest.mark.parametrize(
+    ("row", "type_"),
+    [
+        ({}, "Ready"),
+        ({"health": "Failed"}, "Healthy"),
+        ({"health": "Progressing"}, "Healthy"),
+        ({"state": "Failed", "health": "Failed"}, "Ready"),
+        ({"state": "Pending", "health": ""}, "Ready"),
+        ({"state": "Disabled", "health": ""}, "Enabled"),
+    ],
+)
+async def test_commands_say_since_when_from_where_the_page_has_it(row: dict[str, Any], type_: str) -> None:
+    async def recall() -> None:
+        pass
+
+    since = {each: each for each in ("Ready", "Healthy", "Enabled")}
+    objects = page_content.Objects(lambda _: {"since": since, "revision": 1, "events": []}, recall)
+    content = page_content.PageContent(health.OperatorStatus())
+    content.show(inspected.make().engine.views, inspected.Resources(), objects)
+    assert await content.since([page_samples.row("web", **row)]) == {"web": type_}
+
+
 def test_totals_equal_the_lists() -> None:
     content = page_samples.every_state()
     page, cards = status_page.render(content), page_modules.cards(content)

@@ -89,6 +89,7 @@ class ModuleRequests:
                 "lastError": status.get("lastError", ""),
                 "suspended": str(read) if (read := _suspended(found)) else "",
                 **_health(status),
+                **({"heldBack": held} if (held := status.get("heldBack")) else {}),
             }
 
 

@@ -94,7 +94,7 @@ async def test_a_run_is_waited_for_until_it_has_ended() -> None:
         held = {"what": "upgrade to revision 2", "until": "x", "since": "x"}
         told: Object = {"state": "Failed", "lastError": "no such image", "heldBack": held}
         Module(server, follows, **told, conditions=[condition])
-        expected = {"name": "web", "state": "Failed", "lastError": "no such image", "suspended": ""}
+        expected: Object = {"name": "web", "state": "Failed", "lastError": "no such image", "suspended": ""}
         expected |= {"health": "Failed", "healthMessage": "Deployment web: no pods", "heldBack": held}
         assert await done(server, "run", "web", waits=True) == expected
 

@@ -2,7 +2,8 @@
 
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 import yaml
@@ -94,21 +95,33 @@ def test_objects_follow_what_becomes_of_modules(modules: Modules) -> None:
 @pytest.mark.slow
 def test_a_restart_changes_no_condition_and_tells_nothing(modules: Modules) -> None:
     modules.add(10, "web", data={"a": "b"})
-    operator = modules.site.start().wait_ready()
-    before = modules.wait(operator, "web", Ready="True")
+    modules.site.hook(modules.add(20, "fragile"), "break.sh", {"onStartup": 1}, "exit 1")
+    operator = modules.site.start(CONVERGE_ON_FAILURE="continue").wait_ready()
+    before = modules.wait(operator, "web", Ready="True", Healthy="True")
+    failed = _since(modules.wait(operator, "fragile", Ready="False"))
     operator.stop()
     told = modules.reasons("web")
-    operator = modules.site.start().wait_ready()
+    operator = modules.site.start(CONVERGE_ON_FAILURE="continue").wait_ready()
     operator.wait_until(
         lambda: (modules.get("web") or {})["status"]["lastRun"] > before["lastRun"],
         "the status of the new run",
     )
-    modules.wait(operator, "web", Ready="True")
+    after = modules.wait(operator, "web", Ready="True", Healthy="True")
+    assert _since(after) == _since(before)
+    assert _since(modules.wait(operator, "fragile", Ready="False"))["Ready"] == failed["Ready"]
     asked = debug_client.DebugClient(modules.site.root / "debug.socket", 10.0)
+    described = asked.get("/module/fragile/describe.json")
+    assert described["since"] == failed["Ready"], "as the object says"
     shown = asked.get("/module/web/describe.json")["events"]
     assert {event["reason"] for event in shown} == {"Enabled", "Ready"}, "the page has those of before, too"
     operator.stop()
     assert modules.reasons("web") == told == ["Enabled", "Ready"]
+
+
+def _since(status: Mapping[str, Any]) -> dict[str, str]:
+    """Return since when the conditions are so that a restart is not to touch."""
+    times = {each["type"]: each["lastTransitionTime"] for each in status["conditions"]}
+    return {type_: times[type_] for type_ in ("Enabled", "Ready", "Healthy", "Stalled", "WebhooksRegistered")}
 
 
 def test_without_the_rights_everything_else_works(modules: Modules, devcluster: handle.DevCluster) -> None:

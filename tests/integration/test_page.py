@@ -152,9 +152,15 @@ async def test_a_failure_and_the_end_of_the_operator_are_seen_while_one_looks(
     assert "The operator does not answer. What is shown is" in await tab.run(
         "document.getElementById('lost').textContent"
     )
+    assert await tab.run("document.title.startsWith('no answer · ')")
+    banner = "getComputedStyle(document.querySelector('.operator')).borderLeftColor"
+    assert await tab.run(banner) == await tab.run(
+        "getComputedStyle(document.getElementById('lost')).borderTopColor"
+    )
     assert CANARY not in await tab.run("document.documentElement.outerHTML")
     second = await asyncio.to_thread(_started, site, first.port)
     await tab.until("document.getElementById('lost').hidden")
+    await tab.until("!document.title.startsWith('no answer')")
     assert {each for each in tab.requested if not each.startswith(address)} == set()
     second.stop()
 

@@ -145,6 +145,7 @@ class Graph(health.Beginning):
         self._tell(events.HooksRegistered(None, hooks))
         await self.config.load_when_valid()
         await self._annotations.begin()
+        self._windows.go_on()
         definitions = self._module_crds()
         monitor = self._monitor(definitions, ignored)
         readiness = readiness_checks.ReadinessChecks(

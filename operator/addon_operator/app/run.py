@@ -72,7 +72,7 @@ class _Process:
             settings.prometheus_metrics_prefix, queue_actions=settings.queue_actions_metrics
         )
         self._status = health.OperatorStatus(only_admits=settings.admission_only)
-        self._page = page_content.PageContent(self._status, settings.namespace)
+        self._page = page_content.PageContent(self._status, settings.namespace, settings.listen_port)
         self._stop = stopping.StopRequest(clock.SystemClock())
         self._leadership = leadership.Leadership(self._meters)
         self._background: list[asyncio.Task[None]] = []

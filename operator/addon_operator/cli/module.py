@@ -200,7 +200,8 @@ def _has_run(row: debug.Document) -> str:
     if row["state"] in ("Failed", "Deleting"):
         raise RunFailedError(f"the run of module {row['name']} failed: {row['lastError']}")
     left_alone = [suspended] if (suspended := row.get("suspended")) else []
-    return "; ".join([f"module {row['name']} is {row['state']}", *left_alone, *module_tables.held_back(row)])
+    more = [*module_tables.unhealthy(row), *left_alone, *module_tables.held_back(row)]
+    return "; ".join([f"module {row['name']} is {row['state']}", *more])
 
 
 @module.command()

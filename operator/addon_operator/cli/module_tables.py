@@ -1,6 +1,6 @@
 """How modules are shown: as rows of a table, and one described whole."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.cli import debug, printing
@@ -9,7 +9,7 @@ from addon_operator.kernel import names
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
 
 
-_WIDE_COLUMNS: Final = (*_COLUMNS[:-1], "shared objects", "last error", "reason")
+_WIDE_COLUMNS: Final = (*_COLUMNS[:3], "SINCE", *_COLUMNS[3:-1], "shared objects", "last error", "reason")
 
 
 _HEALTHY: Final = {"Healthy": "True", "Failed": "False", "Progressing": "Unknown"}
@@ -23,6 +23,8 @@ _HEAD: Final = 12
 
 
 _STYLES: Final = {"Ready": "green", "Failed": "red", "Running": "cyan", "Disabled": "dim"}
+_HEALTH_STYLES: Final = {"Failed": "red", "Progressing": "cyan"}
+_ATTENTION: Final = "yellow"
 
 
 _RESOURCE_COLUMNS: Final = ("MODULE", "STATE", "resource", "reason")
@@ -32,16 +34,25 @@ def _modules(document: debug.Document, wide: bool) -> str:
     if wide:
         return _all_of_modules(document)
     rows = [(*_row(module)[:-2], _message(module)) for module in document["modules"]]
-    listed = printing.listing(_COLUMNS, rows, _style, wide=wide) if rows else "no modules\n"
+    listed = (
+        printing.listing(_COLUMNS, rows, _styles(document["modules"]), wide=wide) if rows else "no modules\n"
+    )
     return _wrong_values(document) + listed
 
 
 def _message(module: debug.Document) -> str:
     """Return what is wrong; of a module that is well what it is for, or why it is enabled."""
-    *_, error, reason = _row(module)
+    *_, error, reason = _row({**module, "healthMessage": _cause_first(module.get("healthMessage") or "")})
     if error != "-":
         return error
     return (module["description"] if module["state"] == "Ready" else "") or reason
+
+
+def _cause_first(health: str) -> str:
+    """Begin with why the first pod does not run, where a table cuts the end."""
+    what, pod, rest = health.partition("; pod ")
+    cause, more, others = rest.partition(": ")[2].partition("; ")
+    return f"{cause}: {what}{more}{others}" if pod and cause else health
 
 
 LISTED: Final = debug.Listed(
@@ -80,7 +91,7 @@ def _all_of_modules(document: debug.Document) -> str:
         answers = [_answers(module) or "-" for module in modules]
         rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, answers, strict=True)]
     columns, rows = _described(columns, rows, modules)
-    listed = printing.listing(columns, rows, _style, wide=True) if rows else "no modules\n"
+    listed = printing.listing(columns, rows, _styles(modules), wide=True) if rows else "no modules\n"
     return _wrong_values(document) + listed
 
 
@@ -97,6 +108,7 @@ def _requirements(module: debug.Document) -> str:
 
 def _row(module: debug.Document) -> tuple[str, ...]:
     waiting = [
+        *filter(None, [suspended := module.get("suspended") or ""]),
         *_waits(module),
         *held_back(module),
         *_unhealthy(module),
@@ -111,7 +123,8 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         str(module.get("revision") or "-"),
         debug.ago(module["lastRun"]),
         debug.one_line("; ".join(filter(None, [*_cure(module), module["lastError"], *waiting]))),
-        module["reason"],
+        # It stands among what is wrong already.
+        module["reason"].removeprefix(suspended).removeprefix("; ") if suspended else module["reason"],
     )
 
 
@@ -130,6 +143,14 @@ def _waits(module: debug.Document) -> list[str]:
     return [f"waits for {', '.join(others)}"] if others else []
 
 
+def unhealthy(module: debug.Document) -> list[str]:
+    """Return how the resources of a module are if not all of them are healthy, as at most one sentence."""
+    how = {"Failed": "it is not healthy", "Progressing": "it is not healthy yet"}.get(
+        module.get("health") or ""
+    )
+    return [": ".join(filter(None, (how, module.get("healthMessage"))))] if how else []
+
+
 def held_back(module: debug.Document) -> list[str]:
     """Return what of a module waits for a window, as at most one sentence."""
     held = module.get("heldBack")
@@ -139,11 +160,22 @@ def held_back(module: debug.Document) -> list[str]:
 def _wide_row(module: debug.Document) -> tuple[str, ...]:
     *first, error, reason = _row(module)
     shared = [debug.shared_text(each) for each in module.get("sharedObjects", ())]
-    return (*first, names.listed(shared, _SHARED_SHOWN) or "-", error, reason)
+    since = debug.ago(module.get("since")).removesuffix(" ago")
+    return (*first[:3], since, *first[3:], names.listed(shared, _SHARED_SHOWN) or "-", error, reason)
 
 
-def _style(row: Sequence[str]) -> str:
-    return _STYLES.get(row[2], "")
+def _styles(modules: Sequence[debug.Document]) -> Callable[[Sequence[str]], str]:
+    """Return how rows are painted: as the worst of what they say, so that nothing wrong is green."""
+    styles = {module["name"]: _style(module) for module in modules}
+    return lambda row: styles[row[0]]
+
+
+def _style(module: debug.Document) -> str:
+    own = _STYLES.get(module["state"], "")
+    if module["state"] != "Ready":
+        return _HEALTH_STYLES["Failed"] if module.get("health") == "Failed" else own
+    wrong = module.get("wrongValues") or _row(module)[-2] != "-"
+    return _HEALTH_STYLES.get(module.get("health") or "", _ATTENTION if wrong else own)
 
 
 def _resources(document: debug.Document, wide: bool) -> str:
@@ -194,6 +226,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         ("Name", module["name"]),
         *((("Description", module["description"]),) if module["description"] else ()),
         ("State", module["state"]),
+        *((("Since", _moment(since)),) if (since := module.get("since")) else ()),
         ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
         *((("Drift", module["drift"]),) if module["drift"] else ()),
         ("Reason", module["reason"]),
@@ -208,6 +241,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         ("Release", release),
         *((("Namespace", namespace),) if namespace else ()),
         ("Last run", _moment(module["lastRun"])),
+        *((("Tries", f"{module['tries']} failed"),) if module["tries"] else ()),
         ("Next try", module["nextTry"] or "-"),
     ):
         yield f"{name + ':':<{_HEAD}} {value}"

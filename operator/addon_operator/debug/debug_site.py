@@ -149,7 +149,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
     return {
         "/global/list": lambda _: api.engine.global_list(),
         **{f"/global/{what}": answer for what, answer in of_a_section.items()},
-        "/module/list": lambda _: api.engine.modules(),
+        "/module/list": lambda _: _listed(api),
         "/module/resource-monitor": lambda _: api.engine.resource_monitor(),
         "/page": lambda _: api.page.gather(),
         "/module/{name}/details": lambda request: api.engine.details(request.match_info["name"]),
@@ -178,7 +178,15 @@ def _all_or_nothing(api: debug_api.DebugApi, request: web.Request) -> Awaitable[
 
 
 async def _described(api: debug_api.DebugApi, module: str) -> object:
-    return {**await api.engine.module(module), "events": await api.page.events(module)}
+    row = await api.engine.module(module)
+    since = await api.page.since([row])
+    return {**row, "since": since.get(module), "events": await api.page.events(module)}
+
+
+async def _listed(api: debug_api.DebugApi) -> object:
+    listed = await api.engine.modules()
+    since = await api.page.since(listed["modules"])
+    return {**listed, "modules": [{**row, "since": since.get(row["name"])} for row in listed["modules"]]}
 
 
 def _module(request: web.Request) -> str | None:

@@ -141,7 +141,7 @@ class EngineApi:
 
         return await asyncio.to_thread(document)
 
-    async def modules(self) -> object:
+    async def modules(self) -> dict[str, Any]:
         """Return all modules, and what is wrong with values that are not in force."""
         rows = await self.views.modules()
         enabled, refusals = self.views.enabled, list(self.views.refusals())
@@ -150,7 +150,7 @@ class EngineApi:
             row["name"]: self._monitor.releases.revision(names.ModuleName(row["name"])) for row in rows
         }
 
-        def document() -> object:
+        def document() -> dict[str, Any]:
             shared_by = _by_module(shared)
             modules = [
                 {

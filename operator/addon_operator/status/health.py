@@ -117,6 +117,11 @@ class OperatorStatus:
             return f"this replica stands by; ask {leader}, which leads"
         return "this replica stands by and nobody leads yet; ask again in a moment"
 
+    @property
+    def leader(self) -> str | None:
+        """Who leads while this replica stands by, empty if nobody does; ``None`` if it does not stand by."""
+        return None if self._leader is None else self._leader()
+
     def admission_unready_reason(self) -> str | None:
         """Return why pods cannot be admitted now, or ``None``, regardless of the first converge."""
         if self._stopping:

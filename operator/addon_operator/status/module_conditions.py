@@ -10,13 +10,14 @@ Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubern
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypedDict
 
 from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.modules import windows
 from addon_operator.modules.health import resource_health
+from addon_operator.status import condition_times
 
 _MESSAGE_MAX: Final = 2048
 TYPES: Final = (
@@ -65,9 +66,7 @@ class _Said:
     message: str
 
 
-def conditions(module: state.ModuleState, stored: Stored, generation: int, now: float) -> list[Condition]:
-    """Return all conditions; one keeps its time while its status stays as stored."""
-    before = {each.get("type"): each for each in stored.get("conditions") or ()}
+def _all_said(module: state.ModuleState) -> Iterator[tuple[str, _Said]]:
     said = (
         _enabled(module),
         _ready(module),
@@ -80,6 +79,17 @@ def conditions(module: state.ModuleState, stored: Stored, generation: int, now: 
         _webhooks_registered(module),
         _left_to_people(module),
     )
+    return zip(TYPES, said, strict=True)
+
+
+def times(module: state.ModuleState, before: condition_times.Times, now: float) -> condition_times.Times:
+    """Return since when each condition is as it is now; see :func:`.condition_times.after`."""
+    said = {type_: (each.status, each.reason) for type_, each in _all_said(module)}
+    return condition_times.after(module, before, said, now)
+
+
+def conditions(module: state.ModuleState, since: condition_times.Times, generation: int) -> list[Condition]:
+    """Return all conditions with the times that :func:`times` found."""
     return [
         Condition(
             type=type_,
@@ -87,14 +97,10 @@ def conditions(module: state.ModuleState, stored: Stored, generation: int, now: 
             reason=each.reason,
             message=one_line(each.message, _MESSAGE_MAX),
             observedGeneration=generation,
-            lastTransitionTime=_since(before.get(type_, {}), each.status) or clock.rfc3339(now),
+            lastTransitionTime=since[type_].at,
         )
-        for type_, each in zip(TYPES, said, strict=True)
+        for type_, each in _all_said(module)
     ]
-
-
-def _since(before: Stored, status: ConditionStatus) -> str | None:
-    return before.get("lastTransitionTime") if before.get("status") == status else None
 
 
 _Status = state.ModuleStatus
@@ -138,10 +144,23 @@ def _not_ready(module: state.ModuleState) -> _Said:
     if error := module.last_error_without_values:
         # It is tried again: until that succeeds, it stays as unready as it was.
         told = f"{error}; it {_cure(module)}" if module.cure else error
+        told += f"; the module is {module.suspended}" if module.suspended is not None else ""
         return _Said("False", module.failure or RUN_FAILED, told)
     if module.awaits_health:
         return _Said("Unknown", "WaitsForHealth", _awaited(module))
-    return _Said("Unknown", str(module.status), _UNDER_WAY.get(module.status, "The last run failed."))
+    return _waits_for_run(module)
+
+
+def _waits_for_run(module: state.ModuleState) -> _Said:
+    """Say what is under way; that it is left alone, or that an upgrade waits, is no less so meanwhile."""
+    begin, reason = _UNDER_WAY.get(module.status, "The last run failed."), str(module.status)
+    if module.status is not _Status.PENDING:
+        return _Said("Unknown", reason, begin)
+    kept = {"Suspended": module.suspended, _WAITS_FOR_WINDOW: module.held_back}
+    told = {why: str(each) for why, each in kept.items() if each is not None}
+    return _Said(
+        "Unknown", next(iter(told), reason), "; ".join([begin.removesuffix("."), *told.values()]) + "."
+    )
 
 
 def _awaited(module: state.ModuleState) -> str:

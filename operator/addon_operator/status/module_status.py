@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 from addon_operator.engine import state
 from addon_operator.kernel import clock
 from addon_operator.kube.objects import module_objects, suspension
-from addon_operator.modules import model
-from addon_operator.status import module_conditions
+from addon_operator.modules import model, windows
+from addon_operator.status import condition_times, module_conditions
 
 API_VERSION: Final = module_objects.API_VERSION
 KIND: Final = module_objects.KIND
@@ -42,6 +42,16 @@ class ShownSuspension(TypedDict):
     until: NotRequired[str]
 
 
+class ShownHeldBack(TypedDict):
+    """What waits for a window."""
+
+    what: str
+    until: str
+    since: str
+    isRemoval: NotRequired[bool]
+    isBroken: NotRequired[bool]
+
+
 class ModuleStatusDocument(TypedDict):
     """``status`` of the object."""
 
@@ -50,11 +60,14 @@ class ModuleStatusDocument(TypedDict):
     order: int
     hooks: list[str]
     conditions: list[module_conditions.Condition]
+    earlier: NotRequired[list[condition_times.Earlier]]
+    """What conditions said that are unknown for now, since the operator has begun anew."""
     description: NotRequired[str]
     release: NotRequired[ShownRelease]
     lastRun: NotRequired[str]
     lastError: NotRequired[str]
     suspended: NotRequired[ShownSuspension]
+    heldBack: NotRequired[ShownHeldBack]
     lastHandledRun: NotRequired[str]
     lastHandledNow: NotRequired[str]
     """The last value of the annotation that asks for a run which was served."""
@@ -67,10 +80,10 @@ def document(
     release: ShownRelease | None,
     stored: module_conditions.Stored,
     generation: int,
-    now: float,
+    since: condition_times.Times,
     notifications: Mapping[str, Any] | None = None,
 ) -> ModuleStatusDocument:
-    """Return the status of a module; a condition keeps its time while its status stays as stored.
+    """Return the status of a module; ``since`` are the times of its conditions.
 
     Without ``notifications``, what is stored of them stays.
     """
@@ -79,8 +92,10 @@ def document(
         state=str(module.status),
         order=module.module.order,
         hooks=_hooks(module, stored),
-        conditions=module_conditions.conditions(module, stored, generation, now),
+        conditions=module_conditions.conditions(module, since, generation),
     )
+    if earlier := condition_times.earlier(since):
+        made["earlier"] = earlier
     if module.module.config.description:
         made["description"] = module_conditions.one_line(module.module.config.description, _DESCRIPTION_MAX)
     if (installed := release or _left_by_another(module, stored, "release")) is not None:
@@ -88,10 +103,7 @@ def document(
     last_run = clock.rfc3339(module.last_run) if module.last_run is not None else stored.get("lastRun")
     if last_run:
         made["lastRun"] = last_run
-    if module.last_error_without_values:
-        made["lastError"] = module_conditions.one_line(module.last_error_without_values, _ERROR_MAX)
-    if module.suspended is not None:
-        made["suspended"] = _suspended(module.suspended)
+    _add_troubles(made, module)
     if handled := module.handled_run or stored.get("lastHandledRun"):
         made["lastHandledRun"] = handled
     if handled := module.handled_now or stored.get("lastHandledNow"):
@@ -101,12 +113,31 @@ def document(
     return made
 
 
+def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None:
+    if module.last_error_without_values:
+        made["lastError"] = module_conditions.one_line(module.last_error_without_values, _ERROR_MAX)
+    if module.suspended is not None:
+        made["suspended"] = _suspended(module.suspended)
+    if module.held_back is not None:
+        made["heldBack"] = _held_back(module.held_back)
+
+
 def _suspended(now: suspension.Suspension) -> ShownSuspension:
     shown = ShownSuspension(reason=now.reason, since=clock.rfc3339(now.since))
     if now.by:
         shown["by"] = now.by
     if now.until is not None:
         shown["until"] = clock.rfc3339(now.until)
+    return shown
+
+
+def _held_back(held: windows.HeldBack) -> ShownHeldBack:
+    what = module_conditions.one_line(held.what, _ERROR_MAX)
+    shown = ShownHeldBack(what=what, until=clock.rfc3339(held.until), since=clock.rfc3339(held.since))
+    if held.is_removal:
+        shown["isRemoval"] = True
+    if held.is_broken:
+        shown["isBroken"] = True
     return shown
 
 
@@ -192,11 +223,12 @@ class Shown(TypedDict):
     """The last ones, newest first."""
 
 
-def shown(stored: module_conditions.Stored, events: Iterable[ToldEvent]) -> Shown:
-    """Return what a stored status and the last Events show."""
-    since = {each["type"]: each["lastTransitionTime"] for each in stored.get("conditions") or ()}
+def shown(
+    stored: module_conditions.Stored, since: condition_times.Times, events: Iterable[ToldEvent]
+) -> Shown:
+    """Return what a stored status, the times of the conditions now, and the last Events show."""
     return {
-        "since": {type_: since[type_] for type_ in module_conditions.TYPES if type_ in since},
+        "since": {type_: since[type_].at for type_ in module_conditions.TYPES if type_ in since},
         "revision": (stored.get("release") or {}).get("revision"),
         "events": list(events),
     }

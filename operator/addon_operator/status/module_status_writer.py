@@ -19,7 +19,13 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events, suspension
-from addon_operator.status import module_conditions, module_definition, module_status, told_events
+from addon_operator.status import (
+    condition_times,
+    module_conditions,
+    module_definition,
+    module_status,
+    told_events,
+)
 
 LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 """Labels of a Module that an operator keeps."""
@@ -90,6 +96,8 @@ class ModuleStatusWriter:
         self._moments: dict[str, collections.deque[module_status.Moment]] = {}
         self._phases: dict[str, module_status.Moment | None] = {}
         self._stored: dict[str, _Stored] = {}
+        self._times: dict[str, condition_times.Times] = {}
+        self._has_looked = False
         self._dirty: dict[str, None] = {}
         self._to_tell: dict[str, dict[module_status.Notice, None]] = {}
         self.told: Final = told_events.ToldEvents(kube, namespace, time)
@@ -102,6 +110,7 @@ class ModuleStatusWriter:
         """Note that the directory of a module is gone; returns at once."""
         self._gone.add(module)
         self._states.pop(module, None)
+        self._times.pop(module, None)
         self._synced_at = None
         self._changed.set()
 
@@ -110,13 +119,15 @@ class ModuleStatusWriter:
         stored = self._stored.get(module)
         if stored is None:
             return None
-        return module_status.shown(stored.status, self.told.of(module))
+        since = self._times.get(module) or condition_times.stored(stored.status)
+        return module_status.shown(stored.status, since, self.told.of(module))
 
     def module_changed(self, module: state.ModuleState) -> None:
         """Note that the status of a module changed; returns at once."""
         name = module.module.name
         self._gone.discard(name)
         self._states[name] = module
+        self._note_times(name)
         if module.status is state.ModuleStatus.DISABLED:
             self._releases.pop(name, None)
         now = module_status.moment(module)
@@ -124,6 +135,16 @@ class ModuleStatusWriter:
         if now is not None and (not waiting or waiting[-1] != now):
             waiting.append(now)
         self._wake(name)
+
+    def _note_times(self, name: str) -> None:
+        """Note since when the conditions of a module are as they are, before they are written.
+
+        Not before it is known what an operator before this one left.
+        """
+        if self._has_looked:
+            stored = self._stored.get(name)
+            before = self._times.get(name) or condition_times.stored({} if stored is None else stored.status)
+            self._times[name] = module_conditions.times(self._states[name], before, self._time.time())
 
     def release_ensured(self, module: names.ModuleName, outcome: release_types.ReleaseOutcome) -> None:
         """Note that the release of a module is as it should be; returns at once."""
@@ -237,6 +258,9 @@ class ModuleStatusWriter:
         """Look at what is stored, mark what has to be written, and delete what nobody needs."""
         listed = await self._listed()
         self._stored = {str(body["metadata"]["name"]): _Stored.of(body) for body in listed.items}
+        self._has_looked = True
+        for name in self._states:
+            self._note_times(name)
         modules = {str(name) for name in self._known()} - self._gone | self._states.keys()
         for name, stored in list(self._stored.items()):
             if name not in modules and stored.is_kept:
@@ -264,6 +288,7 @@ class ModuleStatusWriter:
     def _forget(self, name: str) -> None:
         for kept in (
             self._states,
+            self._times,
             self._releases,
             self._notified,
             self._moments,
@@ -293,12 +318,13 @@ class ModuleStatusWriter:
         return self._keep(name, await self._kube.apply(self._path(name), body, force=True))
 
     async def _write_status(self, name: str, stored: _Stored) -> None:
+        self._note_times(name)
         wanted = module_status.document(
             self._states[name],
             self._releases.get(name),
             stored.status,
             stored.generation,
-            self._time.time(),
+            self._times[name],
             self._notified.get(name),
         )
         if not module_status.is_stored(wanted, stored.status):

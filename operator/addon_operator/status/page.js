@@ -4,7 +4,7 @@
   const find = document.getElementById("find");
   const RETRY = 2000, SILENT = 6000;
   // As the server wrote each module: what is shown has ages in it, and may be open.
-  let written = new Map(), version = null, heard = Date.now(), shown = Date.now();
+  let written = new Map(), version = null, heard = Date.now(), shown = Date.now(), title = document.title;
 
   const ago = (at, kind) => {
     const seconds = (Date.now() - Date.parse(at)) / 1000, past = seconds >= 0, size = Math.abs(seconds);
@@ -30,6 +30,8 @@
       if (lost.textContent !== text) lost.textContent = text;
     }
     lost.hidden = !silent;
+    const now = silent ? `no answer · ${title}` : title;
+    if (document.title !== now) document.title = now;
   };
   const narrow = () => {
     const text = find ? find.value.trim().toLowerCase() : "";
@@ -37,6 +39,8 @@
       module.classList.toggle("other", text !== "" && !module.id.slice(2).includes(text));
   };
   const replace = (page) => {
+    // A replica that begins to lead, or ends, has filters to show, or none any more.
+    if (!page.querySelector("fieldset") !== !document.querySelector("fieldset")) return location.reload();
     const next = page.getElementById("live"), before = new Map();
     for (const module of live.querySelectorAll(".modules > li")) before.set(module.id, module);
     const now = new Map(), focused = document.activeElement && document.activeElement.closest(".modules > li");
@@ -52,7 +56,7 @@
       const here = document.getElementById(count.id);
       if (here) here.textContent = count.textContent;
     }
-    document.title = page.title;
+    document.title = title = page.title;
     const said = live.querySelector("#said"), fresh = next.querySelector("#said");
     // The same element, so that what reads the page aloud notices.
     if (said && fresh) {

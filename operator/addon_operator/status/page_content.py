@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from addon_operator.aio import turns
-from addon_operator.engine import introspection, tasks
+from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.drift import watched_resources
+from addon_operator.modules.health import resource_health
 from addon_operator.status import health, module_status
 
 _MOST_SHARED: Final = 200
@@ -21,6 +22,12 @@ class Content:
     """That of the converge, in one word."""
     unready: str | None = None
     """Why the operator is not ready, without values; ``None`` if it is."""
+    leader: str | None = None
+    """Who leads while this replica stands by, empty if nobody does; ``None`` if it does not stand by."""
+    port: int = 0
+    """Where the page is served, on each replica."""
+    knows_modules: bool = True
+    """Whether this process has modules at all."""
     refusals: Sequence[str] = ()
     """What is wrong with the values ConfigMap or Secret as it is now, without values."""
     modules: Sequence[introspection.ModuleRow] = ()
@@ -51,8 +58,9 @@ class Objects:
 class PageContent:
     """Gathers what the page shows; of an operator without an engine, only its state."""
 
-    def __init__(self, status: health.OperatorStatus, namespace: str = "") -> None:
+    def __init__(self, status: health.OperatorStatus, namespace: str = "", port: int = 0) -> None:
         self._status = status
+        self._port = port
         self._namespace = namespace
         self._views: introspection.Introspection | None = None
         self._resources: watched_resources.WatchedResources | None = None
@@ -72,6 +80,13 @@ class PageContent:
         found = await self._shown([module])
         return found[module]["events"] if module in found else ()
 
+    async def since(self, modules: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Return since when modules are as their rows say, as far as it is known."""
+        shown = await self._shown([row["name"] for row in modules])
+        times = {row["name"]: shown[row["name"]]["since"] for row in modules if row["name"] in shown}
+        conditions = {row["name"]: _deciding(row) for row in modules}
+        return {name: at for name, found in times.items() if (at := found.get(conditions[name]))}
+
     async def _shown(self, modules: Sequence[str]) -> dict[str, module_status.Shown]:
         if (objects := self._objects) is None:
             return {}
@@ -86,6 +101,9 @@ class PageContent:
             namespace=self._namespace,
             state=status.converge()[0],
             unready=status.unready_reason(),
+            leader=status.leader,
+            port=self._port,
+            knows_modules=self._views is not None,
             refusals=status.refusals(),
         )
         if self._views is None or self._resources is None:
@@ -105,6 +123,14 @@ class PageContent:
             shared=shared[:_MOST_SHARED],
             shared_total=len(shared),
         )
+
+
+def _deciding(row: Mapping[str, Any]) -> str:
+    """Return the condition that says how a module is: that of its health if the run went well."""
+    if row["state"] == state.ModuleStatus.DISABLED:
+        return "Enabled"
+    is_healthy = row["health"] in ("", resource_health.HealthState.HEALTHY)
+    return "Ready" if is_healthy or row["state"] != state.ModuleStatus.READY else "Healthy"
 
 
 GLOBAL: Final = tasks.GLOBAL_OWNER

@@ -180,8 +180,10 @@ class _Module:
         yield from map(failing, self._failing_hooks)
         yield from self._unanswered
         yield row["drift"] and f"changed by others: {row['drift']}"
-        yield f"{row['heldBack']['what']} waits for a window" if row["heldBack"] else ""
-        yield introspection.waiting_text(row["waitsFor"])
+        # None of them hides that the others are so, too.
+        held = f"{row['heldBack']['what']} waits for a window" if row["heldBack"] else ""
+        suspended = row["suspended"] if held or row["waitsFor"] else ""
+        yield "; ".join(filter(None, (suspended, held, introspection.waiting_text(row["waitsFor"]))))
         yield row["healthMessage"] if is_progressing else ""
         yield row["suspended"] and f"suspended: {row['suspended']}"
         yield from map(_waiting, row["waitingBindings"])

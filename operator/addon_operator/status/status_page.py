@@ -32,6 +32,8 @@ CONTENT_SECURITY_POLICY: Final = (
 )
 """What browsers let the page do: apply its own style, run its own script, ask its own server."""
 
+DEFAULT_PORT: Final = 9650
+"""Of the page, if nobody says another one."""
 TEXT_MAX: Final = 2000
 """Characters that are shown of one text: an error of Helm may have millions, and all modules may have one."""
 
@@ -48,7 +50,8 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
     """Return the page; slow enough to be run in a thread."""
     cards = page_modules.cards(content)
     counts = collections.Counter(card.group for card in cards)
-    body = f"{_head(content)}{_filters(len(cards), counts)}{_live(content, cards, counts, link)}"
+    filters = _filters(len(cards), counts) if content.knows_modules else ""
+    body = f"{_head(content)}{filters}{_live(content, cards, counts, link)}"
     return document(_title(content, counts), body)
 
 
@@ -73,15 +76,17 @@ def _title(content: page_content.Content, counts: collections.Counter[page_modul
     """Return a title that says what is wrong where only titles are seen."""
     where = f" · {content.namespace}" if content.namespace else ""
     failed = counts[page_modules.Group.FAILED]
-    now = f"{failed} failed" if failed else "not ready" if content.unready else "ready"
+    stands_by = "" if content.leader is None else "stands by"
+    now = f"{failed} failed" if failed else "not ready" if content.unready else stands_by or "ready"
     return f"{now}{where} · addon-operator"
 
 
 def _head(content: page_content.Content) -> str:
     where = f" <small>in {_text(content.namespace)}</small>" if content.namespace else ""
+    skip = '<a class="skip" href="#modules">Skip to the modules</a>\n' if content.knows_modules else ""
     links = " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
     return (
-        f'<a class="skip" href="#modules">Skip to the modules</a>\n<header>\n<h1>addon-operator{where}</h1>\n'
+        f"{skip}<header>\n<h1>addon-operator{where}</h1>\n"
         f'<nav aria-label="Endpoints">{_text(addon_operator.__version__)} {links}</nav>\n</header>\n'
         '<p id="lost" role="alert" hidden></p>\n'
     )
@@ -112,18 +117,48 @@ def _live(
     link: Link,
 ) -> str:
     """Return what changes while somebody looks."""
+    operator = _status(content, counts[page_modules.Group.FAILED])
+    modules = _modules(cards, counts, link) if content.knows_modules else ""
     return (
-        f'<main id="live">\n{_status(content)}{_refused(content)}{_global_hooks(content)}'
-        f"{_modules(cards, counts, link)}{_shared(content)}{_queues(content)}</main>\n"
+        f'<main id="live">\n{operator}{_refused(content)}{_global_hooks(content)}'
+        f"{modules}{_shared(content)}{_queues(content)}</main>\n"
     )
 
 
-def _status(content: page_content.Content) -> str:
-    word, look = ("ready", "ready") if content.unready is None else ("not ready", "failed")
+def _status(content: page_content.Content, failed: int) -> str:
+    """Return how the operator is, and what it does; green only if nothing is wrong."""
+    word, look = _word(content, failed)
     why = f"<p>{_text(content.unready)}</p>\n" if content.unready else ""
     return (
         f'<section aria-label="Operator" class="operator {look}">\n'
-        f"<p><b>{word}</b>, {_text(_doing(content.state))}</p>\n{why}</section>\n"
+        f"<p><b>{word}</b>, {_text(_doing(content.state, failed))}</p>\n{why}{_leader(content)}</section>\n"
+    )
+
+
+def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
+    if content.unready is not None:
+        return "not ready", "failed"
+    if failed:
+        return f"{failed} {'module' if failed == 1 else 'modules'} failed", "failed"
+    if content.leader is not None:
+        return "standby", "attention"
+    is_troubled = bool(content.refusals) or page_content.GLOBAL in content.failing_hooks
+    return "ready", "attention" if is_troubled else "ready"
+
+
+def _leader(content: page_content.Content) -> str:
+    """Say where the modules are shown, if this replica does not lead."""
+    if content.leader is None:
+        return ""
+    if not content.leader:
+        return "<p>This replica shows no modules, and nobody leads yet: look again in a moment.</p>\n"
+    namespace = f" -n {content.namespace}" if content.namespace else ""
+    port = content.port or DEFAULT_PORT
+    forward = f"kubectl{namespace} port-forward pod/{content.leader} {port}"
+    page = f"addon-operator page{namespace}"
+    return (
+        "<p>This replica shows no modules: the leader does, with "
+        f"<code>{_text(forward)}</code> or <code>{_text(page)}</code>.</p>\n"
     )
 
 
@@ -137,9 +172,11 @@ _DOING: Final = {
 }
 
 
-def _doing(state: str) -> str:
+def _doing(state: str, failed: int) -> str:
     """Say what the operator does."""
     word, _, leader = state.partition(": ")
+    if failed and word in (health.DONE, health.WAITING):
+        return "all modules were run, and what failed is tried again"
     return f"this replica stands by: {leader}" if word == health.STANDBY else _DOING.get(state, state)
 
 

@@ -15,6 +15,7 @@ import yaml
 from click import shell_completion, testing
 
 from addon_operator.cli import debug, main, module_tables, printing
+from addon_operator.cli import module as module_commands
 from addon_operator.commands.outside import dev_operators, module_requests
 from addon_operator.commands.outside import place as places
 from addon_operator.debug import debug_client
@@ -116,6 +117,89 @@ def test_modules_are_a_table() -> None:
         ["kube-dns", "10", "Disabled"],
         ["web", "20", "Disabled"],
     ]
+
+
+ROW: dict[str, Any] = {
+    "name": "web",
+    "description": "the front door",
+    "release": "web",
+    "order": 10,
+    "state": "Ready",
+    "health": "Healthy",
+    "healthMessage": "",
+    "reason": "enabled",
+    "lastRun": None,
+    "lastError": "",
+}
+UNHEALTHY = {"health": "Failed", "healthMessage": "Deployment web: pod web-1: ImagePullBackOff"}
+SUSPENDED = {
+    "suspended": "suspended: the disk (by alice)",
+    "reason": "suspended: the disk (by alice); enabled",
+}
+HELD = {"heldBack": {"what": "upgrade to revision 2", "until": "2026-01-01T04:00:00Z", "since": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("row", "style"),
+    [
+        ({}, "green"),
+        (UNHEALTHY, "red"),
+        ({"state": "Running", **UNHEALTHY}, "red"),
+        ({"state": "Failed", "lastError": "no"}, "red"),
+        ({"health": "Progressing", "healthMessage": "0 of 1 pods"}, "cyan"),
+        ({"drift": "ConfigMap web"}, "yellow"),
+        ({"wrongValues": "web is invalid"}, "yellow"),
+        (SUSPENDED, "yellow"),
+        (HELD, "yellow"),
+        ({"state": "Disabled", "health": ""}, "dim"),
+    ],
+)
+def test_a_row_is_painted_as_the_worst_that_it_says(row: dict[str, Any], style: str) -> None:
+    module = ROW | row
+    assert module_tables._styles([module])(module_tables._row(module)) == style
+
+
+def test_a_module_that_waits_is_still_said_to_be_suspended_and_held_back() -> None:
+    waits = {"state": "Pending", "waitsFor": ["badhook (Failed)"], **SUSPENDED, **HELD}
+    (shown,) = module_tables.LISTED.rendered({"modules": [ROW | waits]}, "text").splitlines()[1:]
+    assert "suspended: the disk (by alice); waits for badhook (Failed); waits for a window" in shown
+    wide = module_tables.LISTED.rendered({"modules": [ROW | waits]}, "wide")
+    assert wide.count("suspended: the disk") == 1
+
+
+def test_the_message_begins_with_why_a_pod_does_not_run() -> None:
+    health = 'Deployment web: 0 of 1 pods available; pod web-1: ImagePullBackOff "web:9"; Job x: failed'
+    (shown,) = module_tables.LISTED.rendered(
+        {"modules": [ROW | {"health": "Failed", "healthMessage": health}]}, "text"
+    ).splitlines()[1:]
+    assert shown.endswith('ImagePullBackOff "web:9": Deployment web: 0 of 1 pods available; Job x: failed')
+
+
+def test_a_run_that_ends_with_pods_that_do_not_run_says_so() -> None:
+    told = module_commands._has_run(ROW | UNHEALTHY)
+    assert told == "module web is Ready; it is not healthy: Deployment web: pod web-1: ImagePullBackOff"
+    assert module_commands._has_run(ROW | {"health": "Progressing"}) == (
+        "module web is Ready; it is not healthy yet"
+    )
+
+
+def test_it_is_said_since_when_a_module_is_as_it_is() -> None:
+    failed = {"state": "Failed", "lastError": "no", "since": "2020-01-01T00:00:00Z"}
+    header, shown = module_tables.LISTED.rendered({"modules": [ROW | failed]}, "wide").splitlines()
+    assert header.split()[:4] == ["MODULE", "ORDER", "STATE", "SINCE"]
+    assert shown.split()[3].startswith("2")
+    more: dict[str, Any] = {
+        "revision": None,
+        "drift": "",
+        "nextTry": None,
+        "tries": 4,
+        "hooks": None,
+        "waitingBindings": [],
+    }
+    lists: dict[str, Any] = {"sharedObjects": [], "absentObjects": [], "restoredObjects": {}}
+    described = module_tables.description(ROW | failed | more | lists).splitlines()
+    assert any(line.startswith("Since:       2020-01-01T00:00:00Z (") for line in described)
+    assert "Tries:       4 failed" in described
 
 
 def test_a_binding_that_waits_for_its_objects_stands_with_its_module() -> None:

@@ -189,6 +189,13 @@ async def test_the_page_of_a_starting_operator_has_its_state() -> None:
     )
 
 
+async def test_the_page_of_a_replica_that_stands_by_names_the_leader() -> None:
+    found = health.OperatorStatus()
+    found.stand_by(lambda: "pod-1")
+    assert found.unready_reason() is None
+    assert "port-forward pod/pod-1" in await rendered(found)
+
+
 async def test_the_page_says_why_the_operator_is_not_ready() -> None:
     found = serving(done=True)
     found.add(Part("the <PodPresets> have not been listed yet"))

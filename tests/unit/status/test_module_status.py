@@ -14,7 +14,7 @@ from addon_operator.modules import model, module_config, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
 from addon_operator.modules.health.resource_health import HealthState
-from addon_operator.status import module_status
+from addon_operator.status import condition_times, module_conditions, module_status
 from addon_operator.status.module_status import ModulePhase, Moment
 
 NOW = 1_700_000_000.0
@@ -33,8 +33,12 @@ def module(
     )
 
 
+def times(of: state.ModuleState, stored: Any = None, now: float = NOW) -> condition_times.Times:  # noqa: ANN401
+    return module_conditions.times(of, condition_times.stored(stored or {}), now)
+
+
 def document(of: state.ModuleState, stored: Any = None, now: float = NOW) -> dict[str, Any]:  # noqa: ANN401
-    return dict(module_status.document(of, RELEASE, stored or {}, 1, now))
+    return dict(module_status.document(of, RELEASE, stored or {}, 1, times(of, stored, now)))
 
 
 def conditions(of: state.ModuleState) -> dict[str, str]:
@@ -243,7 +247,12 @@ def test_a_module_that_somebody_suspended_says_so_everywhere() -> None:
         "until": clock.rfc3339(NOW + 60),
     }
     assert found["lastHandledRun"] == "7"
-    assert module_status.is_stored(module_status.document(module(), RELEASE, found, 1, NOW), found) is False
+    assert (
+        module_status.is_stored(
+            module_status.document(module(), RELEASE, found, 1, times(module(), found)), found
+        )
+        is False
+    )
 
 
 def test_what_was_served_before_a_restart_stays_known() -> None:
@@ -329,21 +338,95 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert third["conditions"] == second["conditions"]
 
 
+def test_a_module_that_waits_for_others_is_still_suspended_and_held_back() -> None:
+    now, held = suspension.Suspension("new disks", NOW), windows.HeldBack("upgrade to revision 2", LATER, NOW)
+    pending = module(Status.PENDING)
+    assert conditions(dataclasses.replace(pending, suspended=now))["Ready"] == "Unknown Suspended"
+    assert conditions(dataclasses.replace(pending, held_back=held))["Ready"] == "Unknown WaitsForWindow"
+    found = document(dataclasses.replace(pending, suspended=now, held_back=held))
+    (ready,) = [each for each in found["conditions"] if each["type"] == "Ready"]
+    assert ready["message"] == f"The module has not run yet; {now}; {held}."
+    assert found["heldBack"] == {
+        "what": "upgrade to revision 2",
+        "until": clock.rfc3339(LATER),
+        "since": clock.rfc3339(NOW),
+    }
+
+
+def at(found: dict[str, Any], type_: str) -> str:
+    return str(next(each["lastTransitionTime"] for each in found["conditions"] if each["type"] == type_))
+
+
+HEALTHY = dataclasses.replace(module(), health=module_health.ModuleHealth(HealthState.HEALTHY, ""), runs=1)
+UNHEALTHY = dataclasses.replace(module(), health=module_health.ModuleHealth(HealthState.FAILED, "x"), runs=1)
+DRIFTED = dataclasses.replace(module(), drift=drift_report.DriftReport(1, "ConfigMap x"), runs=1)
+GIVEN_UP = dataclasses.replace(module(Status.FAILED, ERROR), tries=3, runs=3)
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+@pytest.mark.parametrize(
+    ("type_", "status", "of"),
+    [
+        ("Ready", "True", HEALTHY),
+        ("Ready", "False", GIVEN_UP),
+        ("Healthy", "True", HEALTHY),
+        ("Healthy", "False", UNHEALTHY),
+        ("Drifted", "True", DRIFTED),
+        ("WebhooksRegistered", "True", dataclasses.replace(module(), hooks=(), runs=1)),
+        ("Stalled", "True", GIVEN_UP),
+    ],
+)
+def test_a_condition_that_says_after_restarts_what_it_said_has_the_time_that_it_had(
+    type_: str, status: str, of: state.ModuleState, restarts: int
+) -> None:
+    """Each restart comes while nothing is known yet again."""
+    found = document(of)
+    for restart in range(restarts):
+        for begun in (module(Status.PENDING, last_run=None), module(Status.RUNNING, last_run=None)):
+            found = document(begun, found, LATER + restart)
+            assert at(found, type_) == clock.rfc3339(LATER), "meanwhile it says since when it is unknown"
+    found = document(of, found, LATER + 60)
+    assert (by_type := {each["type"]: each for each in found["conditions"]})[type_]["status"] == status
+    assert by_type[type_]["lastTransitionTime"] == clock.rfc3339(NOW)
+    assert type_ not in [each["type"] for each in found.get("earlier", ())]
+
+
+def test_a_run_while_the_operator_stays_is_a_new_time() -> None:
+    running = dataclasses.replace(module(Status.RUNNING), runs=1)
+    assert at(
+        document(HEALTHY, document(running, document(HEALTHY), LATER), LATER), "Ready"
+    ) == clock.rfc3339(LATER)
+
+
+def test_a_module_that_was_disabled_has_not_failed_since_then() -> None:
+    found = document(module(Status.PENDING), document(module(Status.DISABLED)), LATER)
+    assert "Ready" not in [each["type"] for each in found.get("earlier", ())]
+    assert at(document(GIVEN_UP, found, LATER), "Ready") == clock.rfc3339(LATER)
+
+
+def test_a_module_is_stalled_since_the_same_time_while_it_is_tried_again() -> None:
+    again = dataclasses.replace(GIVEN_UP, status=Status.RUNNING)
+    assert at(
+        document(GIVEN_UP, document(again, document(GIVEN_UP), LATER), LATER), "Stalled"
+    ) == clock.rfc3339(NOW)
+
+
 def test_what_an_earlier_operator_reported_stays_until_this_one_knows() -> None:
     stored = {
         "release": {"revision": 7, "checksum": "x"},
         "hooks": ["a.sh"],
         "lastRun": "2020-01-01T00:00:00Z",
     }
-    pending = module_status.document(module(Status.PENDING, last_run=None), None, stored, 1, NOW)
+    waits, off = module(Status.PENDING, last_run=None), module(Status.DISABLED, last_run=None)
+    pending = module_status.document(waits, None, stored, 1, times(waits))
     assert {key: pending.get(key) for key in stored} == stored
-    disabled = module_status.document(module(Status.DISABLED, last_run=None), None, stored, 1, NOW)
+    disabled = module_status.document(off, None, stored, 1, times(off))
     assert "release" not in disabled
     assert disabled["hooks"] == []
 
 
 def test_what_is_stored_is_recognized_beside_conditions_of_others() -> None:
-    wanted = module_status.document(module(), RELEASE, {}, 1, NOW)
+    wanted = module_status.document(module(), RELEASE, {}, 1, times(module()))
     stored = {**wanted, "conditions": [{"type": "Audited", "status": "True"}, *wanted["conditions"]]}
     assert module_status.is_stored(wanted, stored)
 
@@ -354,7 +437,7 @@ def test_what_is_stored_is_recognized_beside_conditions_of_others() -> None:
     ids=["state", "error", "conditions", "release"],
 )
 def test_any_difference_is_seen(change: dict[str, Any]) -> None:
-    wanted = module_status.document(module(), RELEASE, {}, 1, NOW)
+    wanted = module_status.document(module(), RELEASE, {}, 1, times(module()))
     assert not module_status.is_stored(wanted, {**wanted, **change})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from addon_operator.engine import state
 from addon_operator.helm import release_types
-from addon_operator.kernel import names
+from addon_operator.kernel import clock, names
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.modules import model, release
@@ -235,6 +235,19 @@ async def test_what_an_earlier_operator_reported_is_kept_until_there_is_news(
     writer.module_changed(module(status=Status.PENDING))
     await writer.turn()
     assert before.items() <= cluster.objects["web"]["status"].items()
+
+
+async def test_what_is_shown_has_the_time_of_a_change_before_that_is_written(
+    writer: writing.ModuleStatusWriter, cluster: Cluster, pauses: api_server.Pauses
+) -> None:
+    failed = module(status=Status.FAILED, error="it broke")
+    writer.module_changed(failed)
+    await writer.turn()
+    await pauses.sleep(60.0)
+    writer.module_changed(module())
+    assert cluster.objects["web"]["status"]["state"] == "Failed"
+    assert (shown := writer.shown("web")) is not None
+    assert shown["since"]["Ready"] == clock.rfc3339(pauses.time())
 
 
 @pytest.mark.parametrize("how", ["deleted", "changed"])

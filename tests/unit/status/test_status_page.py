@@ -196,6 +196,28 @@ def test_it_is_said_since_when_a_module_is_as_it_is() -> None:
     assert card_of(page_samples.row("web")).since == "", "without Module objects it is not known"
 
 
+@pytest.mark.parametrize(
+    ("row", "type_"),
+    [
+        ({}, "Ready"),
+        ({"health": "Failed"}, "Healthy"),
+        ({"health": "Progressing"}, "Healthy"),
+        ({"state": "Failed", "health": "Failed"}, "Ready"),
+        ({"state": "Pending", "health": ""}, "Ready"),
+        ({"state": "Disabled", "health": ""}, "Enabled"),
+    ],
+)
+async def test_commands_say_since_when_from_where_the_page_has_it(row: dict[str, Any], type_: str) -> None:
+    async def recall() -> None:
+        pass
+
+    since = {each: each for each in ("Ready", "Healthy", "Enabled")}
+    objects = page_content.Objects(lambda _: {"since": since, "revision": 1, "events": []}, recall)
+    content = page_content.PageContent(health.OperatorStatus())
+    content.show(inspected.make().engine.views, inspected.Resources(), objects)
+    assert await content.since([page_samples.row("web", **row)]) == {"web": type_}
+
+
 def test_totals_equal_the_lists() -> None:
     content = page_samples.every_state()
     page, cards = status_page.render(content), page_modules.cards(content)
@@ -347,13 +369,55 @@ def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> N
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        ("STANDBY: pod-1 leads", "this replica stands by: pod-1 leads"),
         ("CONVERGE_IN_PROGRESS", "a converge is under way"),
         ("ADMISSION_ONLY", "this process only admits pods"),
     ],
 )
 def test_it_is_said_what_the_operator_does(now: str, said: str) -> None:
     assert f"<p><b>ready</b>, {said}</p>" in status_page.render(page_content.Content(state=now))
+
+
+def test_a_module_that_waits_for_others_is_still_said_to_be_suspended_and_held_back() -> None:
+    held = {"what": "an upgrade", "until": page_samples.LATER, "since": page_samples.AT}
+    waits = page_samples.row(
+        "web", state="Pending", waitsFor=["db (Failed)"], suspended="the disks", heldBack=held
+    )
+    assert card_of(waits).sentence == "the disks; an upgrade waits for a window; waits for db (Failed)"
+
+
+def banner(**content: Any) -> str:  # noqa: ANN401 - fields of many types
+    page = status_page.render(page_content.Content(**({"state": health.DONE} | content)))
+    return page.partition('class="operator ')[2].partition("</section>")[0]
+
+
+def test_the_banner_is_green_only_if_nothing_failed() -> None:
+    ill = [page_samples.row("a", state="Failed"), page_samples.row("b", health="Failed")]
+    said = "all modules were run, and what failed is tried again"
+    assert banner(modules=ill).startswith(f'failed">\n<p><b>2 modules failed</b>, {said}</p>')
+    assert banner(modules=ill[:1]).startswith('failed">\n<p><b>1 module failed</b>, ')
+    assert banner(modules=ill, unready="no").startswith('failed">\n<p><b>not ready</b>, ')
+    assert banner(refusals=["x"]).startswith('attention">\n<p><b>ready</b>, ')
+    assert banner().startswith('ready">\n<p><b>ready</b>, ')
+
+
+def test_what_a_page_without_an_answer_shows_is_not_green() -> None:
+    page = status_page.render(page_content.Content(state=health.DONE))
+    assert page.index('id="lost"') < page.index('id="live"'), "the style looks for the one behind the other"
+    assert "#lost:not([hidden]) ~ #live .operator { border-color: var(--failed); }" in page
+
+
+def test_a_replica_that_stands_by_says_where_the_modules_are_shown_and_counts_none() -> None:
+    standby = {"namespace": "addons", "state": "STANDBY: pod-1 leads", "port": 9650, "knows_modules": False}
+    page = status_page.render(page_content.Content(**standby, leader="pod-1"))  # type: ignore[arg-type]
+    assert "<title>stands by · addons · addon-operator</title>" in page
+    assert 'class="operator attention">\n<p><b>standby</b>, this replica stands by: pod-1 leads</p>' in page
+    assert "<code>kubectl -n addons port-forward pod/pod-1 9650</code>" in page
+    assert "<code>addon-operator page -n addons</code>" in page
+    assert 'id="count-' not in page
+    assert 'id="modules"' not in page
+    nobody = status_page.render(page_content.Content(**standby, leader=""))  # type: ignore[arg-type]
+    assert "nobody leads yet" in nobody
+    assert "port-forward" not in nobody
 
 
 async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,17 @@ class ModuleWindows:
         self._take(name, dataclasses.replace(held, since=since))
         self._arm()
 
+    def go_on(self) -> None:
+        """Go on holding back what the states of modules have of an operator before this one."""
+        for state in self._states:
+            name, held = state.module.name, state.held_back
+            opens = self.opening(name)
+            if held is not None and opens is not None:
+                self._take(name, dataclasses.replace(held, until=opens))
+            else:
+                state.held_back = None
+        self._arm()
+
     def done(self, name: names.ModuleName) -> None:
         """Note that nothing of it waits any more."""
         if name in self._held:

@@ -1,7 +1,7 @@
 """Annotations of Module objects, with which people ask for a run of a module or suspend it.
 
 They are the operator's own objects, which others annotate. What it writes itself is in their status, which
-is read once, at the start, and not watched.
+is read once, at the start, and not watched: which runs were done, and what waits for a window.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube import cluster as cluster_module
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.kube.objects import module_objects, suspension
+from addon_operator.modules import windows
 from addon_operator.values import store
 
 _LOOK_SECONDS: Final = 30.0
@@ -65,6 +66,8 @@ class ModuleAnnotations(object_changes.ObjectListener):
             if (module := self._state(found)) is not None:
                 module.handled_run = str(status.get("lastHandledRun") or "")
                 module.handled_now = str(status.get("lastHandledNow") or "")
+                if not module.discovered:
+                    module.held_back = _held_back(status)
             self._take(found, _since(status))
         selection = object_selections.ObjectSelection(
             module_objects.KIND,
@@ -200,4 +203,14 @@ def _since(status: Mapping[str, Any]) -> float | None:
     """Return since when an operator before this one had the module suspended."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
         return clock.parse_rfc3339(status["suspended"]["since"])
+    return None
+
+
+def _held_back(status: Mapping[str, Any]) -> windows.HeldBack | None:
+    """Return what waited for a window when an operator before this one ended."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        held = status["heldBack"]
+        until, since = clock.parse_rfc3339(held["until"]), clock.parse_rfc3339(held["since"])
+        flags = {"is_removal": bool(held.get("isRemoval")), "is_broken": bool(held.get("isBroken"))}
+        return windows.HeldBack(str(held["what"]), until, since, **flags)
     return None

@@ -171,6 +171,26 @@ def test_the_state_of_the_module_tells_what_waits_and_since_when() -> None:
     assert len(bench.heard.of(state.ModuleChanged)) == 3
 
 
+def test_after_a_restart_the_same_waits_since_the_same_time_until_the_window_opens() -> None:
+    bench = Bench()
+    before = windows.HeldBack("upgrade to revision 2", MIDNIGHT + HOUR, MIDNIGHT - HOUR)
+    bench.states[WEB].held_back = before
+    bench.windows.go_on()
+    bench.hold(WEB)
+    held = bench.states[WEB].held_back
+    assert held == windows.HeldBack("upgrade to revision 2", MIDNIGHT + 12 * HOUR, MIDNIGHT - HOUR)
+    bench.pass_time(10)
+    assert bench.runs == ["web"]
+
+
+def test_what_waited_before_a_restart_without_windows_does_not_wait_any_more() -> None:
+    bench = Bench(None, None)
+    bench.states[WEB].held_back = windows.HeldBack("upgrade to revision 2", MIDNIGHT + HOUR)
+    bench.windows.go_on()
+    assert bench.states[WEB].held_back is None
+    assert bench.heard.of(events.HeldBack) == []
+
+
 def test_what_nobody_wants_any_more_is_forgotten() -> None:
     bench = Bench()
     bench.hold(WEB)

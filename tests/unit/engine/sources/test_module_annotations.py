@@ -17,7 +17,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import cluster
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.kube.objects import module_objects, suspension
-from addon_operator.modules import model
+from addon_operator.modules import model, windows
 from addon_operator.values import sources, store
 from tests.fakes import api_server, clocks, unused
 from tests.unit.engine import fakes
@@ -121,6 +121,13 @@ async def test_modules_are_suspended_before_anything_runs(bench: Bench) -> None:
     assert bench.states[WEB].suspended == suspension.Suspension("new disks", 50)
     (selection,) = bench.watches.selections
     assert (selection.namespaces, selection.metadata_only) == (("addons",), True)
+
+
+async def test_what_waited_for_a_window_is_known_before_anything_runs(bench: Bench) -> None:
+    held = {"what": "upgrade to revision 2", "until": clock.rfc3339(90), "since": clock.rfc3339(50)}
+    await bench.begin(module("web", {"heldBack": held}), module("other", {"heldBack": {"what": "x"}}))
+    assert bench.states[WEB].held_back == windows.HeldBack("upgrade to revision 2", 90, 50)
+    assert bench.states[OFF].held_back is None
 
 
 async def test_an_annotation_that_comes_and_goes_is_an_edit_of_the_modules_maintenance(bench: Bench) -> None:

@@ -105,7 +105,8 @@ class _Outbox:
         self.arrived = asyncio.Event()
         self.ready_at: float | None = None
         """When the next message is made."""
-        self.given_up: list[transitions.Item] = []
+        self.gave_up = False
+        """Whether the receiver has not taken something since it took something last."""
         self.last_sent: float | None = None
         self.problem = ""
         self.task: asyncio.Task[None] | None = None
@@ -154,8 +155,8 @@ class Notifier:
                 self._outcomes.begin(name)
             elif outbox.target != target:
                 # What the old address did not take may be right for the new one.
-                self.ledger.untold(name, outbox.given_up)
-                outbox.target, outbox.given_up = target, []
+                self.ledger.try_again(name)
+                outbox.target, outbox.problem = target, ""
                 self._stop(outbox)
             if outbox.task is None:
                 outbox.task = asyncio.create_task(self._deliver(outbox), name=f"notify {name}")
@@ -277,16 +278,23 @@ class Notifier:
 
     def _delivered(self, outbox: _Outbox, message: texts.Message, answer: sender.Answer) -> None:
         target, title = outbox.target.name, texts.title(message)
-        # What was given up counts as told: its end is news all the same.
-        self.ledger.told(target, message.items)
         outbox.problem = answer.problem
         if answer.problem:
-            outbox.given_up = [*outbox.given_up, *message.items][-transitions.MOST_DUE :]
+            self.ledger.give_up(target, message.items)
+            outbox.gave_up = True
             self._outcomes.given_up(target, title, answer.problem)
         else:
-            outbox.last_sent = self._time.time()
-            self._outcomes.sent(target, title)
+            self.ledger.told(target, message.items)
+            self._taken(outbox, title)
         self.wake()
+
+    def _taken(self, outbox: _Outbox, title: str) -> None:
+        """Note that the receiver took a message: it may take what was given up, too."""
+        outbox.last_sent, outbox.problem = self._time.time(), ""
+        if outbox.gave_up:
+            outbox.gave_up = False
+            self.ledger.try_again(outbox.target.name)
+        self._outcomes.sent(outbox.target.name, title)
 
     async def test(self, name: str) -> Mapping[str, Any]:
         """Send a target a test now, once; what it was, for people.
@@ -301,7 +309,9 @@ class Notifier:
         answer = await self._try(target, message)
         if answer.problem:
             raise NotifyError(f"target {name} did not take the test: {answer.problem}")
-        self._outcomes.sent(name, texts.title(message))
+        if (outbox := self._outboxes.get(name)) is not None:
+            self._taken(outbox, texts.title(message))
+            self.wake()
         return {"name": name, "format": str(target.format), "host": target.host}
 
     def rows(self) -> list[TargetRow]:

@@ -12,16 +12,11 @@ from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 from addon_operator.aio import turns
 from addon_operator.engine import state
 from addon_operator.kernel import clock
-from addon_operator.modules.health import resource_health
-from addon_operator.status import module_conditions
-from addon_operator.status.notifications import notify_config
+from addon_operator.status.notifications import notify_config, problems
 
 Kind = notify_config.Kind
-_Status = state.ModuleStatus
 MOST_DUE: Final = 200
 """How much of one target is looked at together, and one more: the rest stays due."""
-_TEXT_MAX: Final = 300
-_ROLLED_BACK: Final = "RolledBack"
 _GONE: Final = "it is gone"
 _DISABLED: Final = "it is disabled"
 
@@ -50,57 +45,6 @@ class NotificationsDocument(TypedDict, total=False):
     problems: list[ProblemDocument]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
-    """What is the matter with a module, for a person and without values, and what follows."""
-
-    text: str = ""
-    follows: str = ""
-    at: float | None = None
-    """When that happens, in seconds since the epoch; sooner if it waits for something."""
-    sooner: str = ""
-    rolled_back: bool = False
-
-
-Observed = Mapping[Kind, Problem | None]
-"""``None`` is for what is all right; what is not known now is not there."""
-
-
-def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
-    """Return what is known of a module now."""
-    if module.status is _Status.DISABLED:
-        return dict.fromkeys((Kind.FAILED, Kind.UNHEALTHY, Kind.DRIFTED, Kind.HELD_BACK))
-    seen: dict[Kind, Problem | None] = {}
-    error = _line(module.last_error_without_values)
-    if module.status is _Status.READY:
-        seen[Kind.FAILED] = None
-    elif module.status is _Status.FAILED:
-        seen[Kind.FAILED] = _failure(module, error, rolled_back=module.failure == _ROLLED_BACK)
-    elif module.status is _Status.DELETING and error:
-        seen[Kind.FAILED] = _failure(module, f"its removal failed: {error}")
-    if module.health is not None and module.health.state is not resource_health.HealthState.PROGRESSING:
-        is_failed = module.health.state is resource_health.HealthState.FAILED
-        seen[Kind.UNHEALTHY] = Problem(_line(module.health.message)) if is_failed else None
-    if module.drift is not None:
-        seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
-    if module.held_back is not None:
-        until = module.held_back.until
-        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), "the window opens", until)
-    elif module.status is _Status.READY:
-        seen[Kind.HELD_BACK] = None
-    return seen
-
-
-def _line(text: str) -> str:
-    return module_conditions.one_line(text, _TEXT_MAX)
-
-
-def _failure(module: state.ModuleState, text: str, *, rolled_back: bool = False) -> Problem:
-    if module.next_try is None:
-        return Problem(text, "it is tried again when its values or files change", rolled_back=rolled_back)
-    return Problem(text, "it is tried again", module.next_try, _line(", ".join(module.cure)), rolled_back)
-
-
 class Told(NamedTuple):
     """What a target was told of something: as what, and since when that is so."""
 
@@ -112,7 +56,7 @@ class Told(NamedTuple):
 class _Open:
     """Something that began, and is over perhaps, but not everybody knows."""
 
-    problem: Problem
+    problem: problems.Problem
     since: float
     over: float | None = None
     ended: str = ""
@@ -121,6 +65,8 @@ class _Open:
     """By the target's name."""
     taken: set[str] = dataclasses.field(default_factory=set)
     """Targets for which it is in a message on its way."""
+    given_up: set[str] = dataclasses.field(default_factory=set)
+    """Targets that did not take it: they do not know of it. Not remembered, so that it is tried once more."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -144,7 +90,7 @@ class Item:
     kind: Kind
     """As the target knows it."""
     since: float
-    problem: Problem
+    problem: problems.Problem
     over: float | None = None
     ended: str = ""
     revision: int | None = None
@@ -170,7 +116,7 @@ class Ledger:
         self.changed: set[str] = set()
         """Modules of which there may be more to remember; whoever writes it down clears it."""
 
-    def saw(self, name: str, namespace: str, seen: Observed, now: float, *, ended: str = "") -> None:
+    def saw(self, name: str, namespace: str, seen: problems.Observed, now: float, *, ended: str = "") -> None:
         """Take in how a module is now; ``ended`` says why something is over if it does not work again."""
         module = self._modules.setdefault(name, _Module(namespace))
         module.namespace, module.is_gone = namespace, ended == _GONE
@@ -180,13 +126,14 @@ class Ledger:
                 module.right.add(kind)
                 if found is not None and found.over is None:
                     found.over, found.ended = now, ended
+                    found.given_up.clear()
             else:
                 module.right.discard(kind)
                 self._began(module, kind, problem, now)
         self.changed.add(name)
 
     @staticmethod
-    def _began(module: _Module, kind: Kind, problem: Problem, now: float) -> None:
+    def _began(module: _Module, kind: Kind, problem: problems.Problem, now: float) -> None:
         found = module.open.get(kind)
         if found is None:
             module.open[kind] = _Open(problem, now)
@@ -194,12 +141,13 @@ class Ledger:
         found.problem = problem
         if found.over is not None:
             found.over, found.ended, found.since = None, "", now
+            found.given_up.clear()
 
     def saw_state(self, module: state.ModuleState, operator_namespace: str, now: float) -> None:
         """Take in the state of a module."""
         namespace = module.module.config.namespace or operator_namespace
-        ended = _DISABLED if module.status is _Status.DISABLED else ""
-        self.saw(module.module.name, namespace, observed(module), now, ended=ended)
+        ended = _DISABLED if module.status is state.ModuleStatus.DISABLED else ""
+        self.saw(module.module.name, namespace, problems.observed(module), now, ended=ended)
 
     def gone(self, name: str, now: float) -> None:
         """Note that the module's directory is gone; who was told of something is told that, too."""
@@ -213,7 +161,7 @@ class Ledger:
         """
         module = self._modules.setdefault(name, _Module(namespace))
         if (is_upgrade and module.revision != revision) or _is_news(module, revision):
-            module.open[Kind.UPGRADED] = _Open(Problem(), now)
+            module.open[Kind.UPGRADED] = _Open(problems.Problem(), now)
         module.revision, module.is_released = revision, True
         self.changed.add(name)
 
@@ -316,12 +264,18 @@ class Ledger:
                 found.told[target] = Told(item.kind, item.since)
             self.changed.add(item.module)
 
-    def untold(self, target: str, items: Iterable[Item]) -> None:
-        """Have the target told these once more, which it did not get to know."""
+    def give_up(self, target: str, items: Iterable[Item]) -> None:
+        """Note that the target did not take these: they are not due until :meth:`try_again`."""
         for item, found in self._found(items):
-            if item.over is None:
-                found.told.pop(target, None)
-            self.changed.add(item.module)
+            found.taken.discard(target)
+            if found.over == item.over:
+                found.given_up.add(target)
+
+    def try_again(self, target: str) -> None:
+        """Have the target told what was given up."""
+        for module in self._modules.values():
+            for found in module.open.values():
+                found.given_up.discard(target)
 
     def give_back(self, target: str, items: Iterable[Item]) -> None:
         """Note that these are not on their way to the target any more."""
@@ -350,7 +304,7 @@ def _is_news(module: _Module, revision: int) -> bool:
 def _moment(kind: Kind, each: _Open, target: notify_config.Target) -> float | None:
     """Return from when on a target is to be told; ``None`` if it is not."""
     told = each.told.get(target.name)
-    if target.name in each.taken:
+    if target.name in each.taken or target.name in each.given_up:
         return None
     if kind is Kind.UPGRADED:
         return each.since if told is None and kind in target.kinds else None
@@ -397,4 +351,4 @@ def _restored(found: Mapping[str, Any]) -> _Open:
         for each in found.get("told") or ()
     }
     over = clock.parse_rfc3339(found["over"]) if "over" in found else None
-    return _Open(Problem(), clock.parse_rfc3339(found["since"]), over, told=told)
+    return _Open(problems.Problem(), clock.parse_rfc3339(found["since"]), over, told=told)

@@ -153,7 +153,9 @@ async def test_a_receiver_that_is_busy_is_asked_again_for_an_hour_at_most(bench:
     assert ("info", "notifications reach target ops again") in bench.log.lines
 
 
-async def test_what_a_receiver_did_not_take_for_an_hour_is_given_up_and_its_end_is_told(bench: Bench) -> None:
+async def test_what_a_receiver_did_not_take_for_an_hour_is_given_up_and_told_once_it_takes_something(
+    bench: Bench,
+) -> None:
     bench.post.answer = BUSY
     bench.fail("web")
     await bench.after(4200)
@@ -162,8 +164,11 @@ async def test_what_a_receiver_did_not_take_for_an_hour_is_given_up_and_its_end_
     bench.post.answer = Answer()
     assert await bench.after(600) == []
     assert bench.post.tries == tries
+    assert [each["told"] for each in bench.kept["web"]["problems"]] == [[]], "it does not know"
+    await bench.notifier.test("ops")
+    assert await bench.after(60) == ["web failed"]
     bench.mend("web")
-    assert await bench.after(120) == ["web works again, after 1 h 20 min"]
+    assert await bench.after(120) == ["web works again, after 1 h 21 min"]
 
 
 async def test_a_refusal_is_final_until_the_target_is_corrected(bench: Bench) -> None:

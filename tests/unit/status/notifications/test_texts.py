@@ -6,7 +6,7 @@ import json
 import pytest
 
 from addon_operator.kernel import clock
-from addon_operator.status.notifications import notify_config, texts, transitions
+from addon_operator.status.notifications import notify_config, problems, texts, transitions
 
 Kind = notify_config.Kind
 Format = notify_config.Format
@@ -29,7 +29,7 @@ def an_item(
     namespace: str = "addons",
 ) -> transitions.Item:
     return transitions.Item(
-        module, namespace, kind, BEGIN, transitions.Problem(text, follows, at, sooner), over, ended, revision
+        module, namespace, kind, BEGIN, problems.Problem(text, follows, at, sooner), over, ended, revision
     )
 
 

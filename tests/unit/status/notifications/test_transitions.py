@@ -334,10 +334,40 @@ def test_what_was_given_up_is_due_again_once_it_may_work(people: People) -> None
     people.now += 2 * MINUTE
     items = people.due()["ops"]
     people.ledger.take("ops", items)
-    people.ledger.told("ops", items)
+    people.ledger.give_up("ops", items)
     assert people.after(5) == []
-    people.ledger.untold("ops", items)
+    people.ledger.try_again("ops")
     assert people.after(0) == ["ops: web failed"]
+
+
+def test_who_did_not_take_a_message_hears_of_it_after_a_restart_and_nothing_of_its_end_before(
+    people: People,
+) -> None:
+    people.fail("web")
+    people.fail("db")
+    people.now += 2 * MINUTE
+    items = people.due()["ops"]
+    people.ledger.take("ops", items)
+    people.ledger.give_up("ops", items)
+    people.module("db")
+    assert people.after(5) == [], "it never heard that db failed"
+    after = people.restarted("web", "db")
+    after.fail("web")
+    assert after.after(0) == ["ops: web failed"]
+    after.module("web")
+    assert after.after(2) == ["ops: web failed over after 7 min"]
+
+
+def test_an_end_that_a_target_did_not_take_is_told_after_a_restart(people: People) -> None:
+    people.fail()
+    people.after(2)
+    people.module()
+    people.now += 2 * MINUTE
+    items = people.due()["ops"]
+    people.ledger.take("ops", items)
+    people.ledger.give_up("ops", items)
+    assert people.after(60) == []
+    assert people.restarted().after(0) == ["ops: web failed over after 2 min"]
 
 
 def test_a_thousand_failing_modules_are_looked_at_in_one_pass() -> None:

@@ -19,6 +19,8 @@ from addon_operator.status.notifications import notify_config, sender, texts, tr
 
 GATHER_SECONDS: Final = 10.0
 """From what is due first until the message with all that is due then; at most ``after`` of the target."""
+_BRIEF_SECONDS: Final = 1.0
+"""Likewise with something that comes and goes, which may be over soon."""
 GIVE_UP_SECONDS: Final = 3600.0
 """From the first try of a message to the last."""
 PAUSES: Final = waiting.Backoff(5.0, 300.0)
@@ -216,7 +218,9 @@ class Notifier:
             outbox.ready_at = None
             return None
         if outbox.ready_at is None:
-            outbox.ready_at = now + min(GATHER_SECONDS, outbox.target.after)
+            came_back = any(item.times > 1 for item in due)
+            gather = _BRIEF_SECONDS if came_back else GATHER_SECONDS
+            outbox.ready_at = now + min(gather, outbox.target.after)
         if now < outbox.ready_at:
             return outbox.ready_at
         if len(outbox.messages) >= MOST_WAITING:

@@ -123,7 +123,9 @@ def _plural(words: str) -> str:
 def _what(item: Item) -> str:
     if item.over is None:
         revision = f" to revision {item.revision}" if item.kind is Kind.UPGRADED and item.revision else ""
-        return f"{item.module} {_BEGAN[item.kind]}{revision}"
+        return (
+            f"{item.module} {_BEGAN[item.kind]}{revision}{f', {item.times} times' if item.times > 1 else ''}"
+        )
     lasted = f", after {duration(item.over - item.since)}"
     if item.ended:
         return f"{item.module} {_NO_LONGER[item.kind]}{lasted}: {item.ended}"
@@ -161,6 +163,8 @@ def _told(item: Item, now: float) -> str:
     lasts = duration(now - item.since)
     ago = f" ({lasts})" if _SINCE[item.kind].endswith("since") else f" ({lasts} ago)"
     told = f"{since}{ago if item.kind in notify_config.LASTING else ''}"
+    if item.times > 1:
+        told = f"{told}, with {'a break' if item.times == 2 else f'{item.times - 1} breaks'}"
     if item.problem.text:
         told = f"{told}: {item.problem.text}"
     return " ".join(_sentence(text) for text in (told, _follows(item, now)) if text)
@@ -295,6 +299,8 @@ def _item(item: Item) -> dict[str, Any]:
         made["over"] = clock.rfc3339(item.over)
     elif item.problem.text:
         made["message"] = item.problem.text
+    if item.times > 1:
+        made["times"] = item.times
     if item.kind is Kind.UPGRADED and item.revision is not None:
         made["revision"] = item.revision
     return made

@@ -1,8 +1,9 @@
 """What becomes of modules, and what of that each target was told: no requests, no waiting.
 
 Something is told when it has lasted for the target's ``after``, and its end when that has lasted as long:
-what comes and goes in between is told once. :meth:`Ledger.remembered` is kept in the Module's status, so that
-an operator that begins later goes on where this one was.
+what comes back within :data:`CALM` times ``after`` is the same thing, of which all the time counts that it
+lasted, and is told once. :meth:`Ledger.remembered` is kept in the Module's status, so that an operator that
+begins later goes on where this one was.
 """
 
 import dataclasses
@@ -17,6 +18,8 @@ from addon_operator.status.notifications import notify_config, problems
 Kind = notify_config.Kind
 MOST_DUE: Final = 200
 """How much of one target is looked at together, and one more: the rest stays due."""
+CALM: Final = 5
+"""How many times ``after`` something that came back has to be over until that is told."""
 _GONE: Final = "it is gone"
 _DISABLED: Final = "it is disabled"
 
@@ -36,6 +39,8 @@ class ProblemDocument(TypedDict):
     since: str
     over: NotRequired[str]
     told: list[ToldDocument]
+    times: NotRequired[int]
+    """How often it began, if it came back."""
 
 
 class NotificationsDocument(TypedDict, total=False):
@@ -54,10 +59,18 @@ class Told(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class _Open:
-    """Something that began, and is over perhaps, but not everybody knows."""
+    """Something that began, and is over perhaps, but not everybody knows, or it may come back."""
 
     problem: problems.Problem
     since: float
+    """When it began last."""
+    first: float
+    times: int = 1
+    """How often it began since then."""
+    lasted: float = 0.0
+    """For how many seconds it lasted before it came back last."""
+    settled: dict[str, float] = dataclasses.field(default_factory=dict)
+    """What of that was over for a target that was told so, by its name."""
     over: float | None = None
     ended: str = ""
     """Why it is over, if not because the module works again."""
@@ -96,6 +109,8 @@ class Item:
     revision: int | None = None
     subject: Kind = Kind.FAILED
     """As the ledger knows it."""
+    times: int = 1
+    """How often it began since then."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -136,10 +151,12 @@ class Ledger:
     def _began(module: _Module, kind: Kind, problem: problems.Problem, now: float) -> None:
         found = module.open.get(kind)
         if found is None:
-            module.open[kind] = _Open(problem, now)
+            module.open[kind] = _Open(problem, now, now)
             return
         found.problem = problem
         if found.over is not None:
+            found.times += 1
+            found.lasted += found.over - found.since
             found.over, found.ended, found.since = None, "", now
             found.given_up.clear()
 
@@ -161,7 +178,7 @@ class Ledger:
         """
         module = self._modules.setdefault(name, _Module(namespace))
         if (is_upgrade and module.revision != revision) or _is_news(module, revision):
-            module.open[Kind.UPGRADED] = _Open(problems.Problem(), now)
+            module.open[Kind.UPGRADED] = _Open(problems.Problem(), now, now)
         module.revision, module.is_released = revision, True
         self.changed.add(name)
 
@@ -176,6 +193,7 @@ class Ledger:
             current = module.open.get(kind)
             if current is not None:
                 current.since, current.told = min(current.since, restored.since), restored.told
+                current.first, current.times = current.since, max(current.times, restored.times)
             else:
                 module.open[kind] = restored
                 if kind in module.right and restored.over is None:
@@ -193,8 +211,9 @@ class Ledger:
         made = NotificationsDocument()
         if module.revision is not None:
             made["revision"] = module.revision
-        if module.open:
-            made["problems"] = [_document(kind, each) for kind, each in sorted(module.open.items())]
+        news = [(kind, each) for kind, each in sorted(module.open.items()) if each.over is None or each.told]
+        if news:
+            made["problems"] = [_document(kind, each) for kind, each in news]
         return made
 
     async def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
@@ -210,8 +229,7 @@ class Ledger:
         """Add what is due of a module, and return when the next thing of it will be."""
         module = self._modules[name]
         wanting = self._wanting(name, targets) if module.open else ()
-        self._settle(name, module, wanting)
-        later = list[float]()
+        later = self._settle(name, module, wanting, now)
         if module.is_gone and not module.open:
             del self._modules[name]
         for kind, each in module.open.items():
@@ -232,22 +250,30 @@ class Ledger:
             self._wanted[name] = [target for target in targets if target.wants(name)]
         return self._wanted[name]
 
-    def _settle(self, name: str, module: _Module, wanting: Sequence[notify_config.Target]) -> None:
-        """Drop what nobody has to be told any more."""
+    def _settle(
+        self, name: str, module: _Module, wanting: Sequence[notify_config.Target], now: float
+    ) -> list[float]:
+        """Drop what nobody has to be told any more and will not come back; when to look again for that."""
         interested = {target.name for target in wanting}
+        calm = CALM * max((target.after for target in wanting), default=0.0)
+        later = list[float]()
         for kind, each in list(module.open.items()):
             if each.over is not None:
                 each.told = {target: told for target, told in each.told.items() if target in interested}
                 for target in wanting:
                     if Kind.RECOVERED not in target.kinds:
                         each.told.pop(target.name, None)
-                is_done = not each.told and not each.taken
+                is_known = not each.told and not each.taken
+                is_done = is_known and (bool(each.ended) or each.over + calm <= now)
+                if is_known and not is_done:
+                    later.append(each.over + calm)
             else:
                 to_tell = {target.name for target in wanting if Kind.UPGRADED in target.kinds}
                 is_done = kind is Kind.UPGRADED and to_tell <= each.told.keys() and not each.taken
             if is_done:
                 del module.open[kind]
                 self.changed.add(name)
+        return later
 
     def take(self, target: str, items: Iterable[Item]) -> None:
         """Note that these are on their way to the target: they are not due meanwhile."""
@@ -260,6 +286,7 @@ class Ledger:
             found.taken.discard(target)
             if item.over is not None:
                 found.told.pop(target, None)
+                found.settled[target] = found.lasted + item.over - found.since
             else:
                 found.told[target] = Told(item.kind, item.since)
             self.changed.add(item.module)
@@ -309,11 +336,12 @@ def _moment(kind: Kind, each: _Open, target: notify_config.Target) -> float | No
     if kind is Kind.UPGRADED:
         return each.since if told is None and kind in target.kinds else None
     if each.over is not None:
-        return each.over + target.after if told is not None else None
+        came_back = each.times > 1 and not each.ended
+        return each.over + target.after * (CALM if came_back else 1) if told is not None else None
     label = _label(kind, each, target)
     if label is None or (told is not None and not (label is Kind.ROLLED_BACK and told.kind is Kind.FAILED)):
         return None
-    return each.since + target.after
+    return each.since + target.after - (each.lasted - each.settled.get(target.name, 0.0))
 
 
 def _label(kind: Kind, each: _Open, target: notify_config.Target) -> Kind | None:
@@ -328,9 +356,19 @@ def _item(name: str, module: _Module, kind: Kind, each: _Open, target: notify_co
     if each.over is not None and told is not None:
         label, since = told
     else:
-        label, since = _label(kind, each, target) or kind, each.since
+        is_news = target.name in each.settled
+        label, since = _label(kind, each, target) or kind, each.since if is_news else each.first
     return Item(
-        name, module.namespace, label, since, each.problem, each.over, each.ended, module.revision, kind
+        name,
+        module.namespace,
+        label,
+        since,
+        each.problem,
+        each.over,
+        each.ended,
+        module.revision,
+        kind,
+        each.times if since == each.first else 1,
     )
 
 
@@ -342,6 +380,8 @@ def _document(kind: Kind, each: _Open) -> ProblemDocument:
     made = ProblemDocument(kind=str(kind), since=clock.rfc3339(each.since), told=told)
     if each.over is not None:
         made["over"] = clock.rfc3339(each.over)
+    if each.times > 1:
+        made["times"] = each.times
     return made
 
 
@@ -351,4 +391,5 @@ def _restored(found: Mapping[str, Any]) -> _Open:
         for each in found.get("told") or ()
     }
     over = clock.parse_rfc3339(found["over"]) if "over" in found else None
-    return _Open(problems.Problem(), clock.parse_rfc3339(found["since"]), over, told=told)
+    since = clock.parse_rfc3339(found["since"])
+    return _Open(problems.Problem(), since, since, int(found.get("times", 1)), over=over, told=told)

@@ -102,11 +102,11 @@ class Bench:
     def mend(self, *modules: str) -> None:
         self.see(state.ModuleStatus.READY, *modules)
 
-    async def after(self, seconds: float) -> Sequence[str]:
+    async def after(self, seconds: float, step: float = STEP) -> Sequence[str]:
         """Let time pass; the titles that were sent meanwhile."""
         before = len(self.post.sent)
-        for _ in range(round(seconds / STEP)):
-            await self.time.advance(STEP)
+        for _ in range(round(seconds / step)):
+            await self.time.advance(step)
         return [title for _, title in self.post.sent[before:]]
 
     def count(self, result: str) -> float:
@@ -132,6 +132,17 @@ async def test_what_is_due_at_about_the_same_time_is_one_message(bench: Bench) -
     bench.mend(*(f"module-{number}" for number in range(200)))
     assert await bench.after(120) == ["200 modules work again"]
     assert bench.count(notifying.SENT) == 2
+
+
+async def test_a_module_that_fails_for_seconds_again_and_again_is_told(bench: Bench) -> None:
+    told: list[str] = []
+    for _ in range(20):
+        bench.fail("web")
+        told += await bench.after(5, step=1)
+        bench.mend("web")
+        told += await bench.after(60)
+    assert told == ["web failed, 13 times"]
+    assert await bench.after(300) == ["web works again, after 21 min"]
 
 
 async def test_more_than_fits_into_a_message_follows_in_the_next(bench: Bench) -> None:

@@ -127,6 +127,12 @@ def test_each_kind_has_its_words(item: transitions.Item, told: list[str]) -> Non
     assert [title, line] == told
 
 
+def test_what_came_back_is_told_with_how_often() -> None:
+    title, _, line, _ = read(dataclasses.replace(an_item(), times=3))
+    assert title == "web failed, 3 times"
+    assert line.startswith("It has failed since 10:02 UTC (3 min), with 2 breaks: hook look.sh")
+
+
 def test_a_module_in_another_namespace_and_a_cluster_without_a_name_are_told_as_such() -> None:
     where = read(an_item(namespace="shop"), place=texts.Place("addons"))[1]
     assert where == "Module web in namespace shop (namespace addons)."

@@ -168,6 +168,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "/config/list": lambda _: api.parameters(),
         "/hooks/running": lambda _: api.running_hooks.rows,
         "/notify/list": lambda _: api.notifier.rows(),
+        "/notify/source": lambda _: api.notifier.source,
     }
 
 

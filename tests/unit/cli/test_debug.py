@@ -767,11 +767,19 @@ def test_targets_of_notifications_are_listed(monkeypatch: pytest.MonkeyPatch) ->
         "name": "ops", "format": "slack", "host": "hooks.example", "on": ["failed"], "modules": ["*"],
         "after": "2m", "waiting": 1, "lastSent": None, "problem": "hooks.example answers with status 500",
     }  # fmt: skip
-    monkeypatch.setattr(debug_client.DebugClient, "get", lambda *_: [row])
+    right = {"secret": "addons/addon-operator-notify", "problem": ""}
+    answers = {"/notify/list.json": [row], "/notify/source.json": right}
+    monkeypatch.setattr(debug_client.DebugClient, "get", lambda _, path: answers[path])
     assert "ops     slack   hooks.example  2m     -" in text("notify", "list")
     assert text("notify", "list", "-o", "name") == "target/ops\n"
-    monkeypatch.setattr(debug_client.DebugClient, "get", lambda *_: [])
+    answers["/notify/list.json"] = []
     assert text("notify", "list") == "no targets: nobody is notified\n"
+    answers["/notify/source.json"] = right | {"problem": "Secret addons/x is gone"}
+    ran = testing.CliRunner().invoke(main.cli, ["notify", "list"], standalone_mode=False)
+    assert (ran.stdout, ran.stderr) == (
+        "no targets: nobody is notified\n",
+        "Warning: Secret addons/x is gone\n",
+    )
 
 
 @pytest.mark.parametrize(

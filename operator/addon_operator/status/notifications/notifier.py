@@ -15,7 +15,7 @@ import prometheus_client
 
 from addon_operator.aio import turns, waiting, warn_once
 from addon_operator.kernel import clock, errors, fencing
-from addon_operator.status.notifications import notify_config, sender, texts, transitions
+from addon_operator.status.notifications import notify_config, patterns, sender, texts, transitions
 
 GATHER_SECONDS: Final = 10.0
 """From what is due first until the message with all that is due then; at most ``after`` of the target."""
@@ -56,16 +56,32 @@ class TargetRow(TypedDict):
     """Messages on their way."""
     lastSent: str | None
     problem: str
-    """Why the receiver does not take the message that is tried; empty if none waits."""
+    """Why the receiver did not take a message last, and which patterns match no module."""
+
+
+class SourceDocument(TypedDict):
+    """Where targets are named, and what is wrong with that."""
+
+    secret: str
+    problem: str
 
 
 class Outcomes:
     """Counts messages, and says in the log what becomes of them."""
 
-    def __init__(self, log: warn_once.Log, total: prometheus_client.Counter) -> None:
-        """``total`` has the labels ``target`` and ``result``."""
+    def __init__(
+        self,
+        log: warn_once.Log,
+        total: prometheus_client.Counter,
+        targets: prometheus_client.Gauge,
+        unmatched: prometheus_client.Gauge,
+    ) -> None:
+        """``total`` has the labels ``target`` and ``result``; the others count targets, and patterns."""
         self._log = log
         self._total = total
+        self._targets = targets
+        self._unmatched = unmatched
+        self._warned: set[tuple[str, str]] = set()
         self._trouble: dict[str, warn_once.WarnOnce] = {}
 
     def begin(self, target: str) -> None:
@@ -77,6 +93,18 @@ class Outcomes:
         """Forget a target."""
         self._trouble.pop(target, None)
         self._total.remove_by_labels({"target": target})
+
+    def configured(self, targets: int) -> None:
+        """Note how many targets there are."""
+        self._targets.set(targets)
+
+    def unmatched(self, found: Mapping[str, Sequence[str]]) -> None:
+        """Note patterns that match no module, by the target's name; each is said once."""
+        said = {(target, text) for target, each in found.items() for text in each}
+        for target, text in sorted(said - self._warned):
+            self._log.warning(f"target {target} may hear of fewer modules than it should: {text}")
+        self._warned = said
+        self._unmatched.set(len(said))
 
     def sent(self, target: str, title: str) -> None:
         """Note a message that was taken."""
@@ -143,6 +171,9 @@ class Notifier:
         self._config: notify_config.NotifyConfig | None = None
         self._outboxes: dict[str, _Outbox] = {}
         self._wake = asyncio.Event()
+        self._patterns = patterns.Unmatched()
+        self.source = SourceDocument(secret="", problem="")
+        """For people: set by whoever configures."""
 
     def configure(self, config: notify_config.NotifyConfig) -> None:
         """Tell these targets from now on; what is on its way to one that stays is sent as it says now."""
@@ -162,6 +193,7 @@ class Notifier:
                 self._stop(outbox)
             if outbox.task is None:
                 outbox.task = asyncio.create_task(self._deliver(outbox), name=f"notify {name}")
+        self._outcomes.configured(len(wanted))
         self.wake()
 
     def _end(self, outbox: _Outbox) -> None:
@@ -177,9 +209,9 @@ class Notifier:
             outbox.task = None
 
     @property
-    def is_configured(self) -> bool:
-        """Whether a file was right once."""
-        return self._config is not None
+    def has_targets(self) -> bool:
+        """Whether anybody is notified."""
+        return self._config is not None and bool(self._config.targets)
 
     def wake(self) -> None:
         """Look at the ledger soon."""
@@ -209,6 +241,9 @@ class Notifier:
         for target in config.targets:
             moment = self._gather(self._outboxes[target.name], look.due.get(target.name, ()), now)
             moments += [] if moment is None else [moment]
+        moment = await self._patterns.turn(config, self.ledger.modules, now)
+        moments += [] if moment is None else [moment]
+        self._outcomes.unmatched(self._patterns.found)
         await self._write_down()
         return max(0.0, min(moments) - now) if moments else None
 
@@ -321,7 +356,9 @@ class Notifier:
     def rows(self) -> list[TargetRow]:
         """Return all targets, in the order of the file."""
         targets = () if self._config is None else self._config.targets
-        return [_row(self._outboxes[target.name]) for target in targets]
+        return [
+            _row(self._outboxes[target.name], self._patterns.found.get(target.name, ())) for target in targets
+        ]
 
     async def close(self) -> None:
         """Send nothing any more; what was on its way is due again for the next operator."""
@@ -334,7 +371,7 @@ class Notifier:
             await self._write_down()
 
 
-def _row(outbox: _Outbox) -> TargetRow:
+def _row(outbox: _Outbox, unmatched: Sequence[str]) -> TargetRow:
     target = outbox.target
     return TargetRow(
         name=target.name,
@@ -345,5 +382,5 @@ def _row(outbox: _Outbox) -> TargetRow:
         after=clock.duration_text(target.after),
         waiting=len(outbox.messages),
         lastSent=None if outbox.last_sent is None else clock.rfc3339(outbox.last_sent),
-        problem=outbox.problem,
+        problem="; ".join(filter(None, (outbox.problem, *unmatched))),
     )

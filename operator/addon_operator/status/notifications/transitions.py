@@ -131,6 +131,11 @@ class Ledger:
         self.changed: set[str] = set()
         """Modules of which there may be more to remember; whoever writes it down clears it."""
 
+    @property
+    def modules(self) -> frozenset[str]:
+        """The names of all modules that are known."""
+        return frozenset(self._modules)
+
     def saw(self, name: str, namespace: str, seen: problems.Observed, now: float, *, ended: str = "") -> None:
         """Take in how a module is now; ``ended`` says why something is over if it does not work again."""
         module = self._modules.setdefault(name, _Module(namespace))

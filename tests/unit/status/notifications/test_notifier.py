@@ -79,9 +79,10 @@ class Bench:
         self.fence = Closed()
         self.log = logs.Lines()
         self.kept: dict[str, transitions.NotificationsDocument] = {}
-        total: prometheus_client.Counter = metrics.Metrics().notifications.notifications_total
+        self.meters = metrics.Metrics().notifications
+        total: prometheus_client.Counter = self.meters.notifications_total
         self.total = total
-        outcomes = notifying.Outcomes(self.log, total)
+        outcomes = notifying.Outcomes(self.log, total, self.meters.targets, self.meters.unmatched_patterns)
         self.notifier = notifying.Notifier(
             "addons", self.post, self.kept.__setitem__, outcomes, self.fence, self.time
         )
@@ -288,6 +289,22 @@ async def test_without_targets_nothing_is_kept_of_modules_that_nobody_was_told_o
     bench.fail("web")
     await bench.after(10)
     assert bench.kept["web"] == {}
+
+
+async def test_a_pattern_that_matches_no_module_is_told_where_one_looks(bench: Bench) -> None:
+    bench.mend("web", "db")
+    patterns = dataclasses.replace(a_target(), modules=("wbe", "d*"))
+    bench.configure(patterns, a_target("all"))
+    await bench.after(30)
+    told = "no module is called 'wbe'; did you mean 'web'?"
+    assert [row["problem"] for row in bench.notifier.rows()] == [told, ""]
+    assert bench.log.warnings == [f"target ops may hear of fewer modules than it should: {told}"]
+    assert bench.meters.targets._value.get() == 2
+    assert bench.meters.unmatched_patterns._value.get() == 1
+    bench.mend("wbe")
+    await bench.after(30)
+    assert [row["problem"] for row in bench.notifier.rows()] == ["", ""]
+    assert bench.meters.unmatched_patterns._value.get() == 0
 
 
 async def test_a_target_that_is_removed_gets_nothing_more_and_its_series_go(bench: Bench) -> None:

@@ -26,7 +26,7 @@ Answer = sender.Answer
 STEP = 5.0
 """Seconds of each step in time."""
 BUSY = Answer("hooks.example answers with status 500")
-REFUSED = Answer("hooks.example answers with status 404; look at the target's url and hmacKey", is_final=True)
+REFUSED = Answer("hooks.example answers with status 404; look at the target's url", is_final=True)
 
 
 class Time(clocks.Clock, waiting.Time):
@@ -372,7 +372,7 @@ BODY = texts.Body(b"{}", {})
         (
             404,
             {},
-            Answer("127.0.0.1 answers with status 404; look at the target's url and hmacKey", is_final=True),
+            Answer("127.0.0.1 answers with status 404; look at the target's url", is_final=True),
         ),
         (429, {"Retry-After": "30"}, Answer("127.0.0.1 answers with status 429", retry_after=30.0)),
         (500, {}, Answer("127.0.0.1 answers with status 500")),
@@ -387,6 +387,14 @@ async def test_the_status_decides_what_becomes_of_a_message(
     async with served(status, headers=headers) as target:
         assert await post.send(target, BODY) == told
     await post.close()
+
+
+async def test_a_receiver_that_refuses_a_signed_message_makes_one_look_at_the_key() -> None:
+    post = sender.Sender()
+    async with served(403) as target:
+        answer = await post.send(dataclasses.replace(target, hmac_key="canary"), BODY)
+    await post.close()
+    assert answer.problem == "127.0.0.1 answers with status 403; look at the target's url and hmacKey"
 
 
 async def test_a_receiver_that_never_answers_or_is_not_there_is_told_by_its_host_alone() -> None:

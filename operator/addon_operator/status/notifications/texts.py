@@ -20,11 +20,13 @@ Item = transitions.Item
 _LINES: Final = 20
 """Of a message that is about more; the others are named."""
 _NAMES: Final = 60
+_TITLE_NAMES: Final = 3
+"""How many things at most a title names one by one."""
 SIGNATURE: Final = "X-Signature"
 """``sha256=`` and the HMAC of the body, in hexadecimal digits."""
 _EVENT_TYPE: Final = "io.addon-operator.modules.changed"
 _TEST_TYPE: Final = "io.addon-operator.test"
-_DAY: Final = 86400
+_NEAR_SECONDS: Final = 60.0
 
 _BEGAN: Final[Mapping[Kind, str]] = {
     Kind.FAILED: "failed",
@@ -94,6 +96,8 @@ def title(message: Message) -> str:
         return "This is a test of notifications"
     if len(message.items) == 1:
         return _what(message.items[0])
+    if len(message.items) <= _TITLE_NAMES:
+        return _named(message)
     counts: dict[str, int] = {}
     for item in message.items:
         words = _OVER[item.kind] if item.over is not None else _BEGAN[item.kind]
@@ -103,6 +107,18 @@ def title(message: Message) -> str:
     noun = "module" if first.startswith("1 ") else "modules"
     number, _, words = first.partition(" ")
     return ", ".join([f"{number} {noun} {words}", *others])
+
+
+def _named(message: Message) -> str:
+    """Return the title of a message about so few modules that they can be named."""
+    named: dict[str, list[str]] = {}
+    for item in message.items:
+        words = _OVER[item.kind] if item.over is not None else _BEGAN[item.kind]
+        named.setdefault(words, []).append(item.module)
+    return ", ".join(
+        f"{' and '.join(modules)} {_plural(words) if len(modules) > 1 else words}"
+        for words, modules in named.items()
+    )
 
 
 def _headline(message: Message, place: Place) -> str:
@@ -158,7 +174,10 @@ def _of(place: Place) -> str:
 
 def _told(item: Item, now: float) -> str:
     if item.over is not None:
-        return f"It began at {moment(item.since, now)} and ended at {moment(item.over, now)}."
+        began, ended = moment(item.since, now), moment(item.over, now)
+        if began == ended:
+            return f"It began and ended at {ended}."
+        return f"It began at {began} and ended at {ended}."
     since = f"{_SINCE[item.kind]} {moment(item.since, now)}"
     lasts = duration(now - item.since)
     ago = f" ({lasts})" if _SINCE[item.kind].endswith("since") else f" ({lasts} ago)"
@@ -175,8 +194,17 @@ def _follows(item: Item, now: float) -> str:
     problem = item.problem
     if item.kind is Kind.ROLLED_BACK or not problem.follows:
         return _FOLLOWS.get(item.kind, "")
-    at = "" if problem.at is None else f" at {moment(problem.at, now)}"
+    at = "" if problem.at is None else _when(problem.at, now)
     return f"{problem.follows}{at}{f', or sooner: it waits for {problem.sooner}' if problem.sooner else ''}"
+
+
+def _when(at: float, now: float) -> str:
+    """Say when something happens: with seconds, if that may be the minute of the message."""
+    if at <= now:
+        return " now"
+    if at - now < _NEAR_SECONDS:
+        return f" at {dt.datetime.fromtimestamp(at, tz=dt.UTC):%H:%M:%S} UTC"
+    return f" at {moment(at, now)}"
 
 
 def _sentence(text: str) -> str:

@@ -273,7 +273,7 @@ async def test_targets_that_change_while_modules_are_looked_at_are_told_with_the
     bench.configure(a_target("other"))
     assert await turn == 0.0
     await bench.after(120)
-    assert bench.post.sent == [("https://hooks.example/canary", "2 modules failed")]
+    assert bench.post.sent == [("https://hooks.example/canary", "db and web failed")]
 
 
 async def test_without_a_right_file_nothing_is_sent_and_nothing_is_forgotten() -> None:

@@ -227,7 +227,11 @@ async def _retry(api: debug_api.DebugApi, request: web.Request) -> web.Response:
 async def _suspend(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     form = await _form(request, "reason")
     told = await api.engine.suspend(
-        request.match_info["name"], form["reason"], form.get("by", ""), form.get("for", "")
+        request.match_info["name"],
+        form["reason"],
+        form.get("by", ""),
+        form.get("for", ""),
+        replaces=form.get("replace") == "true",
     )
     return web.json_response(told)
 

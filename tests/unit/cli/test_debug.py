@@ -1,8 +1,10 @@
 """The debug commands, and what they print."""
 
+import getpass
 import json
 import os
 import pathlib
+import socket as sockets
 import tempfile
 import time
 from collections.abc import Iterator
@@ -552,7 +554,9 @@ def test_a_module_is_suspended_and_resumed_on_the_socket(
     assert [path for path, _ in asked] == ["/module/web/suspend", "/module/web/resume"]
     form = asked[0][1]
     assert (form["reason"], form["for"]) == ("x", "5400.0s")
-    assert form["by"].startswith("somebody on ")
+    assert form["by"] == f"{getpass.getuser()} on {sockets.gethostname()}"
+    text("module", "suspend", "web", "--reason", "x", "--replace")
+    assert asked[-1][1]["replace"] == "true"
     assert invoke("module", "suspend", "web").exit_code == 2
     empty = invoke("module", "suspend", "web", "--reason", " ")
     assert (empty.exit_code, "it is empty: say why" in empty.output) == (2, True)

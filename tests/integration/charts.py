@@ -41,10 +41,13 @@ def flags(values: Mapping[str, object]) -> list[str]:
 
 
 def render(
-    helm: pathlib.Path, values: Mapping[str, object] | None = None, namespace: str = "addons"
+    helm: pathlib.Path,
+    values: Mapping[str, object] | None = None,
+    namespace: str = "addons",
+    release: str = RELEASE,
 ) -> list[Object]:
     """The objects that an installation makes, without CRDs."""
-    argv = [str(helm), "template", RELEASE, str(CHART), "--namespace", namespace, *flags(values or {})]
+    argv = [str(helm), "template", release, str(CHART), "--namespace", namespace, *flags(values or {})]
     text = commands.run(argv, timeout=_TIMEOUT).stdout
     return [found for found in yaml.safe_load_all(text) if found]
 

@@ -5,7 +5,7 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
@@ -89,15 +89,19 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
         ({"replicas": 0}, ["replicas"]),
         ({"image.digest": "abc"}, ["digest"]),
         ({"rbac.modules": "all"}, ["modules", "namespace-admin"]),
-        ({"settings": {"ADDON_OPERATOR_NAMESPACE": "x"}}, ["/settings/ADDON_OPERATOR_NAMESPACE"]),
-        ({"settings": {"SHELL_OPERATOR_LISTEN_PORT": 1}}, ["/settings/SHELL_OPERATOR_LISTEN_PORT"]),
+        (
+            {"settings": {"ADDON_OPERATOR_NAMESPACE": "x"}},
+            ["settings.ADDON_OPERATOR_NAMESPACE", "--namespace"],
+        ),
+        ({"settings": {"SHELL_OPERATOR_LISTEN_PORT": 1}}, ["set service.port"]),
+        ({"metrics.rules.runbookBase": "foo"}, ["metrics.rules.runbookBase is foo", "https://"]),
         ({"settings": {"log-level": "debug"}}, ["/settings", "log-level"]),
         ({"podPresets.failurePolicy": "ignore"}, ["failurePolicy", "Ignore"]),
         ({"rbac.extraRules": [{"resources": ["pods"]}]}, ["extraRules", "verbs"]),
         ({"settings": {"SHUTDOWN_GRACE": "5s"}}, ["settings.SHUTDOWN_GRACE", "shutdownGraceSeconds"]),
         ({"highAvailability.enabled": False}, ["replicas", "elect a leader"]),
-        ({"settings": {"WEBHOOK_CONFIGURATION": "x"}}, ["/settings/WEBHOOK_CONFIGURATION"]),
-        ({"settings": {"ADMISSION_ONLY": True}}, ["/settings/ADMISSION_ONLY"]),
+        ({"settings": {"WEBHOOK_CONFIGURATION": "x"}}, ["settings.WEBHOOK_CONFIGURATION", "remove it"]),
+        ({"settings": {"ADMISSION_ONLY": True}}, ["settings.ADMISSION_ONLY", "set admission.separate"]),
         ({"admission.replicas": 0}, ["admission", "replicas"]),
         ({"webhook.certificates.source": "secret"}, ["webhook.certificates.secretName", "tls.crt"]),
         ({"metrics.serviceMonitor.enabled": True, "metrics.podMonitor.enabled": True}, ["scraped twice"]),
@@ -121,6 +125,57 @@ def test_wrong_values_are_refused_with_the_name_of_the_value(
 ) -> None:
     said = charts.refusal(helms["helm3"], values)
     assert all(word in said for word in words), said
+
+
+NAMED: Final = (
+    "fullnameOverride",
+    "nameOverride",
+    "serviceAccount.name",
+    "admission.serviceAccount.name",
+    "valuesConfigMap.name",
+    "valuesSecret.name",
+    "notifications.secretName",
+    "chartCredentialsSecret",
+    "priorityClassName",
+    "image.repository",
+    "webhook.clientCA.configMapName",
+    "metrics.dashboard.namespace",
+    "modules.configMap.name",
+)
+PLAIN: Final = "plain"
+
+
+def leaves(found: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Each value in a document, and where it stands; keys of mappings, too."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            yield f"{path}: the key", key
+            yield from leaves(value, f"{path}.{key}")
+    elif isinstance(found, list):
+        for index, value in enumerate(found):
+            yield from leaves(value, f"{path}[{index}]")
+    else:
+        yield path, found
+
+
+@pytest.mark.parametrize("name", ["on", "y", "no", "null", "1e3", "0x1f", "123", "true"])
+def test_a_name_that_yaml_reads_as_something_else_stays_a_name(
+    helms: Mapping[str, pathlib.Path], name: str
+) -> None:
+    def rendered(text: str) -> list[tuple[str, object]]:
+        values = EVERYTHING | MONITORING | dict.fromkeys(NAMED, text) | {"networkPolicy.enabled": True}
+        return list(leaves(charts.render(helms["helm3"], values, namespace=text, release=text)))
+
+    plain, odd = rendered(PLAIN), rendered(name)
+    named = [(where, value) for where, value in plain if isinstance(value, str) and PLAIN in value]
+    assert len(named) > 100
+    assert len(plain) == len(odd)
+    wrong = [
+        where
+        for (where, value), (_, other) in zip(plain, odd, strict=True)
+        if isinstance(value, str) and PLAIN in value and not isinstance(other, str)
+    ]
+    assert wrong == []
 
 
 TEAM: Final = {"example.com/team": "platform"}

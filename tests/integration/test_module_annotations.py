@@ -88,7 +88,7 @@ def test_a_suspended_module_is_left_alone_until_it_is_resumed(modules: Modules) 
     operator = modules.site.start().wait_ready().wait_idle()
     modules.wait(operator, "web", Ready="True")
     told = command(modules, "suspend", "web", "--reason", "the disk is replaced")
-    assert told.startswith("module web is suspended: the disk is replaced (by somebody on ")
+    assert told.startswith("module web is suspended: the disk is replaced (by ")
     operator.wait_metric(1, "mm_module_maintenance", module="web", state="Suspended")
     modules.wait(operator, "web", Suspended="True", Ready="True")
     shown = status(modules, "web")["suspended"]

@@ -102,7 +102,9 @@ def test_modules_are_suspended_resumed_and_run_without_a_shell_in_the_pod(
     assert told.startswith(f"module web is suspended: new disks (by {who}, since ")
     assert ", until " in told
     operator.wait_metric(1, "mm_module_maintenance", module="web", state="Suspended")
-    again = bob.text("module", "suspend", "web", "--reason", "newer disks")
+    refused = bob.error("module", "suspend", "web", "--reason", "newer disks")
+    assert refused.startswith(f"module web is already suspended: new disks (by {who}, since ")
+    again = bob.text("module", "suspend", "web", "--reason", "newer disks", "--replace")
     assert ", until " not in again
     assert "suspended: newer disks" in bob.text("module", "run", "web", "--wait")
     assert bob.text("module", "resume", "web") == "module web is looked after again\n"

@@ -52,6 +52,8 @@ class Notifications(object_changes.ObjectListener):
         self._trouble = warn_once.WarnOnce(log)
         self._subscription: informers.Subscription | None = None
         self._secret: Mapping[str, Any] | None = None
+        self._unfollowed = ""
+        self._wrong = ""
         self._arrived = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._time = waiting.SystemTime()
@@ -97,12 +99,22 @@ class Notifications(object_changes.ObjectListener):
         """Say why the Secret cannot be followed just now."""
         if reason is None:
             self._trouble.over(f"Secret {self._place} is followed again")
-        elif self._is_named:
-            self._trouble.warn(
-                f"notifications are as they were, as Secret {self._place} is not followed: {reason}"
-            )
+        self._unfollowed = "" if reason is None else self._cannot_follow(reason)
+        self._show()
+
+    def _cannot_follow(self, reason: str) -> str:
+        if self._is_named or self.notifier.has_targets:
+            text = f"notifications are as they were, as Secret {self._place} is not followed: {reason}"
+            self._trouble.warn(text)
         else:
-            self._log.info(f"nobody is notified, as Secret {self._place} cannot be followed: {reason}")
+            text = f"nobody is notified, as Secret {self._place} cannot be followed: {reason}"
+            self._log.info(text)
+        return text
+
+    def _show(self) -> None:
+        """Have ``notify list`` say what is wrong."""
+        problem = "; ".join(filter(None, (self._unfollowed, self._wrong)))
+        self.notifier.source = notifying.SourceDocument(secret=self._place, problem=problem)
 
     @property
     def _place(self) -> str:
@@ -149,18 +161,31 @@ class Notifications(object_changes.ObjectListener):
         except notify_config.NotifyConfigError as error:
             self._refuse(str((secret or {}).get("metadata", {}).get("uid") or ""), str(error))
             return
+        had_targets = self.notifier.has_targets
         self._meters.notifications.config_invalid.set(0)
         self.notifier.configure(config)
+        self._wrong = "" if secret is not None else self._missing(is_gone=had_targets)
+        self._show()
         if config.targets:
             told = names.listed([target.name for target in config.targets], notify_config.MOST_TARGETS)
             self._log.info(f"notifications go to {told}, as Secret {self._place} says")
 
+    def _missing(self, *, is_gone: bool) -> str:
+        """Say that there is no Secret, which is right where nobody is to be notified."""
+        if is_gone:
+            text = f"Secret {self._place} is gone, and nobody is notified from now on; create it again"
+            self._log.warning(text)
+        else:
+            text = f"nobody is notified, as there is no Secret {self._place}"
+            (self._log.warning if self._is_named else self._log.info)(text)
+        return text
+
     def _refuse(self, uid: str, problem: str) -> None:
-        follows = (
-            "what it said before stays in force" if self.notifier.is_configured else "nobody is notified"
-        )
+        follows = "what it said before stays in force" if self.notifier.has_targets else "nobody is notified"
+        self._wrong = f"Secret {self._place} is wrong, and {follows}: {problem}"
+        self._show()
         self._meters.notifications.config_invalid.set(1)
-        self._log.warning(f"Secret {self._place} is wrong, and {follows}: {problem}")
+        self._log.warning(self._wrong)
         about = kube_events.ObjectReference("v1", "Secret", self._about.name, self._about.namespace, uid=uid)
         self._recorder.record(about, "Warning", _REASON, f"{follows[0].upper()}{follows[1:]}. {problem}")
 
@@ -205,7 +230,10 @@ def of_settings(
     name = settings.notify_secret_name
     if name is None:
         return None
-    outcomes = notifying.Outcomes(log, meters.notifications.notifications_total)
+    counted = meters.notifications
+    outcomes = notifying.Outcomes(
+        log, counted.notifications_total, counted.targets, counted.unmatched_patterns
+    )
     notifier = notifying.Notifier(
         settings.namespace, sender.Sender(), remember, outcomes, fence, waiting.SystemTime()
     )

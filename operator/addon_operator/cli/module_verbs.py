@@ -1,6 +1,7 @@
 """Verbs of ``addon-operator module`` in a file of their own: suspending, resuming, testing, and why."""
 
 import asyncio
+import getpass
 import os
 import pathlib
 import socket as sockets
@@ -42,17 +43,19 @@ class _Text(click.ParamType[str]):
 @click.option(
     "--for", "duration", metavar="DURATION", type=debug.Seconds(), help="End it by itself after this time."
 )
+@click.option("--replace", "replaces", is_flag=True, help="Replace what somebody said before.")
 @debug.socket_option
-def suspend(name: str, reason: str, duration: float | None, socket: str | None) -> None:
+def suspend(name: str, reason: str, duration: float | None, socket: str | None, *, replaces: bool) -> None:
     """Have Helm and healing leave MODULE alone, also after a restart; its hooks continue.
 
     This is the maintenance of the values ConfigMap, kept in annotations of the Module object.
     """
     if (asked := debug.outside_requests(socket)) is not None:
-        told = asked.suspend(name, reason, duration)
+        told = asked.suspend(name, reason, duration, replaces=replaces)
     else:
-        form = {"reason": reason, "by": f"somebody on {sockets.gethostname()}"}
+        form = {"reason": reason, "by": f"{_user()} on {sockets.gethostname()}"}
         form |= {} if duration is None else {"for": f"{duration}s"}
+        form |= {"replace": "true"} if replaces else {}
         told = debug.client(socket).post(debug.module_path(name, "suspend"), form)
     click.echo(debug.text_of(told, _suspended))
 
@@ -67,6 +70,14 @@ def resume(name: str, socket: str | None) -> None:
     else:
         told = debug.client(socket).post(debug.module_path(name, "resume"), {})
     click.echo(debug.text_of(told, _resumed))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        # A container's user without a name.
+        return "somebody"
 
 
 def _suspended(told: debug.Document) -> str:

@@ -20,7 +20,10 @@ def notify() -> None:
 @debug.socket_option
 def list_(output: str, socket: str | None) -> None:
     """List the targets, and whether messages reach them."""
-    _LISTED.show(debug.client(socket).get("/notify/list.json"), output)
+    operator = debug.client(socket)
+    _LISTED.show(operator.get("/notify/list.json"), output)
+    if problem := debug.text_of(operator.get("/notify/source.json"), lambda source: str(source["problem"])):
+        click.echo(f"Warning: {problem}", err=True)
 
 
 @notify.command()

@@ -168,6 +168,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "/config/list": lambda _: api.parameters(),
         "/hooks/running": lambda _: api.running_hooks.rows,
         "/notify/list": lambda _: api.notifier.rows(),
+        "/notify/source": lambda _: api.notifier.source,
     }
 
 
@@ -234,7 +235,11 @@ async def _retry(api: debug_api.DebugApi, request: web.Request) -> web.Response:
 async def _suspend(api: debug_api.DebugApi, request: web.Request) -> web.Response:
     form = await _form(request, "reason")
     told = await api.engine.suspend(
-        request.match_info["name"], form["reason"], form.get("by", ""), form.get("for", "")
+        request.match_info["name"],
+        form["reason"],
+        form.get("by", ""),
+        form.get("for", ""),
+        replaces=form.get("replace") == "true",
     )
     return web.json_response(told)
 

@@ -244,12 +244,17 @@ class EngineApi:
         self._requests.retry(name)
         return self.views.module(name)
 
-    async def suspend(self, module: str, reason: str, by: str, duration: str = "") -> object:
+    async def suspend(
+        self, module: str, reason: str, by: str, duration: str = "", *, replaces: bool = False
+    ) -> object:
         """Have Helm and healing leave a module alone, if a duration (as in Go) is given, for that long.
 
-        Raises :class:`.CannotRunError` if that cannot be kept, and :class:`.DurationError`.
+        Raises :class:`.CannotRunError` if that cannot be kept, or somebody suspended it already and this
+        does not replace that, and :class:`.DurationError`.
         """
         name, now = self._module(module).name, time.time()
+        if not replaces and (found := self._states[name].suspended) is not None:
+            raise module_requests.CannotRunError(suspension.already(name, found))
         until = now + clock.parse_duration(duration) if duration else None
         wanted = suspension.Suspension(reason, now, by, until)
         await self._requests.suspend(name, wanted)

@@ -234,7 +234,7 @@ _CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     ),
     "dns-label": _matches(
         names.is_dns_label,
-        "a name that a namespace can have; use lower-case letters, digits and '-'",
+        "a name that can stand here; use lower-case letters, digits and '-'",
         names.LABEL_MAX,
     ),
     "webhook-name": _matches(

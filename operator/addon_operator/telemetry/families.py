@@ -341,6 +341,10 @@ class NotificationMetrics:
             "1 if notify.yaml is invalid now, so that an older one or none is in force.",
         )
         """1 or 0"""
+        self.targets = make.gauge("notifications_targets", "Targets that are notified; 0 if nobody is.")
+        self.unmatched_patterns = make.gauge(
+            "notifications_unmatched_patterns", "Patterns of modules in notify.yaml that match no module."
+        )
 
 
 class ProcessMetrics:

@@ -1,8 +1,10 @@
 """The debug commands, and what they print."""
 
+import getpass
 import json
 import os
 import pathlib
+import socket as sockets
 import tempfile
 import time
 from collections.abc import Iterator
@@ -636,7 +638,9 @@ def test_a_module_is_suspended_and_resumed_on_the_socket(
     assert [path for path, _ in asked] == ["/module/web/suspend", "/module/web/resume"]
     form = asked[0][1]
     assert (form["reason"], form["for"]) == ("x", "5400.0s")
-    assert form["by"].startswith("somebody on ")
+    assert form["by"] == f"{getpass.getuser()} on {sockets.gethostname()}"
+    text("module", "suspend", "web", "--reason", "x", "--replace")
+    assert asked[-1][1]["replace"] == "true"
     assert invoke("module", "suspend", "web").exit_code == 2
     empty = invoke("module", "suspend", "web", "--reason", " ")
     assert (empty.exit_code, "it is empty: say why" in empty.output) == (2, True)
@@ -851,11 +855,19 @@ def test_targets_of_notifications_are_listed(monkeypatch: pytest.MonkeyPatch) ->
         "name": "ops", "format": "slack", "host": "hooks.example", "on": ["failed"], "modules": ["*"],
         "after": "2m", "waiting": 1, "lastSent": None, "problem": "hooks.example answers with status 500",
     }  # fmt: skip
-    monkeypatch.setattr(debug_client.DebugClient, "get", lambda *_: [row])
+    right = {"secret": "addons/addon-operator-notify", "problem": ""}
+    answers = {"/notify/list.json": [row], "/notify/source.json": right}
+    monkeypatch.setattr(debug_client.DebugClient, "get", lambda _, path: answers[path])
     assert "ops     slack   hooks.example  2m     -" in text("notify", "list")
     assert text("notify", "list", "-o", "name") == "target/ops\n"
-    monkeypatch.setattr(debug_client.DebugClient, "get", lambda *_: [])
+    answers["/notify/list.json"] = []
     assert text("notify", "list") == "no targets: nobody is notified\n"
+    answers["/notify/source.json"] = right | {"problem": "Secret addons/x is gone"}
+    ran = testing.CliRunner().invoke(main.cli, ["notify", "list"], standalone_mode=False)
+    assert (ran.stdout, ran.stderr) == (
+        "no targets: nobody is notified\n",
+        "Warning: Secret addons/x is gone\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -397,7 +397,16 @@ async def test_a_module_is_suspended_in_the_cluster_and_for_a_time(
     assert (await post(session, "/module/web/suspend"))[0] == 400
     assert (await post(session, "/module/web/suspend", reason="x", **{"for": "soon"}))[0] == 400
     assert (await post(session, "/module/web/resume"))[0] == 409
-    world.states.suspend(inspected.WEB, suspension.Suspension("new disks", 1.0))
+    world.states.suspend(inspected.WEB, suspension.Suspension("new disks", 1.0, "alice"))
+    status, told = await post(session, "/module/web/suspend", reason="x")
+    assert (status, told["error"]) == (
+        409,
+        (
+            "module web is already suspended: new disks (by alice, since 1970-01-01T00:00:01Z); "
+            "ask whoever did that, or replace it with --replace"
+        ),
+    )
+    assert (await post(session, "/module/web/suspend", reason="x", replace="true"))[0] == 200
     assert await post(session, "/module/web/resume") == (200, {"name": "web"})
     assert written[-1] == dict.fromkeys(suspension.ALL)
 
@@ -491,7 +500,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 34
+    assert len(lines) == len(set(lines)) == 35
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

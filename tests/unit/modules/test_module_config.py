@@ -193,7 +193,7 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
             "chart: {global: some}", 'chart.global: "some" is not known here', id="a word for global"
         ),
         pytest.param("releaseName: Web", "'Web' is not a name that a Helm release can have", id="release"),
-        pytest.param("namespace: a.b", "'a.b' is not a name that a namespace can have", id="namespace"),
+        pytest.param("namespace: a.b", "'a.b' is not a name that can stand here", id="namespace"),
         pytest.param("createNamespace: true", "say which namespace with the key", id="which namespace"),
         pytest.param("requires: {modules: [web]}", "a module cannot require itself; remove it", id="itself"),
         pytest.param("requires: {apis: [a/b/c]}", "'a/b/c' is not an apiVersion", id="an API that is none"),

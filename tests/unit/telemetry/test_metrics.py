@@ -94,6 +94,8 @@ DOCUMENTED = [
     ("config_values_invalid", set()),
     ("notifications_total", {"target", "result"}),
     ("notifications_config_invalid", set()),
+    ("notifications_targets", set()),
+    ("notifications_unmatched_patterns", set()),
     ("global_hook_run_seconds_count", set(HOOK)),
     ("global_hook_run_errors_total", set(HOOK)),
     ("global_hook_run_allowed_errors_total", set(HOOK)),

@@ -22,7 +22,7 @@
 {{- with include "addon-operator.envFromSources" . }}
 # podPresets: variables that envFrom of a pod or preset defines
 - apiGroups: [""]
-  resources: [{{ . }}]
+  resources: [{{ . | quote }}]
   verbs: [get]
 {{- end }}
 {{- if .Values.podPresets.expansionEvents }}
@@ -50,7 +50,7 @@
 # crds.update: of what is created by server-side apply the API server knows the name
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
-  resourceNames: [{{ join ", " .names }}]
+  resourceNames: {{ .names | toJson }}
   verbs: [get, create, patch]
 {{- end }}
 {{- end }}
@@ -58,7 +58,7 @@
 {{/* Helm's records of releases. */}}
 {{- define "addon-operator.releaseRules" }}
 - apiGroups: [""]
-  resources: [{{ include "addon-operator.records" . }}]
+  resources: [{{ include "addon-operator.records" . | quote }}]
   verbs: [get, list, create, update, patch, delete]
 {{- end }}
 

@@ -16,15 +16,15 @@
 {{- end -}}
 
 {{- define "addon-operator.selectorLabels" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "addon-operator.labels" -}}
 {{ include "addon-operator.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{- include "addon-operator.commonLabels" . }}
 {{- end -}}
 
@@ -95,8 +95,8 @@ addon-operator-{{ .Release.Namespace }}
 
 {{- define "addon-operator.selectorLabelsOf" -}}
 {{- if eq .part "admission" -}}
-app.kubernetes.io/name: {{ printf "%s-admission" (default .root.Chart.Name .root.Values.nameOverride) | trunc 63 }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ printf "%s-admission" (default .root.Chart.Name .root.Values.nameOverride) | trunc 63 | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- else -}}
 {{- include "addon-operator.selectorLabels" .root -}}
 {{- end -}}
@@ -231,6 +231,31 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- default $usual (coalesce (get $set "ADDON_OPERATOR_LEASE_NAME") (get $set "LEASE_NAME")) -}}
 {{- end -}}
 
+{{/* Settings that the chart derives from other values: what to set instead. */}}
+{{- define "addon-operator.checkOwnSettings" -}}
+{{- $instead := dict
+  "NAMESPACE" "install with helm's --namespace"
+  "CONFIG_MAP" "set valuesConfigMap.name"
+  "VALUES_SECRET" "set valuesSecret.name"
+  "LISTEN_PORT" "set service.port"
+  "HA" "set highAvailability.enabled"
+  "WEBHOOK_SERVICE" "set fullnameOverride, after which the Service is called"
+  "ADMISSION_SERVER_LISTEN_PORT" "set service.webhookPort"
+  "ADMISSION_SERVER_ENABLED" "set podPresets.enabled"
+  "WEBHOOK_CONFIGURATION" "remove it: the name is that of the namespace"
+  "ENVFROM_SOURCES" "set podPresets.readConfigMaps and podPresets.readSecrets"
+  "ADMISSION_ONLY" "set admission.separate"
+  "CONFIG_WRITER" "set serviceAccount.name, whom it names"
+  "WEBHOOK_CLIENT_CA" "set webhook.clientCA"
+-}}
+{{- range $name, $_ := .Values.settings -}}
+{{- $bare := $name | trimPrefix "ADDON_OPERATOR_" | trimPrefix "SHELL_OPERATOR_" -}}
+{{- if hasKey $instead $bare -}}
+{{- fail (printf "settings.%s is set, which the chart sets from other values: %s" $name (get $instead $bare)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Mistakes that a schema cannot find. */}}
 {{- define "addon-operator.check" -}}
 {{- include "addon-operator.checkModules" . -}}
@@ -247,6 +272,10 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- if hasKey $.Values.settings . -}}
 {{- fail (printf "settings.%s is set: the pod would be killed at another time than the operator expects; set shutdownGraceSeconds" .) -}}
 {{- end -}}
+{{- end -}}
+{{- include "addon-operator.checkOwnSettings" . -}}
+{{- if not (regexMatch "^(https?://[^/]|docs/runbooks$)" .Values.metrics.rules.runbookBase) -}}
+{{- fail (printf "metrics.rules.runbookBase is %s, which is not a URL: write where docs/runbooks is published, such as https://wiki.example/runbooks" .Values.metrics.rules.runbookBase) -}}
 {{- end -}}
 {{- with .Values.webhook.clientCA -}}
 {{- if and .secretName .configMapName -}}

@@ -91,7 +91,7 @@
 {{/* What the containers with the operator's own image have in common. Takes the chart's scope. */}}
 {{- define "addon-operator.fetching" -}}
 image: {{ include "addon-operator.image" . | quote }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
+imagePullPolicy: {{ .Values.image.pullPolicy | quote }}
 securityContext:
   {{- toYaml .Values.securityContext | nindent 2 }}
 {{- with .Values.modules.resources }}
@@ -103,7 +103,7 @@ volumeMounts:
     mountPath: /mnt/modules
     readOnly: true
   - name: modules
-    mountPath: {{ include "addon-operator.modulesVolume" . }}
+    mountPath: {{ include "addon-operator.modulesVolume" . | quote }}
 {{- end -}}
 
 {{- define "addon-operator.fromImage" -}}
@@ -125,7 +125,7 @@ command:
     fi
 env:
   - name: TARGET
-    value: {{ include "addon-operator.modulesVolume" . }}
+    value: {{ include "addon-operator.modulesVolume" . | quote }}
   - name: SUB_PATH
     value: {{ .Values.modules.image.subPath | quote }}
   - name: IMAGE
@@ -192,7 +192,7 @@ command:
     {{- end }}
 env:
   - name: TARGET
-    value: {{ include "addon-operator.modulesVolume" . }}
+    value: {{ include "addon-operator.modulesVolume" . | quote }}
   - name: SUB_PATH
     value: {{ .Values.modules.configMap.subPath | quote }}
   - name: WHAT
@@ -215,7 +215,7 @@ env:
 {{- $git := .Values.modules.git -}}
 {{- $isHttp := regexMatch "^https?://" $git.repo -}}
 image: {{ $git.image | quote }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
+imagePullPolicy: {{ .Values.image.pullPolicy | quote }}
 securityContext:
   {{- toYaml (merge (deepCopy $git.securityContext) .Values.securityContext) | nindent 2 }}
 env:
@@ -224,7 +224,7 @@ env:
   - name: GITSYNC_REF
     value: {{ $git.ref | quote }}
   - name: GITSYNC_ROOT
-    value: {{ include "addon-operator.modulesVolume" . }}
+    value: {{ include "addon-operator.modulesVolume" . | quote }}
   - name: GITSYNC_LINK
     value: tree
   - name: HOME
@@ -243,7 +243,7 @@ env:
   - name: GITSYNC_USERNAME
     valueFrom:
       secretKeyRef:
-        name: {{ $git.credentialsSecret }}
+        name: {{ $git.credentialsSecret | quote }}
         key: username
   - name: GITSYNC_PASSWORD_FILE
     value: /etc/git-secret/password
@@ -255,7 +255,7 @@ env:
   {{- end }}
   {{- if include "addon-operator.gitCA" . }}
   - name: GIT_SSL_CAINFO
-    value: {{ printf "/etc/git-ca/%s" $git.ca.key }}
+    value: {{ printf "/etc/git-ca/%s" $git.ca.key | quote }}
   {{- end }}
   {{- with $git.extraEnv }}
   {{- toYaml . | nindent 2 }}
@@ -266,7 +266,7 @@ resources:
 {{- end }}
 volumeMounts:
   - name: modules
-    mountPath: {{ include "addon-operator.modulesVolume" . }}
+    mountPath: {{ include "addon-operator.modulesVolume" . | quote }}
   - name: git-tmp
     mountPath: /tmp
   {{- if $git.credentialsSecret }}
@@ -295,16 +295,16 @@ volumeMounts:
 {{- $given := include "addon-operator.modulesSourceValues" . | fromYaml }}
 - name: modules
   emptyDir:
-    sizeLimit: {{ .Values.modules.sizeLimit }}
+    sizeLimit: {{ .Values.modules.sizeLimit | quote }}
 {{- if eq $source "image" }}
 - name: modules-source
   image:
     reference: {{ $given.reference | quote }}
-    pullPolicy: {{ $given.pullPolicy }}
+    pullPolicy: {{ $given.pullPolicy | quote }}
 {{- else if eq $source "configMap" }}
 - name: modules-source
   configMap:
-    name: {{ $given.name }}
+    name: {{ $given.name | quote }}
     items:
       - key: {{ $given.key | quote }}
         path: modules.tar.gz
@@ -315,17 +315,17 @@ volumeMounts:
 {{- with $given.credentialsSecret }}
 - name: git-credentials
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
     defaultMode: 0440
 {{- end }}
 {{- if include "addon-operator.gitCA" . }}
 - name: git-ca
   {{- if $given.ca.secretName }}
   secret:
-    secretName: {{ $given.ca.secretName }}
+    secretName: {{ $given.ca.secretName | quote }}
   {{- else }}
   configMap:
-    name: {{ $given.ca.configMapName }}
+    name: {{ $given.ca.configMapName | quote }}
   {{- end }}
 {{- end }}
 {{- end }}

@@ -18,7 +18,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
-  serviceAccountName: {{ include "addon-operator.serviceAccountOf" $ }}
+  serviceAccountName: {{ include "addon-operator.serviceAccountOf" $ | quote }}
   automountServiceAccountToken: true
   # Variables of a Service called addon-operator look like settings.
   enableServiceLinks: false
@@ -26,7 +26,7 @@ spec:
   hostNetwork: true
   {{- end }}
   {{- with .Values.dnsPolicy | default (ternary "ClusterFirstWithHostNet" "" .Values.hostNetwork) }}
-  dnsPolicy: {{ . }}
+  dnsPolicy: {{ . | quote }}
   {{- end }}
   terminationGracePeriodSeconds: {{ add .Values.shutdownGraceSeconds 15 }}
   {{- with .Values.imagePullSecrets }}
@@ -34,7 +34,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- with .Values.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   securityContext:
     {{- toYaml .Values.podSecurityContext | nindent 4 }}
@@ -45,7 +45,7 @@ spec:
   containers:
     - name: addon-operator
       image: {{ include "addon-operator.image" . | quote }}
-      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      imagePullPolicy: {{ .Values.image.pullPolicy | quote }}
       securityContext:
         {{- toYaml .Values.securityContext | nindent 8 }}
       env:
@@ -59,7 +59,7 @@ spec:
               fieldPath: metadata.name
         {{- $settings := include "addon-operator.settings" $ | fromYaml }}
         {{- range $name := keys $settings | sortAlpha }}
-        - name: {{ $name }}
+        - name: {{ $name | quote }}
           value: {{ get $settings $name | quote }}
         {{- end }}
         {{- with $own.extraEnv }}
@@ -125,7 +125,7 @@ spec:
         {{- end }}
         {{- if include "addon-operator.modulesSource" . }}
         - name: modules
-          mountPath: {{ include "addon-operator.modulesVolume" . }}
+          mountPath: {{ include "addon-operator.modulesVolume" . | quote }}
           readOnly: true
         {{- end }}
         {{- with $own.extraVolumeMounts }}
@@ -147,17 +147,17 @@ spec:
     {{- if include "addon-operator.certificatesAreMounted" $ }}
     - name: certificates
       secret:
-        secretName: {{ include "addon-operator.certificateSecret" . }}
+        secretName: {{ include "addon-operator.certificateSecret" . | quote }}
     {{- end }}
     {{- if include "addon-operator.clientCAIsMounted" $ }}
     - name: client-ca
       {{- with .Values.webhook.clientCA }}
       {{- if .secretName }}
       secret:
-        secretName: {{ .secretName }}
+        secretName: {{ .secretName | quote }}
       {{- else }}
       configMap:
-        name: {{ .configMapName }}
+        name: {{ .configMapName | quote }}
       {{- end }}
       {{- end }}
     {{- end }}
@@ -165,15 +165,15 @@ spec:
       {{- $cache := .Values.chartCache | default dict }}
       {{- if $cache.existingClaim }}
       persistentVolumeClaim:
-        claimName: {{ $cache.existingClaim }}
+        claimName: {{ $cache.existingClaim | quote }}
       {{- else }}
       emptyDir:
-        sizeLimit: {{ $cache.sizeLimit | default "1Gi" }}
+        sizeLimit: {{ $cache.sizeLimit | default "1Gi" | quote }}
       {{- end }}
     {{- with .Values.chartCredentialsSecret }}
     - name: chart-credentials
       secret:
-        secretName: {{ . }}
+        secretName: {{ . | quote }}
         items:
           - key: .dockerconfigjson
             path: config.json
@@ -190,7 +190,7 @@ spec:
     {{- else }}
     {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
     - maxSkew: 1
-      topologyKey: {{ . }}
+      topologyKey: {{ . | quote }}
       whenUnsatisfiable: ScheduleAnyway
       labelSelector:
         matchLabels:

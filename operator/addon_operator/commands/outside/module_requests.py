@@ -34,12 +34,13 @@ class ModuleRequests:
 
     place: places.Place
 
-    def suspend(self, name: str, reason: str, seconds: float | None) -> Object:
+    def suspend(self, name: str, reason: str, seconds: float | None, *, replaces: bool = False) -> Object:
         """Have a module left alone, with ``seconds`` for that long; the module as its row in the list.
 
-        Raises :class:`RequestError` and what the client raises.
+        Raises :class:`RequestError`, also if it is suspended and this does not replace that, and what the
+        client raises.
         """
-        return asyncio.run(self._suspend(name, reason, seconds))
+        return asyncio.run(self._suspend(name, reason, seconds, replaces=replaces))
 
     def resume(self, name: str) -> Object:
         """Have a module looked after again; see :meth:`suspend`."""
@@ -49,13 +50,15 @@ class ModuleRequests:
         """Have a module run, ``now`` past windows, and wait for its end if wanted; see :meth:`suspend`."""
         return asyncio.run(self._run(name, waits=waits, now=now))
 
-    async def _suspend(self, name: str, reason: str, seconds: float | None) -> Object:
+    async def _suspend(self, name: str, reason: str, seconds: float | None, *, replaces: bool) -> Object:
         async with client.KubeClient(self.place.access) as kube:
             module, now = _Module(kube, self.place, name), time.time()
             by = await own_user.OwnUser(kube).name() or ""
             until = None if seconds is None else now + seconds
             wanted = suspension.Suspension(reason, now, by, until)
-            await module.get()
+            before = _suspended(await module.get())
+            if before is not None and not before.is_over(now) and not replaces:
+                raise RequestError(suspension.already(name, before))
             await module.annotate(wanted.annotations)
             since = wanted.annotations[suspension.SINCE]
             await module.until(lambda status: (status.get("suspended") or {}).get("since") == since)

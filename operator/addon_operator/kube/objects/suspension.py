@@ -40,6 +40,10 @@ class Suspension:
     problem: str = ""
     """What is wrong with an end that cannot be read."""
 
+    def is_over(self, now: float) -> bool:
+        """Say whether it has ended by itself."""
+        return self.until is not None and self.until <= now
+
     @property
     def annotations(self) -> dict[str, str | None]:
         """The annotations that say this, for a merge patch."""
@@ -60,6 +64,11 @@ class Suspension:
             self.problem,
         )
         return f"suspended: {self.reason or 'no reason given'} ({', '.join(filter(None, facts))})"
+
+
+def already(module: str, found: Suspension) -> str:
+    """Return the sentence for a module that somebody suspends once more: what would be lost."""
+    return f"module {module} is already {found}; ask whoever did that, or replace it with --replace"
 
 
 def read(annotations: Mapping[str, str], seen: float) -> Suspension | None:

@@ -15,10 +15,12 @@ import prometheus_client
 
 from addon_operator.aio import turns, waiting, warn_once
 from addon_operator.kernel import clock, errors, fencing
-from addon_operator.status.notifications import notify_config, sender, texts, transitions
+from addon_operator.status.notifications import notify_config, patterns, sender, texts, transitions
 
 GATHER_SECONDS: Final = 10.0
 """From what is due first until the message with all that is due then; at most ``after`` of the target."""
+_BRIEF_SECONDS: Final = 1.0
+"""Likewise with something that comes and goes, which may be over soon."""
 GIVE_UP_SECONDS: Final = 3600.0
 """From the first try of a message to the last."""
 PAUSES: Final = waiting.Backoff(5.0, 300.0)
@@ -54,16 +56,32 @@ class TargetRow(TypedDict):
     """Messages on their way."""
     lastSent: str | None
     problem: str
-    """Why the receiver does not take the message that is tried; empty if none waits."""
+    """Why the receiver did not take a message last, and which patterns match no module."""
+
+
+class SourceDocument(TypedDict):
+    """Where targets are named, and what is wrong with that."""
+
+    secret: str
+    problem: str
 
 
 class Outcomes:
     """Counts messages, and says in the log what becomes of them."""
 
-    def __init__(self, log: warn_once.Log, total: prometheus_client.Counter) -> None:
-        """``total`` has the labels ``target`` and ``result``."""
+    def __init__(
+        self,
+        log: warn_once.Log,
+        total: prometheus_client.Counter,
+        targets: prometheus_client.Gauge,
+        unmatched: prometheus_client.Gauge,
+    ) -> None:
+        """``total`` has the labels ``target`` and ``result``; the others count targets, and patterns."""
         self._log = log
         self._total = total
+        self._targets = targets
+        self._unmatched = unmatched
+        self._warned: set[tuple[str, str]] = set()
         self._trouble: dict[str, warn_once.WarnOnce] = {}
 
     def begin(self, target: str) -> None:
@@ -75,6 +93,18 @@ class Outcomes:
         """Forget a target."""
         self._trouble.pop(target, None)
         self._total.remove_by_labels({"target": target})
+
+    def configured(self, targets: int) -> None:
+        """Note how many targets there are."""
+        self._targets.set(targets)
+
+    def unmatched(self, found: Mapping[str, Sequence[str]]) -> None:
+        """Note patterns that match no module, by the target's name; each is said once."""
+        said = {(target, text) for target, each in found.items() for text in each}
+        for target, text in sorted(said - self._warned):
+            self._log.warning(f"target {target} may hear of fewer modules than it should: {text}")
+        self._warned = said
+        self._unmatched.set(len(said))
 
     def sent(self, target: str, title: str) -> None:
         """Note a message that was taken."""
@@ -105,7 +135,8 @@ class _Outbox:
         self.arrived = asyncio.Event()
         self.ready_at: float | None = None
         """When the next message is made."""
-        self.given_up: list[transitions.Item] = []
+        self.gave_up = False
+        """Whether the receiver has not taken something since it took something last."""
         self.last_sent: float | None = None
         self.problem = ""
         self.task: asyncio.Task[None] | None = None
@@ -140,6 +171,9 @@ class Notifier:
         self._config: notify_config.NotifyConfig | None = None
         self._outboxes: dict[str, _Outbox] = {}
         self._wake = asyncio.Event()
+        self._patterns = patterns.Unmatched()
+        self.source = SourceDocument(secret="", problem="")
+        """For people: set by whoever configures."""
 
     def configure(self, config: notify_config.NotifyConfig) -> None:
         """Tell these targets from now on; what is on its way to one that stays is sent as it says now."""
@@ -154,11 +188,12 @@ class Notifier:
                 self._outcomes.begin(name)
             elif outbox.target != target:
                 # What the old address did not take may be right for the new one.
-                self.ledger.untold(name, outbox.given_up)
-                outbox.target, outbox.given_up = target, []
+                self.ledger.try_again(name)
+                outbox.target, outbox.problem = target, ""
                 self._stop(outbox)
             if outbox.task is None:
                 outbox.task = asyncio.create_task(self._deliver(outbox), name=f"notify {name}")
+        self._outcomes.configured(len(wanted))
         self.wake()
 
     def _end(self, outbox: _Outbox) -> None:
@@ -174,9 +209,9 @@ class Notifier:
             outbox.task = None
 
     @property
-    def is_configured(self) -> bool:
-        """Whether a file was right once."""
-        return self._config is not None
+    def has_targets(self) -> bool:
+        """Whether anybody is notified."""
+        return self._config is not None and bool(self._config.targets)
 
     def wake(self) -> None:
         """Look at the ledger soon."""
@@ -206,6 +241,9 @@ class Notifier:
         for target in config.targets:
             moment = self._gather(self._outboxes[target.name], look.due.get(target.name, ()), now)
             moments += [] if moment is None else [moment]
+        moment = await self._patterns.turn(config, self.ledger.modules, now)
+        moments += [] if moment is None else [moment]
+        self._outcomes.unmatched(self._patterns.found)
         await self._write_down()
         return max(0.0, min(moments) - now) if moments else None
 
@@ -215,7 +253,9 @@ class Notifier:
             outbox.ready_at = None
             return None
         if outbox.ready_at is None:
-            outbox.ready_at = now + min(GATHER_SECONDS, outbox.target.after)
+            came_back = any(item.times > 1 for item in due)
+            gather = _BRIEF_SECONDS if came_back else GATHER_SECONDS
+            outbox.ready_at = now + min(gather, outbox.target.after)
         if now < outbox.ready_at:
             return outbox.ready_at
         if len(outbox.messages) >= MOST_WAITING:
@@ -277,16 +317,23 @@ class Notifier:
 
     def _delivered(self, outbox: _Outbox, message: texts.Message, answer: sender.Answer) -> None:
         target, title = outbox.target.name, texts.title(message)
-        # What was given up counts as told: its end is news all the same.
-        self.ledger.told(target, message.items)
         outbox.problem = answer.problem
         if answer.problem:
-            outbox.given_up = [*outbox.given_up, *message.items][-transitions.MOST_DUE :]
+            self.ledger.give_up(target, message.items)
+            outbox.gave_up = True
             self._outcomes.given_up(target, title, answer.problem)
         else:
-            outbox.last_sent = self._time.time()
-            self._outcomes.sent(target, title)
+            self.ledger.told(target, message.items)
+            self._taken(outbox, title)
         self.wake()
+
+    def _taken(self, outbox: _Outbox, title: str) -> None:
+        """Note that the receiver took a message: it may take what was given up, too."""
+        outbox.last_sent, outbox.problem = self._time.time(), ""
+        if outbox.gave_up:
+            outbox.gave_up = False
+            self.ledger.try_again(outbox.target.name)
+        self._outcomes.sent(outbox.target.name, title)
 
     async def test(self, name: str) -> Mapping[str, Any]:
         """Send a target a test now, once; what it was, for people.
@@ -301,13 +348,17 @@ class Notifier:
         answer = await self._try(target, message)
         if answer.problem:
             raise NotifyError(f"target {name} did not take the test: {answer.problem}")
-        self._outcomes.sent(name, texts.title(message))
+        if (outbox := self._outboxes.get(name)) is not None:
+            self._taken(outbox, texts.title(message))
+            self.wake()
         return {"name": name, "format": str(target.format), "host": target.host}
 
     def rows(self) -> list[TargetRow]:
         """Return all targets, in the order of the file."""
         targets = () if self._config is None else self._config.targets
-        return [_row(self._outboxes[target.name]) for target in targets]
+        return [
+            _row(self._outboxes[target.name], self._patterns.found.get(target.name, ())) for target in targets
+        ]
 
     async def close(self) -> None:
         """Send nothing any more; what was on its way is due again for the next operator."""
@@ -320,7 +371,7 @@ class Notifier:
             await self._write_down()
 
 
-def _row(outbox: _Outbox) -> TargetRow:
+def _row(outbox: _Outbox, unmatched: Sequence[str]) -> TargetRow:
     target = outbox.target
     return TargetRow(
         name=target.name,
@@ -331,5 +382,5 @@ def _row(outbox: _Outbox) -> TargetRow:
         after=clock.duration_text(target.after),
         waiting=len(outbox.messages),
         lastSent=None if outbox.last_sent is None else clock.rfc3339(outbox.last_sent),
-        problem=outbox.problem,
+        problem="; ".join(filter(None, (outbox.problem, *unmatched))),
     )

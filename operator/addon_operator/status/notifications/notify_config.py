@@ -7,6 +7,7 @@ import bisect
 import dataclasses
 import enum
 import fnmatch
+import ipaddress
 import json
 import re
 import urllib.parse
@@ -156,12 +157,10 @@ def parse(text: str) -> NotifyConfig:
         document = yaml_reading.load_document(text, FILE)
     except yaml_reading.YamlError as error:
         raise NotifyConfigError(_Discretion(text).hidden(_without_address(str(error)))) from None
-    found = document.value
-    written = _with_on(found)
-    problems = _CHECKER.problems(written)
-    if not problems:
-        problems = list(_contradictions(cast("Mapping[str, Any]", written)))
+    written = _with_on(document.value)
+    problems = [*_CHECKER.problems(written), *_contradictions(written)]
     if problems:
+        problems.sort(key=lambda problem: _line(document, problem[0]))
         raise NotifyConfigError(_refusal(document, problems, _Discretion(text, written)))
     return _config(cast("Mapping[str, Any]", written))
 
@@ -180,6 +179,15 @@ def _renamed(target: json_types.JsonValue) -> json_types.JsonValue:
     return {"on" if key == _YAML_ON else key: value for key, value in target.items()}
 
 
+def _line(document: yaml_reading.Document, path: yaml_reading.Path) -> tuple[int, int]:
+    position = document.position(_in_file(path))
+    return (0, 0) if position is None else (position.line, position.column)
+
+
+def _in_file(path: yaml_reading.Path) -> yaml_reading.Path:
+    return tuple(_YAML_ON if part == "on" else part for part in path)
+
+
 def _refusal(document: yaml_reading.Document, problems: Sequence[_Problem], discretion: "_Discretion") -> str:
     shown = [discretion.hidden(_sentence(document, *problem)) for problem in problems[:_MOST_MISTAKES]]
     if more := len(problems) - len(shown):
@@ -188,7 +196,7 @@ def _refusal(document: yaml_reading.Document, problems: Sequence[_Problem], disc
 
 
 def _sentence(document: yaml_reading.Document, path: yaml_reading.Path, mistake: str) -> str:
-    where = document.where(tuple(_YAML_ON if part == "on" else part for part in path))
+    where = document.where(_in_file(path))
     key = f", {yaml_reading.format_path(path)}" if path else ""
     return f"{where}{_without_address(key)}: {_without_address(mistake)}"
 
@@ -232,47 +240,72 @@ def _is_harmless(word: str) -> bool:
     return is_place or is_short or word in _KNOWN
 
 
-def _contradictions(found: Mapping[str, Any]) -> Iterator[_Problem]:
-    """Yield what each key allows by itself and the keys together do not."""
-    targets = found["targets"]
+def _contradictions(found: json_types.JsonValue) -> Iterator[_Problem]:
+    """Yield what the schema does not see, of all that is of the right type."""
+    if not isinstance(found, dict):
+        return
+    targets, cluster = found.get("targets"), found.get("cluster")
+    if isinstance(cluster, str) and len(cluster) > _CLUSTER_MAX:
+        yield ("cluster",), f"the name has more than {_CLUSTER_MAX} characters"
+    if not isinstance(targets, list):
+        return
     if len(targets) > MOST_TARGETS:
         yield ("targets",), f"there are {len(targets)} targets, and {MOST_TARGETS} may be"
         return
-    if len(found.get("cluster", "")) > _CLUSTER_MAX:
-        yield ("cluster",), f"the name has more than {_CLUSTER_MAX} characters"
-    seen: set[str] = set()
+    seen = set[str]()
     for index, target in enumerate(targets):
+        if not isinstance(target, dict):
+            continue
         for key, mistake in _of_target(target):
             yield ("targets", index, key), mistake
-        if target["name"] in seen:
+        name = target.get("name")
+        if isinstance(name, str) and name in seen:
             yield ("targets", index, "name"), "another target has this name; choose one of its own"
-        seen.add(target["name"])
+        seen.add(str(name))
 
 
-def _of_target(target: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if not _is_address(target["url"]):
-        yield (
-            "url",
-            "it is not an address that can be used; write that of the receiver, which begins with https",
-        )
-    if "hmacKey" in target and target["format"] != Format.CLOUDEVENTS:
+def _of_target(target: Mapping[str, json_types.JsonValue]) -> Iterator[tuple[str, str]]:
+    url = target.get("url")
+    if isinstance(url, str) and url and (mistake := _wrong_address(url)):
+        yield "url", mistake
+    if "hmacKey" in target and target.get("format") in (Format.SLACK, Format.MSTEAMS):
         yield "hmacKey", f"only the format {Format.CLOUDEVENTS} is signed; remove the key"
-    kinds = {Kind(each) for each in target.get("on", _USUAL)}
-    if Kind.RECOVERED in kinds and not kinds & LASTING:
+    kinds = target.get("on")
+    if isinstance(kinds, list) and Kind.RECOVERED in kinds and not any(kind in kinds for kind in LASTING):
         yield "on", "recovered tells that something else is over: add failed, unhealthy or drifted"
-    patterns = target.get("modules", ())
-    if len(patterns) > MOST_PATTERNS or any(len(each) > _PATTERN_MAX for each in patterns):
+    patterns = target.get("modules")
+    if isinstance(patterns, list) and (
+        len(patterns) > MOST_PATTERNS or any(len(str(each)) > _PATTERN_MAX for each in patterns)
+    ):
         yield "modules", f"at most {MOST_PATTERNS} patterns of {_PATTERN_MAX} characters may be there"
 
 
-def _is_address(url: str) -> bool:
+def _wrong_address(url: str) -> str:
+    """Say what is wrong with an address, without any of it."""
+    wrong = "it is not an address that can be used; write that of the receiver, which begins with https"
     if any(character.isspace() or not character.isprintable() for character in url):
-        return False
+        return wrong
     try:
         parts = urllib.parse.urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+            return wrong
     except ValueError:
-        return False
+        return wrong
+    if parts.scheme == "http" and not _is_near(parts.hostname):
+        return (
+            "write https: an address is a secret, and http shows it on its way; http is for receivers in the "
+            "cluster alone, with names such as receiver.namespace.svc or private addresses"
+        )
+    return ""
+
+
+def _is_near(host: str) -> bool:
+    """Say whether what is sent there stays in the cluster, or on this machine."""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith((".svc", ".cluster.local", ".localhost"))
+    return found.is_private or found.is_loopback
 
 
 def _config(found: Mapping[str, Any]) -> NotifyConfig:

@@ -86,7 +86,8 @@ def _verdict(target: notify_config.Target, status: int, retry_after: str) -> Ans
     problem = f"{target.host} answers with status {status}"
     if status in _LATER or status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
         return Answer(problem, retry_after=_seconds(retry_after))
-    return Answer(f"{problem}; look at the target's url and hmacKey", is_final=True)
+    suspects = "url and hmacKey" if target.hmac_key else "url"
+    return Answer(f"{problem}; look at the target's {suspects}", is_final=True)
 
 
 def _seconds(text: str) -> float:

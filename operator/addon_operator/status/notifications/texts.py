@@ -20,11 +20,13 @@ Item = transitions.Item
 _LINES: Final = 20
 """Of a message that is about more; the others are named."""
 _NAMES: Final = 60
+_TITLE_NAMES: Final = 3
+"""How many things at most a title names one by one."""
 SIGNATURE: Final = "X-Signature"
 """``sha256=`` and the HMAC of the body, in hexadecimal digits."""
 _EVENT_TYPE: Final = "io.addon-operator.modules.changed"
 _TEST_TYPE: Final = "io.addon-operator.test"
-_DAY: Final = 86400
+_NEAR_SECONDS: Final = 60.0
 
 _BEGAN: Final[Mapping[Kind, str]] = {
     Kind.FAILED: "failed",
@@ -94,6 +96,8 @@ def title(message: Message) -> str:
         return "This is a test of notifications"
     if len(message.items) == 1:
         return _what(message.items[0])
+    if len(message.items) <= _TITLE_NAMES:
+        return _named(message)
     counts: dict[str, int] = {}
     for item in message.items:
         words = _OVER[item.kind] if item.over is not None else _BEGAN[item.kind]
@@ -103,6 +107,18 @@ def title(message: Message) -> str:
     noun = "module" if first.startswith("1 ") else "modules"
     number, _, words = first.partition(" ")
     return ", ".join([f"{number} {noun} {words}", *others])
+
+
+def _named(message: Message) -> str:
+    """Return the title of a message about so few modules that they can be named."""
+    named: dict[str, list[str]] = {}
+    for item in message.items:
+        words = _OVER[item.kind] if item.over is not None else _BEGAN[item.kind]
+        named.setdefault(words, []).append(item.module)
+    return ", ".join(
+        f"{' and '.join(modules)} {_plural(words) if len(modules) > 1 else words}"
+        for words, modules in named.items()
+    )
 
 
 def _headline(message: Message, place: Place) -> str:
@@ -123,7 +139,9 @@ def _plural(words: str) -> str:
 def _what(item: Item) -> str:
     if item.over is None:
         revision = f" to revision {item.revision}" if item.kind is Kind.UPGRADED and item.revision else ""
-        return f"{item.module} {_BEGAN[item.kind]}{revision}"
+        return (
+            f"{item.module} {_BEGAN[item.kind]}{revision}{f', {item.times} times' if item.times > 1 else ''}"
+        )
     lasted = f", after {duration(item.over - item.since)}"
     if item.ended:
         return f"{item.module} {_NO_LONGER[item.kind]}{lasted}: {item.ended}"
@@ -156,11 +174,16 @@ def _of(place: Place) -> str:
 
 def _told(item: Item, now: float) -> str:
     if item.over is not None:
-        return f"It began at {moment(item.since, now)} and ended at {moment(item.over, now)}."
+        began, ended = moment(item.since, now), moment(item.over, now)
+        if began == ended:
+            return f"It began and ended at {ended}."
+        return f"It began at {began} and ended at {ended}."
     since = f"{_SINCE[item.kind]} {moment(item.since, now)}"
     lasts = duration(now - item.since)
     ago = f" ({lasts})" if _SINCE[item.kind].endswith("since") else f" ({lasts} ago)"
     told = f"{since}{ago if item.kind in notify_config.LASTING else ''}"
+    if item.times > 1:
+        told = f"{told}, with {'a break' if item.times == 2 else f'{item.times - 1} breaks'}"
     if item.problem.text:
         told = f"{told}: {item.problem.text}"
     return " ".join(_sentence(text) for text in (told, _follows(item, now)) if text)
@@ -171,8 +194,17 @@ def _follows(item: Item, now: float) -> str:
     problem = item.problem
     if item.kind is Kind.ROLLED_BACK or not problem.follows:
         return _FOLLOWS.get(item.kind, "")
-    at = "" if problem.at is None else f" at {moment(problem.at, now)}"
+    at = "" if problem.at is None else _when(problem.at, now)
     return f"{problem.follows}{at}{f', or sooner: it waits for {problem.sooner}' if problem.sooner else ''}"
+
+
+def _when(at: float, now: float) -> str:
+    """Say when something happens: with seconds, if that may be the minute of the message."""
+    if at <= now:
+        return " now"
+    if at - now < _NEAR_SECONDS:
+        return f" at {dt.datetime.fromtimestamp(at, tz=dt.UTC):%H:%M:%S} UTC"
+    return f" at {moment(at, now)}"
 
 
 def _sentence(text: str) -> str:
@@ -295,6 +327,8 @@ def _item(item: Item) -> dict[str, Any]:
         made["over"] = clock.rfc3339(item.over)
     elif item.problem.text:
         made["message"] = item.problem.text
+    if item.times > 1:
+        made["times"] = item.times
     if item.kind is Kind.UPGRADED and item.revision is not None:
         made["revision"] = item.revision
     return made

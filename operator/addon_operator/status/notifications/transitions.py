@@ -1,8 +1,9 @@
 """What becomes of modules, and what of that each target was told: no requests, no waiting.
 
 Something is told when it has lasted for the target's ``after``, and its end when that has lasted as long:
-what comes and goes in between is told once. :meth:`Ledger.remembered` is kept in the Module's status, so that
-an operator that begins later goes on where this one was.
+what comes back within :data:`CALM` times ``after`` is the same thing, of which all the time counts that it
+lasted, and is told once. :meth:`Ledger.remembered` is kept in the Module's status, so that an operator that
+begins later goes on where this one was.
 """
 
 import dataclasses
@@ -12,16 +13,13 @@ from typing import Any, Final, NamedTuple, NotRequired, TypedDict
 from addon_operator.aio import turns
 from addon_operator.engine import state
 from addon_operator.kernel import clock
-from addon_operator.modules.health import resource_health
-from addon_operator.status import module_conditions
-from addon_operator.status.notifications import notify_config
+from addon_operator.status.notifications import notify_config, problems
 
 Kind = notify_config.Kind
-_Status = state.ModuleStatus
 MOST_DUE: Final = 200
 """How much of one target is looked at together, and one more: the rest stays due."""
-_TEXT_MAX: Final = 300
-_ROLLED_BACK: Final = "RolledBack"
+CALM: Final = 5
+"""How many times ``after`` something that came back has to be over until that is told."""
 _GONE: Final = "it is gone"
 _DISABLED: Final = "it is disabled"
 
@@ -41,6 +39,8 @@ class ProblemDocument(TypedDict):
     since: str
     over: NotRequired[str]
     told: list[ToldDocument]
+    times: NotRequired[int]
+    """How often it began, if it came back."""
 
 
 class NotificationsDocument(TypedDict, total=False):
@@ -48,57 +48,6 @@ class NotificationsDocument(TypedDict, total=False):
 
     revision: int
     problems: list[ProblemDocument]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
-    """What is the matter with a module, for a person and without values, and what follows."""
-
-    text: str = ""
-    follows: str = ""
-    at: float | None = None
-    """When that happens, in seconds since the epoch; sooner if it waits for something."""
-    sooner: str = ""
-    rolled_back: bool = False
-
-
-Observed = Mapping[Kind, Problem | None]
-"""``None`` is for what is all right; what is not known now is not there."""
-
-
-def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
-    """Return what is known of a module now."""
-    if module.status is _Status.DISABLED:
-        return dict.fromkeys((Kind.FAILED, Kind.UNHEALTHY, Kind.DRIFTED, Kind.HELD_BACK))
-    seen: dict[Kind, Problem | None] = {}
-    error = _line(module.last_error_without_values)
-    if module.status is _Status.READY:
-        seen[Kind.FAILED] = None
-    elif module.status is _Status.FAILED:
-        seen[Kind.FAILED] = _failure(module, error, rolled_back=module.failure == _ROLLED_BACK)
-    elif module.status is _Status.DELETING and error:
-        seen[Kind.FAILED] = _failure(module, f"its removal failed: {error}")
-    if module.health is not None and module.health.state is not resource_health.HealthState.PROGRESSING:
-        is_failed = module.health.state is resource_health.HealthState.FAILED
-        seen[Kind.UNHEALTHY] = Problem(_line(module.health.message)) if is_failed else None
-    if module.drift is not None:
-        seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
-    if module.held_back is not None:
-        until = module.held_back.until
-        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), "the window opens", until)
-    elif module.status is _Status.READY:
-        seen[Kind.HELD_BACK] = None
-    return seen
-
-
-def _line(text: str) -> str:
-    return module_conditions.one_line(text, _TEXT_MAX)
-
-
-def _failure(module: state.ModuleState, text: str, *, rolled_back: bool = False) -> Problem:
-    if module.next_try is None:
-        return Problem(text, "it is tried again when its values or files change", rolled_back=rolled_back)
-    return Problem(text, "it is tried again", module.next_try, _line(", ".join(module.cure)), rolled_back)
 
 
 class Told(NamedTuple):
@@ -110,10 +59,18 @@ class Told(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class _Open:
-    """Something that began, and is over perhaps, but not everybody knows."""
+    """Something that began, and is over perhaps, but not everybody knows, or it may come back."""
 
-    problem: Problem
+    problem: problems.Problem
     since: float
+    """When it began last."""
+    first: float
+    times: int = 1
+    """How often it began since then."""
+    lasted: float = 0.0
+    """For how many seconds it lasted before it came back last."""
+    settled: dict[str, float] = dataclasses.field(default_factory=dict)
+    """What of that was over for a target that was told so, by its name."""
     over: float | None = None
     ended: str = ""
     """Why it is over, if not because the module works again."""
@@ -121,6 +78,8 @@ class _Open:
     """By the target's name."""
     taken: set[str] = dataclasses.field(default_factory=set)
     """Targets for which it is in a message on its way."""
+    given_up: set[str] = dataclasses.field(default_factory=set)
+    """Targets that did not take it: they do not know of it. Not remembered, so that it is tried once more."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -144,12 +103,14 @@ class Item:
     kind: Kind
     """As the target knows it."""
     since: float
-    problem: Problem
+    problem: problems.Problem
     over: float | None = None
     ended: str = ""
     revision: int | None = None
     subject: Kind = Kind.FAILED
     """As the ledger knows it."""
+    times: int = 1
+    """How often it began since then."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -170,7 +131,12 @@ class Ledger:
         self.changed: set[str] = set()
         """Modules of which there may be more to remember; whoever writes it down clears it."""
 
-    def saw(self, name: str, namespace: str, seen: Observed, now: float, *, ended: str = "") -> None:
+    @property
+    def modules(self) -> frozenset[str]:
+        """The names of all modules that are known."""
+        return frozenset(self._modules)
+
+    def saw(self, name: str, namespace: str, seen: problems.Observed, now: float, *, ended: str = "") -> None:
         """Take in how a module is now; ``ended`` says why something is over if it does not work again."""
         module = self._modules.setdefault(name, _Module(namespace))
         module.namespace, module.is_gone = namespace, ended == _GONE
@@ -180,26 +146,30 @@ class Ledger:
                 module.right.add(kind)
                 if found is not None and found.over is None:
                     found.over, found.ended = now, ended
+                    found.given_up.clear()
             else:
                 module.right.discard(kind)
                 self._began(module, kind, problem, now)
         self.changed.add(name)
 
     @staticmethod
-    def _began(module: _Module, kind: Kind, problem: Problem, now: float) -> None:
+    def _began(module: _Module, kind: Kind, problem: problems.Problem, now: float) -> None:
         found = module.open.get(kind)
         if found is None:
-            module.open[kind] = _Open(problem, now)
+            module.open[kind] = _Open(problem, now, now)
             return
         found.problem = problem
         if found.over is not None:
+            found.times += 1
+            found.lasted += found.over - found.since
             found.over, found.ended, found.since = None, "", now
+            found.given_up.clear()
 
     def saw_state(self, module: state.ModuleState, operator_namespace: str, now: float) -> None:
         """Take in the state of a module."""
         namespace = module.module.config.namespace or operator_namespace
-        ended = _DISABLED if module.status is _Status.DISABLED else ""
-        self.saw(module.module.name, namespace, observed(module), now, ended=ended)
+        ended = _DISABLED if module.status is state.ModuleStatus.DISABLED else ""
+        self.saw(module.module.name, namespace, problems.observed(module), now, ended=ended)
 
     def gone(self, name: str, now: float) -> None:
         """Note that the module's directory is gone; who was told of something is told that, too."""
@@ -213,7 +183,7 @@ class Ledger:
         """
         module = self._modules.setdefault(name, _Module(namespace))
         if (is_upgrade and module.revision != revision) or _is_news(module, revision):
-            module.open[Kind.UPGRADED] = _Open(Problem(), now)
+            module.open[Kind.UPGRADED] = _Open(problems.Problem(), now, now)
         module.revision, module.is_released = revision, True
         self.changed.add(name)
 
@@ -228,6 +198,7 @@ class Ledger:
             current = module.open.get(kind)
             if current is not None:
                 current.since, current.told = min(current.since, restored.since), restored.told
+                current.first, current.times = current.since, max(current.times, restored.times)
             else:
                 module.open[kind] = restored
                 if kind in module.right and restored.over is None:
@@ -245,8 +216,9 @@ class Ledger:
         made = NotificationsDocument()
         if module.revision is not None:
             made["revision"] = module.revision
-        if module.open:
-            made["problems"] = [_document(kind, each) for kind, each in sorted(module.open.items())]
+        news = [(kind, each) for kind, each in sorted(module.open.items()) if each.over is None or each.told]
+        if news:
+            made["problems"] = [_document(kind, each) for kind, each in news]
         return made
 
     async def look(self, targets: Sequence[notify_config.Target], now: float) -> Look:
@@ -262,8 +234,7 @@ class Ledger:
         """Add what is due of a module, and return when the next thing of it will be."""
         module = self._modules[name]
         wanting = self._wanting(name, targets) if module.open else ()
-        self._settle(name, module, wanting)
-        later = list[float]()
+        later = self._settle(name, module, wanting, now)
         if module.is_gone and not module.open:
             del self._modules[name]
         for kind, each in module.open.items():
@@ -284,22 +255,30 @@ class Ledger:
             self._wanted[name] = [target for target in targets if target.wants(name)]
         return self._wanted[name]
 
-    def _settle(self, name: str, module: _Module, wanting: Sequence[notify_config.Target]) -> None:
-        """Drop what nobody has to be told any more."""
+    def _settle(
+        self, name: str, module: _Module, wanting: Sequence[notify_config.Target], now: float
+    ) -> list[float]:
+        """Drop what nobody has to be told any more and will not come back; when to look again for that."""
         interested = {target.name for target in wanting}
+        calm = CALM * max((target.after for target in wanting), default=0.0)
+        later = list[float]()
         for kind, each in list(module.open.items()):
             if each.over is not None:
                 each.told = {target: told for target, told in each.told.items() if target in interested}
                 for target in wanting:
                     if Kind.RECOVERED not in target.kinds:
                         each.told.pop(target.name, None)
-                is_done = not each.told and not each.taken
+                is_known = not each.told and not each.taken
+                is_done = is_known and (bool(each.ended) or each.over + calm <= now)
+                if is_known and not is_done:
+                    later.append(each.over + calm)
             else:
                 to_tell = {target.name for target in wanting if Kind.UPGRADED in target.kinds}
                 is_done = kind is Kind.UPGRADED and to_tell <= each.told.keys() and not each.taken
             if is_done:
                 del module.open[kind]
                 self.changed.add(name)
+        return later
 
     def take(self, target: str, items: Iterable[Item]) -> None:
         """Note that these are on their way to the target: they are not due meanwhile."""
@@ -312,16 +291,23 @@ class Ledger:
             found.taken.discard(target)
             if item.over is not None:
                 found.told.pop(target, None)
+                found.settled[target] = found.lasted + item.over - found.since
             else:
                 found.told[target] = Told(item.kind, item.since)
             self.changed.add(item.module)
 
-    def untold(self, target: str, items: Iterable[Item]) -> None:
-        """Have the target told these once more, which it did not get to know."""
+    def give_up(self, target: str, items: Iterable[Item]) -> None:
+        """Note that the target did not take these: they are not due until :meth:`try_again`."""
         for item, found in self._found(items):
-            if item.over is None:
-                found.told.pop(target, None)
-            self.changed.add(item.module)
+            found.taken.discard(target)
+            if found.over == item.over:
+                found.given_up.add(target)
+
+    def try_again(self, target: str) -> None:
+        """Have the target told what was given up."""
+        for module in self._modules.values():
+            for found in module.open.values():
+                found.given_up.discard(target)
 
     def give_back(self, target: str, items: Iterable[Item]) -> None:
         """Note that these are not on their way to the target any more."""
@@ -350,16 +336,17 @@ def _is_news(module: _Module, revision: int) -> bool:
 def _moment(kind: Kind, each: _Open, target: notify_config.Target) -> float | None:
     """Return from when on a target is to be told; ``None`` if it is not."""
     told = each.told.get(target.name)
-    if target.name in each.taken:
+    if target.name in each.taken or target.name in each.given_up:
         return None
     if kind is Kind.UPGRADED:
         return each.since if told is None and kind in target.kinds else None
     if each.over is not None:
-        return each.over + target.after if told is not None else None
+        came_back = each.times > 1 and not each.ended
+        return each.over + target.after * (CALM if came_back else 1) if told is not None else None
     label = _label(kind, each, target)
     if label is None or (told is not None and not (label is Kind.ROLLED_BACK and told.kind is Kind.FAILED)):
         return None
-    return each.since + target.after
+    return each.since + target.after - (each.lasted - each.settled.get(target.name, 0.0))
 
 
 def _label(kind: Kind, each: _Open, target: notify_config.Target) -> Kind | None:
@@ -374,9 +361,19 @@ def _item(name: str, module: _Module, kind: Kind, each: _Open, target: notify_co
     if each.over is not None and told is not None:
         label, since = told
     else:
-        label, since = _label(kind, each, target) or kind, each.since
+        is_news = target.name in each.settled
+        label, since = _label(kind, each, target) or kind, each.since if is_news else each.first
     return Item(
-        name, module.namespace, label, since, each.problem, each.over, each.ended, module.revision, kind
+        name,
+        module.namespace,
+        label,
+        since,
+        each.problem,
+        each.over,
+        each.ended,
+        module.revision,
+        kind,
+        each.times if since == each.first else 1,
     )
 
 
@@ -388,6 +385,8 @@ def _document(kind: Kind, each: _Open) -> ProblemDocument:
     made = ProblemDocument(kind=str(kind), since=clock.rfc3339(each.since), told=told)
     if each.over is not None:
         made["over"] = clock.rfc3339(each.over)
+    if each.times > 1:
+        made["times"] = each.times
     return made
 
 
@@ -397,4 +396,5 @@ def _restored(found: Mapping[str, Any]) -> _Open:
         for each in found.get("told") or ()
     }
     over = clock.parse_rfc3339(found["over"]) if "over" in found else None
-    return _Open(Problem(), clock.parse_rfc3339(found["since"]), over, told=told)
+    since = clock.parse_rfc3339(found["since"])
+    return _Open(problems.Problem(), since, since, int(found.get("times", 1)), over=over, told=told)

@@ -72,6 +72,13 @@ async def test_a_module_is_suspended_and_resumed_by_its_annotations() -> None:
         assert list(module.annotations) == list(suspension.ALL)
         assert told["suspended"].startswith("suspended: new disks (by alice, since ")
         assert (await done(server, "run", "web", waits=True))["suspended"] == told["suspended"]
+        with pytest.raises(module_requests.RequestError) as caught:
+            await done(server, "suspend", "web", "newer disks", None)
+        assert str(caught.value) == (
+            f"module web is already {told['suspended']}; ask whoever did that, or replace it with --replace"
+        )
+        again = await done(server, "suspend", "web", "newer disks", 60.0, replaces=True)
+        assert again["suspended"].startswith("suspended: newer disks (by alice")
         assert await done(server, "resume", "web") == {"name": "web"}
         assert list(module.annotations) == [suspension.RUN]
         with pytest.raises(module_requests.RequestError, match=r"^module web is not suspended$"):

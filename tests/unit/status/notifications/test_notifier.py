@@ -26,7 +26,7 @@ Answer = sender.Answer
 STEP = 5.0
 """Seconds of each step in time."""
 BUSY = Answer("hooks.example answers with status 500")
-REFUSED = Answer("hooks.example answers with status 404; look at the target's url and hmacKey", is_final=True)
+REFUSED = Answer("hooks.example answers with status 404; look at the target's url", is_final=True)
 
 
 class Time(clocks.Clock, waiting.Time):
@@ -79,9 +79,10 @@ class Bench:
         self.fence = Closed()
         self.log = logs.Lines()
         self.kept: dict[str, transitions.NotificationsDocument] = {}
-        total: prometheus_client.Counter = metrics.Metrics().notifications.notifications_total
+        self.meters = metrics.Metrics().notifications
+        total: prometheus_client.Counter = self.meters.notifications_total
         self.total = total
-        outcomes = notifying.Outcomes(self.log, total)
+        outcomes = notifying.Outcomes(self.log, total, self.meters.targets, self.meters.unmatched_patterns)
         self.notifier = notifying.Notifier(
             "addons", self.post, self.kept.__setitem__, outcomes, self.fence, self.time
         )
@@ -102,11 +103,11 @@ class Bench:
     def mend(self, *modules: str) -> None:
         self.see(state.ModuleStatus.READY, *modules)
 
-    async def after(self, seconds: float) -> Sequence[str]:
+    async def after(self, seconds: float, step: float = STEP) -> Sequence[str]:
         """Let time pass; the titles that were sent meanwhile."""
         before = len(self.post.sent)
-        for _ in range(round(seconds / STEP)):
-            await self.time.advance(STEP)
+        for _ in range(round(seconds / step)):
+            await self.time.advance(step)
         return [title for _, title in self.post.sent[before:]]
 
     def count(self, result: str) -> float:
@@ -134,6 +135,17 @@ async def test_what_is_due_at_about_the_same_time_is_one_message(bench: Bench) -
     assert bench.count(notifying.SENT) == 2
 
 
+async def test_a_module_that_fails_for_seconds_again_and_again_is_told(bench: Bench) -> None:
+    told: list[str] = []
+    for _ in range(20):
+        bench.fail("web")
+        told += await bench.after(5, step=1)
+        bench.mend("web")
+        told += await bench.after(60)
+    assert told == ["web failed, 13 times"]
+    assert await bench.after(300) == ["web works again, after 21 min"]
+
+
 async def test_more_than_fits_into_a_message_follows_in_the_next(bench: Bench) -> None:
     bench.fail(*(f"module-{number}" for number in range(250)))
     assert await bench.after(180) == ["200 modules failed", "50 modules failed"]
@@ -153,7 +165,9 @@ async def test_a_receiver_that_is_busy_is_asked_again_for_an_hour_at_most(bench:
     assert ("info", "notifications reach target ops again") in bench.log.lines
 
 
-async def test_what_a_receiver_did_not_take_for_an_hour_is_given_up_and_its_end_is_told(bench: Bench) -> None:
+async def test_what_a_receiver_did_not_take_for_an_hour_is_given_up_and_told_once_it_takes_something(
+    bench: Bench,
+) -> None:
     bench.post.answer = BUSY
     bench.fail("web")
     await bench.after(4200)
@@ -162,8 +176,11 @@ async def test_what_a_receiver_did_not_take_for_an_hour_is_given_up_and_its_end_
     bench.post.answer = Answer()
     assert await bench.after(600) == []
     assert bench.post.tries == tries
+    assert [each["told"] for each in bench.kept["web"]["problems"]] == [[]], "it does not know"
+    await bench.notifier.test("ops")
+    assert await bench.after(60) == ["web failed"]
     bench.mend("web")
-    assert await bench.after(120) == ["web works again, after 1 h 20 min"]
+    assert await bench.after(120) == ["web works again, after 1 h 21 min"]
 
 
 async def test_a_refusal_is_final_until_the_target_is_corrected(bench: Bench) -> None:
@@ -256,7 +273,7 @@ async def test_targets_that_change_while_modules_are_looked_at_are_told_with_the
     bench.configure(a_target("other"))
     assert await turn == 0.0
     await bench.after(120)
-    assert bench.post.sent == [("https://hooks.example/canary", "2 modules failed")]
+    assert bench.post.sent == [("https://hooks.example/canary", "db and web failed")]
 
 
 async def test_without_a_right_file_nothing_is_sent_and_nothing_is_forgotten() -> None:
@@ -272,6 +289,22 @@ async def test_without_targets_nothing_is_kept_of_modules_that_nobody_was_told_o
     bench.fail("web")
     await bench.after(10)
     assert bench.kept["web"] == {}
+
+
+async def test_a_pattern_that_matches_no_module_is_told_where_one_looks(bench: Bench) -> None:
+    bench.mend("web", "db")
+    patterns = dataclasses.replace(a_target(), modules=("wbe", "d*"))
+    bench.configure(patterns, a_target("all"))
+    await bench.after(30)
+    told = "no module is called 'wbe'; did you mean 'web'?"
+    assert [row["problem"] for row in bench.notifier.rows()] == [told, ""]
+    assert bench.log.warnings == [f"target ops may hear of fewer modules than it should: {told}"]
+    assert bench.meters.targets._value.get() == 2
+    assert bench.meters.unmatched_patterns._value.get() == 1
+    bench.mend("wbe")
+    await bench.after(30)
+    assert [row["problem"] for row in bench.notifier.rows()] == ["", ""]
+    assert bench.meters.unmatched_patterns._value.get() == 0
 
 
 async def test_a_target_that_is_removed_gets_nothing_more_and_its_series_go(bench: Bench) -> None:
@@ -339,7 +372,7 @@ BODY = texts.Body(b"{}", {})
         (
             404,
             {},
-            Answer("127.0.0.1 answers with status 404; look at the target's url and hmacKey", is_final=True),
+            Answer("127.0.0.1 answers with status 404; look at the target's url", is_final=True),
         ),
         (429, {"Retry-After": "30"}, Answer("127.0.0.1 answers with status 429", retry_after=30.0)),
         (500, {}, Answer("127.0.0.1 answers with status 500")),
@@ -354,6 +387,14 @@ async def test_the_status_decides_what_becomes_of_a_message(
     async with served(status, headers=headers) as target:
         assert await post.send(target, BODY) == told
     await post.close()
+
+
+async def test_a_receiver_that_refuses_a_signed_message_makes_one_look_at_the_key() -> None:
+    post = sender.Sender()
+    async with served(403) as target:
+        answer = await post.send(dataclasses.replace(target, hmac_key="canary"), BODY)
+    await post.close()
+    assert answer.problem == "127.0.0.1 answers with status 403; look at the target's url and hmacKey"
 
 
 async def test_a_receiver_that_never_answers_or_is_not_there_is_told_by_its_host_alone() -> None:

@@ -116,6 +116,46 @@ def test_a_mistake_is_told_with_its_place_and_nothing_of_the_secret(text: str, t
     assert told in wrong(text)
 
 
+def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines() -> None:
+    told = wrong(
+        "targets:\n- name: Ops Team\n  url: hooks.example/canary\n  format: discord\n"
+        "  on: [failed, recoverd]\n  after: 2 minutes\n  module: [web]\n"
+        "- {name: ops, url: 'ftp://canary', format: slack, hmacKey: canary}"
+    )
+    places = [each.partition(": ")[0] for each in told.split("; notify.yaml, ")]
+    keys = ["name", "url", "format", "on[1]", "after", "module"]
+    assert [place.rpartition(", ")[2] for place in places] == [
+        *(f"targets[0].{key}" for key in keys),
+        "targets[1].url",
+        "targets[1].hmacKey",
+    ]
+    assert "'Ops Team' is not a name that can stand here; use lower-case letters, digits and '-'" in told
+    assert "namespace" not in told
+
+
+@pytest.mark.parametrize(
+    ("host", "is_near"),
+    [
+        ("example.com", False),
+        ("8.8.8.8", False),
+        ("svc.example.com", False),
+        ("127.0.0.1:8080", True),
+        ("[::1]:8080", True),
+        ("10.0.0.7", True),
+        ("localhost", True),
+        ("events", True),
+        ("events.addons.svc:8080", True),
+        ("events.addons.svc.cluster.local", True),
+    ],
+)
+def test_http_is_for_receivers_in_the_cluster(host: str, is_near: bool) -> None:
+    text = with_target(url=f"http://{host}/canary")
+    if is_near:
+        assert notify_config.parse(text).targets[0].host
+    else:
+        assert "targets[0].url: write https: an address is a secret" in wrong(text)
+
+
 def test_only_the_first_mistakes_are_shown() -> None:
     keys = "".join(f"  key{number}: 1\n" for number in range(30))
     assert wrong(with_target() + "\n" + keys).endswith("20 more mistakes")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from addon_operator.kernel import clock
-from addon_operator.status.notifications import notify_config, texts, transitions
+from addon_operator.status.notifications import notify_config, problems, texts, transitions
 
 Kind = notify_config.Kind
 Format = notify_config.Format
@@ -29,8 +29,12 @@ def an_item(
     namespace: str = "addons",
 ) -> transitions.Item:
     return transitions.Item(
-        module, namespace, kind, BEGIN, transitions.Problem(text, follows, at, sooner), over, ended, revision
+        module, namespace, kind, BEGIN, problems.Problem(text, follows, at, sooner), over, ended, revision
     )
+
+
+def several(kind: Kind, over: float | None = None) -> list[transitions.Item]:
+    return [an_item(name, kind, over=over) for name in "abcd"]
 
 
 def read(*items: transitions.Item, place: texts.Place = PLACE, now: float = NOW) -> list[str]:
@@ -62,7 +66,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             an_item(over=BEGIN + 40, ended="it is disabled"),
             [
                 "web no longer fails, after 40 s: it is disabled",
-                "It began at 10:02 UTC and ended at 10:02 UTC.",
+                "It began and ended at 10:02 UTC.",
             ],
         ),
         (
@@ -127,6 +131,12 @@ def test_each_kind_has_its_words(item: transitions.Item, told: list[str]) -> Non
     assert [title, line] == told
 
 
+def test_what_came_back_is_told_with_how_often() -> None:
+    title, _, line, _ = read(dataclasses.replace(an_item(), times=3))
+    assert title == "web failed, 3 times"
+    assert line.startswith("It has failed since 10:02 UTC (3 min), with 2 breaks: hook look.sh")
+
+
 def test_a_module_in_another_namespace_and_a_cluster_without_a_name_are_told_as_such() -> None:
     where = read(an_item(namespace="shop"), place=texts.Place("addons"))[1]
     assert where == "Module web in namespace shop (namespace addons)."
@@ -151,25 +161,30 @@ def test_many_at_once_are_counted_and_the_first_are_told_in_full() -> None:
 @pytest.mark.parametrize(
     ("items", "title"),
     [
-        ([an_item("a"), an_item("b"), an_item("c", over=NOW)], "2 modules failed, 1 works again"),
-        ([an_item("a", Kind.UNHEALTHY), an_item("b", Kind.UNHEALTHY)], "2 modules are unhealthy"),
+        ([an_item("a"), an_item("b"), an_item("c", over=NOW)], "a and b failed, c works again"),
+        ([an_item("a"), an_item("b", Kind.UNHEALTHY)], "a failed, b is unhealthy"),
+        ([an_item("a"), an_item("a", Kind.UNHEALTHY)], "a failed, a is unhealthy"),
+        ([an_item("a", Kind.UNHEALTHY), an_item("b", Kind.UNHEALTHY)], "a and b are unhealthy"),
         (
             [an_item("a"), an_item("b", Kind.UPGRADED), an_item("c", Kind.UPGRADED)],
-            "1 module failed, 2 were upgraded",
+            "a failed, b and c were upgraded",
         ),
-        (
-            [an_item("a", Kind.DRIFTED, over=NOW), an_item("b", Kind.DRIFTED, over=NOW)],
-            "2 modules are as their charts say again",
-        ),
-        (
-            [an_item("a", Kind.HELD_BACK, over=NOW), an_item("b", Kind.HELD_BACK, over=NOW)],
-            "2 modules no longer wait for a window",
-        ),
-        ([an_item("a", over=NOW), an_item("b", over=NOW)], "2 modules work again"),
+        (several(Kind.DRIFTED, over=NOW), "4 modules are as their charts say again"),
+        (several(Kind.HELD_BACK, over=NOW), "4 modules no longer wait for a window"),
+        ([*several(Kind.FAILED, over=NOW), an_item("e")], "4 modules work again, 1 failed"),
+        ([an_item("e"), *several(Kind.UPGRADED)], "1 module failed, 4 were upgraded"),
     ],
 )
-def test_a_title_counts_what_happened(items: list[transitions.Item], title: str) -> None:
+def test_a_title_names_a_few_modules_and_counts_many(items: list[transitions.Item], title: str) -> None:
     assert read(*items)[0] == title
+
+
+@pytest.mark.parametrize(
+    ("after", "told"), [(0, "now"), (5, "at 10:05:05 UTC"), (59, "at 10:05:59 UTC"), (180, "at 10:08 UTC")]
+)
+def test_what_happens_in_the_minute_of_the_message_is_told_with_seconds(after: float, told: str) -> None:
+    line = read(an_item(follows="it is tried again", at=NOW + after))[2]
+    assert line.endswith(f" It is tried again {told}.")
 
 
 def a_target(format_: Format, key: str = "") -> notify_config.Target:

@@ -137,8 +137,59 @@ def test_a_module_that_flaps_makes_one_message_and_one_when_it_is_over(people: P
         told += people.after(3)
         people.module()
         told += people.after(1)
-    told += people.after(1)
-    assert told == ["ops: web failed", "ops: web failed over after 79 min"]
+    assert told == ["ops: web failed"]
+    assert people.after(8) == [], "it has worked for that long before it failed again"
+    assert people.after(1) == ["ops: web failed over after 79 min"]
+
+
+@pytest.mark.parametrize("down", [0.5, 1.0, 1.5, 1.75])
+def test_short_failures_that_come_back_are_one_message_and_one_when_it_works_for_good(
+    people: People, down: float
+) -> None:
+    told = []
+    for _ in range(30):
+        people.fail()
+        for _ in range(7):
+            told += people.after(down / 7)
+        people.module()
+        told += people.after(4 - down)
+    assert told == ["ops: web failed"]
+    assert people.after(10) == [f"ops: web failed over after {29 * 4 + down:g} min"]
+    assert people.after(60) == []
+
+
+def test_phases_of_any_length_are_not_told_in_turns(people: People) -> None:
+    told = []
+    for _ in range(20):
+        people.fail()
+        told += people.after(3)
+        people.module()
+        told += people.after(4)
+    assert len(told) == 3, "its first end was told, as it might have been the last"
+    assert told[-1] == "ops: web failed"
+    assert people.after(6) == ["ops: web failed over after 129 min"]
+
+
+def test_what_comes_back_after_a_long_time_is_something_new(people: People) -> None:
+    people.fail()
+    people.after(1.75)
+    people.module()
+    assert people.after(11) == []
+    people.fail()
+    assert people.after(1.75) == []
+
+
+def test_a_flapping_module_is_calm_as_long_after_a_restart(people: People) -> None:
+    people.fail()
+    people.after(2)
+    people.module()
+    people.after(1)
+    people.fail()
+    people.after(1)
+    after = people.restarted()
+    after.module()
+    assert after.after(9) == []
+    assert after.after(1) == ["ops: web failed over after 4 min"]
 
 
 @pytest.mark.parametrize(
@@ -334,10 +385,40 @@ def test_what_was_given_up_is_due_again_once_it_may_work(people: People) -> None
     people.now += 2 * MINUTE
     items = people.due()["ops"]
     people.ledger.take("ops", items)
-    people.ledger.told("ops", items)
+    people.ledger.give_up("ops", items)
     assert people.after(5) == []
-    people.ledger.untold("ops", items)
+    people.ledger.try_again("ops")
     assert people.after(0) == ["ops: web failed"]
+
+
+def test_who_did_not_take_a_message_hears_of_it_after_a_restart_and_nothing_of_its_end_before(
+    people: People,
+) -> None:
+    people.fail("web")
+    people.fail("db")
+    people.now += 2 * MINUTE
+    items = people.due()["ops"]
+    people.ledger.take("ops", items)
+    people.ledger.give_up("ops", items)
+    people.module("db")
+    assert people.after(5) == [], "it never heard that db failed"
+    after = people.restarted("web", "db")
+    after.fail("web")
+    assert after.after(0) == ["ops: web failed"]
+    after.module("web")
+    assert after.after(2) == ["ops: web failed over after 7 min"]
+
+
+def test_an_end_that_a_target_did_not_take_is_told_after_a_restart(people: People) -> None:
+    people.fail()
+    people.after(2)
+    people.module()
+    people.now += 2 * MINUTE
+    items = people.due()["ops"]
+    people.ledger.take("ops", items)
+    people.ledger.give_up("ops", items)
+    assert people.after(60) == []
+    assert people.restarted().after(0) == ["ops: web failed over after 2 min"]
 
 
 def test_a_thousand_failing_modules_are_looked_at_in_one_pass() -> None:

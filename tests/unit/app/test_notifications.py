@@ -1,0 +1,143 @@
+"""The Secret of notifications: what is said of one that is right, wrong, gone, and there again."""
+
+import asyncio
+import base64
+import json
+
+from typing_extensions import override
+
+from addon_operator.app import notifications
+from addon_operator.documents import json_documents
+from addon_operator.kernel import fencing
+from addon_operator.kube import api_errors, paths
+from addon_operator.kube.client import client
+from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from addon_operator.kube.objects import events as kube_events
+from addon_operator.settings import settings as settings_module
+from addon_operator.telemetry import metrics
+from tests.fakes import clocks, logs, unused
+
+RIGHT = "targets: [{name: ops, url: 'https://hooks.example/canary', format: slack}]"
+PLACE = "Secret addons/addon-operator-notify"
+MISSING_KEY = "the key notify.yaml is missing; did you mean 'notify.yml'?"
+
+
+class Kube(client.KubeClient):
+    """A cluster without Module objects."""
+
+    def __init__(self) -> None:
+        """It asks nobody."""
+
+    @override
+    async def list_all(
+        self,
+        path: str,
+        *,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        metadata_only: bool = False,
+        page_size: int = client.PAGE_SIZE,
+    ) -> client.ObjectList:
+        raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
+
+
+class Nothing(informers.Subscription):
+    def __init__(self) -> None:
+        """It follows nothing."""
+
+    @override
+    def snapshot(self) -> list[bytes]:
+        return []
+
+    @override
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Watches(informers.Informers):
+    def __init__(self) -> None:
+        """There is nothing to watch."""
+
+    @override
+    def subscribe(
+        self,
+        selection: object_selections.ObjectSelection,
+        projection: projections.Projection,
+        listener: object_changes.ObjectListener,
+    ) -> informers.Subscription:
+        return Nothing()
+
+
+class Events(kube_events.EventWriter):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    @override
+    def record(
+        self,
+        about: kube_events.ObjectReference,
+        type_: kube_events.EventType,
+        reason: str,
+        message: str,
+        *,
+        component: str = kube_events.COMPONENT,
+    ) -> None:
+        self.told.append(message)
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.log, self.meters, self.events = logs.Lines(), metrics.Metrics(), Events()
+        settings = settings_module.Settings(namespace="addons")
+        made = notifications.of_settings(
+            settings, lambda *_: None, self.events, self.meters, unused.unused(fencing.Fence), self.log
+        )
+        assert made is not None
+        self.made = made
+
+    async def secret(self, key: str | None, text: str = RIGHT) -> None:
+        """Have the Secret hold a file below a key, or be gone."""
+        document = {"data": {key: base64.b64encode(text.encode()).decode()}} if key else {}
+        kept = json_documents.pack(json.dumps({"object": document}).encode())
+        type_ = object_changes.ChangeType.MODIFIED if key else object_changes.ChangeType.DELETED
+        where = object_changes.ObjectKey("addons", "addon-operator-notify")
+        self.made.changed([object_changes.Change(type_, where, kept, "1")])
+        await asyncio.sleep(0.05)
+        await clocks.settle()
+
+    def problem(self) -> str:
+        return self.made.notifier.source["problem"]
+
+    def gauges(self) -> tuple[float, float]:
+        """How many targets there are, and whether the file is wrong."""
+        counted = self.meters.notifications
+        return counted.targets._value.get(), counted.config_invalid._value.get()
+
+
+async def test_a_secret_that_is_wrong_or_gone_is_said_in_the_log_the_list_and_by_gauges() -> None:
+    bench = Bench()
+    bench.made.begin(Kube(), Watches(), lambda _: None)
+    bench.made.synced()
+    await asyncio.sleep(0.05)
+    assert bench.problem() == f"nobody is notified, as there is no {PLACE}"
+    assert bench.gauges() == (0, 0)
+
+    await bench.secret("notify.yaml")
+    assert (bench.problem(), bench.gauges()) == ("", (1, 0))
+    await bench.secret("notify.yml")
+    assert bench.problem() == f"{PLACE} is wrong, and what it said before stays in force: {MISSING_KEY}"
+    assert (bench.log.warnings[-1], bench.gauges()) == (bench.problem(), (1, 1))
+
+    await bench.secret(None)
+    assert bench.problem().startswith(f"{PLACE} is gone, and nobody is notified from now on")
+    assert (bench.log.warnings[-1], bench.gauges()) == (bench.problem(), (0, 0))
+    await bench.secret("notify.yml")
+    assert bench.problem() == f"{PLACE} is wrong, and nobody is notified: {MISSING_KEY}"
+    assert bench.events.told[-1] == f"Nobody is notified. {MISSING_KEY}"
+    bench.made.trouble("the operator may not list Secrets")
+    assert "cannot be followed: the operator may not list Secrets; Secret" in bench.problem()
+    bench.made.trouble(None)
+    await bench.secret("notify.yaml")
+    assert (bench.problem(), bench.gauges()) == ("", (1, 0))
+    assert "canary" not in str(bench.log.lines)
+    await bench.made.close()

@@ -76,6 +76,10 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     assert (leads(first), leads(second)) == (True, False)
     assert second.get("/healthz").status == 200
     assert site.labels() == ["look.sh onStartup"], "a standby runs no hook"
+    page = second.get("/").text
+    assert f"<code>kubectl -n {site.namespace} port-forward pod/first {second.port}</code>" in page
+    assert 'class="operator attention"' in page
+    assert 'id="count-' not in page
     assert lease(site)["holderIdentity"].startswith("first")
     first.terminate()
     wait_leads(second, TAKE_OVER_AFTER_STOP)

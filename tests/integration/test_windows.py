@@ -49,6 +49,17 @@ def wait_held(modules: Modules, operator: operator_process.OperatorProcess, name
     return f"{condition['status']} {condition['message']}"
 
 
+def restarted(
+    modules: Modules, operator: operator_process.OperatorProcess
+) -> operator_process.OperatorProcess:
+    """Another operator: what waits does so since the same time."""
+    held = modules.wait(operator, "web", Ready="True")["heldBack"]
+    operator.stop()
+    another = modules.site.start(DRIFT_MODE="correct").wait_ready().wait_idle()
+    assert modules.wait(another, "web", Ready="True")["heldBack"] == held
+    return another
+
+
 def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
     modules: Modules,
 ) -> None:
@@ -86,6 +97,7 @@ def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
     assert (planned.returncode, row["action"], len(row["changes"])) == (2, "wait", 1), planned.stderr
     assert row["reason"].startswith("waits for a window, which opens at 20")
 
+    operator = restarted(modules, operator)
     site.config(web=None)
     operator.wait_until(lambda: ready(modules).get("reason") == "RunSucceeded", "nothing waits any more")
     assert "module_held_back" not in operator.metrics().names()

@@ -94,7 +94,7 @@ async def test_an_invalid_token_is_reported(devcluster: DevCluster, tmp_path: pa
         user["user"] = {"token": "wrong"}
     (tmp_path / "config").write_text(yaml.safe_dump(config))
     async with client.KubeClient(auth.load_access(tmp_path / "config", None, None, {})) as stranger:
-        with pytest.raises(api_errors.Unauthorized, match="does not accept the operator's credentials"):
+        with pytest.raises(api_errors.Unauthorized, match="does not accept the credentials"):
             await stranger.get("/api/v1/namespaces")
 
 

@@ -228,9 +228,7 @@ async def check_namespace(kube: client.KubeClient, namespace: str) -> None:
             "or name another one with ADDON_OPERATOR_NAMESPACE or --namespace"
         ) from None
     except api_errors.Unreachable as error:
-        raise errors.ConfigurationError(
-            f"{error}; check that the cluster runs, and name its kubeconfig with KUBE_CONFIG or --kube-config"
-        ) from None
+        raise errors.ConfigurationError(str(error)) from None
     except api_errors.Forbidden:
         # A namespaced role is enough for the operator; whether the namespace is there shows in what follows.
         return

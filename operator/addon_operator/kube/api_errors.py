@@ -19,6 +19,10 @@ _QUOTE_NOTHING: Final = frozenset({401, 404, 410, 429, 503, 504})
 _RBAC_MESSAGE: Final = re.compile(r'User "(?P<user>[^"]+)" cannot ')
 
 
+OTHER_CLUSTER: Final = "choose another cluster with --context or --kubeconfig"
+_USUAL_CREDENTIALS: Final = "the kubeconfig, or the service account"
+
+
 class KubernetesError(errors.AddonOperatorError):
     """The root of everything that the API client raises."""
 
@@ -79,11 +83,30 @@ class ApiError(KubernetesError):
 class Unauthorized(ApiError):
     """401: the credentials are not accepted, not even after they were read again."""
 
+    def __init__(
+        self,
+        target: paths.Target,
+        status: int,
+        reason: str,
+        message: str,
+        discreet: str | None = None,
+        *,
+        chosen: str = "",
+    ) -> None:
+        """``chosen`` is the context, and its files, whose credentials these are."""
+        self._chosen = chosen
+        super().__init__(target, status, reason, message, discreet)
+
+    def of(self, chosen: str) -> "Unauthorized":
+        """Return the same about the credentials of a context."""
+        return Unauthorized(self.target, self.status, self.reason, self.message, chosen=chosen)
+
     def sentence(self, message: str) -> str:
         """Return the text of the error."""
+        whose = f"{self._chosen}, or {OTHER_CLUSTER}" if self._chosen else _USUAL_CREDENTIALS
         return (
-            f"the API server does not accept the operator's credentials ({message}): "
-            "check the token, certificate or exec plugin of the kubeconfig, or the service account"
+            f"the API server does not accept the credentials ({message}): "
+            f"check the token, certificate or exec plugin of {whose}"
         )
 
 

@@ -12,6 +12,7 @@ from click import testing
 
 from addon_operator.cli import main
 from addon_operator.inspection import values_worker
+from addon_operator.kernel import errors
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
 
@@ -135,9 +136,21 @@ def test_all_that_is_wrong_is_reported_at_once(modules: Directory) -> None:
 
 
 def test_a_missing_directory_is_an_error_that_names_it(modules: Directory) -> None:
-    ((level, _, told),) = modules.findings("nowhere")
+    ((level, _, told),) = modules.findings("--modules-dir", "nowhere")
     assert level == "error"
     assert "nowhere does not exist" in told
+
+
+@pytest.mark.parametrize("command", ["values check", "module lint", "module test", "hooks check"])
+def test_a_directory_that_is_not_there_is_one_sentence_of_each_command(
+    modules: Directory, command: str
+) -> None:
+    with pytest.raises(errors.ConfigurationError) as caught:
+        testing.CliRunner().invoke(
+            main.cli, [*command.split(), "nosuch"], standalone_mode=False, catch_exceptions=False
+        )
+    missing = pathlib.Path("nosuch").absolute()
+    assert str(caught.value).startswith((f"{missing} is not a directory; ", f"{missing} does not exist; "))
 
 
 def test_check_tells_of_wrong_keys_and_of_wrong_values_at_once(modules: Directory) -> None:

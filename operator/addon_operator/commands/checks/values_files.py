@@ -66,9 +66,6 @@ def places(
 def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | None], str | None]:
     """Return flags for a directory of modules, one with ``modules/`` in it, or one module, with its name."""
     path = pathlib.Path(directory).absolute()
-    # Several are one set of modules.
-    if os.pathsep not in directory and not path.is_dir():
-        raise errors.ConfigurationError(f"{path} is not a directory; {nearest(path)}")
     if module_directories.is_module(path):
         return {"modules_dirs": str(path.parent), "global_hooks_dir": global_hooks}, path.name
     return flags_below(directory, global_hooks), None
@@ -90,9 +87,13 @@ def nearest(path: pathlib.Path) -> str:
 def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | None]:
     """Return the flags for a directory of modules, or for one with ``modules/`` and ``global-hooks/`` in it.
 
-    ``global_hooks`` is what the user named, which wins.
+    ``global_hooks`` is what the user named, which wins. Raises a :class:`.ConfigurationError` if there is no
+    such directory.
     """
     path = pathlib.Path(directory)
+    # Several are one set of modules.
+    if os.pathsep not in directory and not path.is_dir():
+        raise errors.ConfigurationError(f"{path.absolute()} is not a directory; {nearest(path)}")
     if module_directories.kind_of(path) is not module_directories.Kind.REPOSITORY:
         return {"modules_dirs": directory, "global_hooks_dir": global_hooks}
     hooks = path / module_directories.GLOBAL_NAME

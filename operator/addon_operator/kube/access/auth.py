@@ -45,6 +45,11 @@ class ClusterAccess:
     namespace: str | None = None
     """Namespace of the kubeconfig's context, as kubectl uses it; ``None`` when it names none."""
 
+    @property
+    def chosen(self) -> str:
+        """The context and its files, which name server and credentials; empty if something else does."""
+        return self.description if self.kubeconfig and self.server_override is None else ""
+
 
 def load_access(
     config: str | pathlib.Path | None,
@@ -118,7 +123,8 @@ def _from_service_account(
 def _without_config(context: str | None, server: str | None, environ: Mapping[str, str]) -> ClusterAccess:
     if context is not None:
         raise api_errors.AccessError(
-            f"there is no kubeconfig to find the context {context!r} in: give KUBE_CONFIG"
+            f"there is no kubeconfig to find the context {context!r} in: name one with --kubeconfig or "
+            "KUBECONFIG"
         )
     if server is None:
         raise api_errors.AccessError(

@@ -34,6 +34,8 @@ _PLAIN_USER: Final = frozenset(
 )
 _FILE_KEYS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
+_OTHER_FILE: Final = "--kubeconfig or KUBECONFIG"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plain:
@@ -178,15 +180,20 @@ def _context_name(
     wanted: str | None,
     files: str,
 ) -> str:
-    there = ", ".join(repr(name) for name in sorted(contexts)) or "no context at all"
+    if not contexts:
+        raise api_errors.AccessError(f"{files} has no contexts: name another kubeconfig with {_OTHER_FILE}")
+    there = ", ".join(repr(name) for name in sorted(contexts))
     current = next((doc["current-context"] for _, doc in documents if doc.get("current-context")), None)
     name = wanted or current
     if not isinstance(name, str):
         raise api_errors.AccessError(
-            f"{files} has no current-context: choose one with KUBE_CONTEXT (it has {there})"
+            f"{files} has no current-context: choose a context with --context or KUBE_CONTEXT; it has {there}"
         )
     if name not in contexts:
-        raise api_errors.AccessError(f"the context {name!r} is not in {files}: it has {there}")
+        raise api_errors.AccessError(
+            f"the context {name!r} is not in {files}: it has {there}; choose one of them with --context, or "
+            f"another kubeconfig with {_OTHER_FILE}"
+        )
     return name
 
 

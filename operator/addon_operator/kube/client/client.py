@@ -217,7 +217,10 @@ class KubeClient:
                 renewed = True
                 await self._connection.renew(using)
                 continue
-            await self._pause_or_raise(request, target, outcome, number)
+            try:
+                await self._pause_or_raise(request, target, outcome, number)
+            except api_errors.Unauthorized as error:
+                raise error.of(self._connection.chosen) from None
             number += 1
 
     async def document(self, request: connection.Request, *, limited: bool = True) -> Object:

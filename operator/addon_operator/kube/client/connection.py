@@ -73,6 +73,11 @@ class Connection:
         self._session: aiohttp.ClientSession | None = None
         self._retired: aiohttp.ClientSession | None = None
 
+    @property
+    def chosen(self) -> str:
+        """The context, and its files, that name the server; empty in a pod."""
+        return self._access.chosen
+
     async def close(self) -> None:
         """Close all sessions; requests on their way fail."""
         for session in (self._session, self._retired):
@@ -150,7 +155,7 @@ class Connection:
                     _drop(answer)
         except (aiohttp.ClientError, OSError) as error:
             self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            raise api_errors.Unreachable(sentence_of(error, using.server)) from error
+            raise api_errors.Unreachable(sentence_of(error, using.server, self.chosen)) from error
 
 
 async def _body(request: Request, answer: aiohttp.ClientResponse) -> bytes:
@@ -247,16 +252,18 @@ def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]
     return headers
 
 
-def sentence_of(error: Exception, server: str) -> str:
-    """Say why no answer came from the API server."""
+def sentence_of(error: Exception, server: str, chosen: str = "") -> str:
+    """Say why no answer came from the API server, which ``chosen`` names: a context and its files."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of the API server {server} is not trusted "
-            f"({_reason(error.certificate_error)}): check certificate-authority and server in the kubeconfig"
+            f"({_reason(error.certificate_error)}): check certificate-authority and server of "
+            f"{chosen or 'the kubeconfig'}"
         )
+    advice = f"; {chosen} names it: check that it runs, or {api_errors.OTHER_CLUSTER}" if chosen else ""
     if isinstance(error, TimeoutError):
-        return f"the API server {server} did not answer in time"
-    return f"the API server {server} cannot be reached ({_reason(error)})"
+        return f"the API server {server} did not answer in time{advice}"
+    return f"the API server {server} cannot be reached ({_reason(error)}){advice}"
 
 
 def _reason(error: Exception) -> str:

@@ -104,7 +104,14 @@ def test_a_variable_that_names_nothing_is_reported(tmp_path: pathlib.Path) -> No
 
 def test_a_context_that_is_not_there_names_those_that_are(tmp_path: pathlib.Path) -> None:
     path = kubeconfigs.write(tmp_path / "config", kubeconfigs.document())
-    assert refusal(path, "two") == f"the context 'two' is not in {path}: it has 'one'"
+    assert refusal(path, "two") == (
+        f"the context 'two' is not in {path}: it has 'one'; choose one of them with --context, or another "
+        "kubeconfig with --kubeconfig or KUBECONFIG"
+    )
+    path.write_text(path.read_text().replace("current-context", "former-context"))
+    assert refusal(path) == (
+        f"{path} has no current-context: choose a context with --context or KUBE_CONTEXT; it has 'one'"
+    )
 
 
 def test_a_context_without_any_kubeconfig_is_reported(tmp_path: pathlib.Path) -> None:
@@ -121,7 +128,7 @@ def test_a_context_without_any_kubeconfig_is_reported(tmp_path: pathlib.Path) ->
         ("contexts: 1", "'contexts' is not a list"),
         ("contexts: [{}]", "contexts[0] has no name"),
         ("contexts: [{name: a, context: b}]", "contexts[0].context is not a mapping"),
-        ("{}", "no current-context"),
+        ("{}", "has no contexts: name another kubeconfig with --kubeconfig or KUBECONFIG"),
         ("\x00", "is not a valid kubeconfig"),
     ],
 )

@@ -1,6 +1,7 @@
 """The API client against a loopback server."""
 
 import dataclasses
+import pathlib
 import socket
 from collections.abc import AsyncIterator
 
@@ -12,7 +13,7 @@ from addon_operator.kernel import fencing
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client, connection, retries
-from tests.fakes import api_server
+from tests.fakes import api_server, clocks
 from tests.fakes.api_server import Answer, ApiServer, Pauses, status
 
 PATH = "/api/v1/namespaces/addons/configmaps/values"
@@ -136,7 +137,7 @@ async def test_credentials_that_stay_refused_are_an_error(server: ApiServer, pau
     tokens = api_server.Tokens(server.url)
     server.on("GET", PATH, status(401, "Unauthorized", "Unauthorized"))
     async with api_server.client_of(server.url, pauses, source=tokens) as kube:
-        with pytest.raises(api_errors.Unauthorized, match="does not accept the operator's credentials"):
+        with pytest.raises(api_errors.Unauthorized, match="does not accept the credentials"):
             await kube.get(PATH)
     assert len(server.asked) == 2
 
@@ -237,6 +238,39 @@ async def test_a_server_that_is_not_there_is_one_sentence(pauses: Pauses) -> Non
     assert str(refused.value) == f"the API server {url} cannot be reached (Connection refused)"
     assert isinstance(refused.value, kernel_errors.AddonOperatorError)
     assert len(pauses.seconds) == 4
+
+
+def of_a_kubeconfig(url: str) -> auth.ClusterAccess:
+    files = (pathlib.Path("/home/me/config"),)
+    source = credentials.AnonymousSource(url, {})
+    return auth.ClusterAccess("context 'prod' of /home/me/config", url, source, files, "prod")
+
+
+async def test_a_server_that_is_not_there_is_told_with_who_named_it_and_what_to_do() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    opened = connection.Connection(of_a_kubeconfig(url), clocks.Clock())
+    using = await opened.current()
+    with pytest.raises(api_errors.Unreachable) as refused:
+        await opened.send(connection.Request("GET", "/version"), using)
+    await opened.close()
+    assert str(refused.value) == (
+        f"the API server {url} cannot be reached (Connection refused); context 'prod' of /home/me/config "
+        "names it: check that it runs, or choose another cluster with --context or --kubeconfig"
+    )
+
+
+async def test_credentials_that_are_refused_are_told_with_where_they_come_from(server: ApiServer) -> None:
+    server.on("GET", PATH, status(401, "Unauthorized", "Unauthorized"))
+    async with client.KubeClient(of_a_kubeconfig(server.url)) as kube:
+        with pytest.raises(api_errors.Unauthorized) as refused:
+            await kube.get(PATH)
+    assert str(refused.value) == (
+        "the API server does not accept the credentials (Unauthorized): check the token, certificate or exec "
+        "plugin of context 'prod' of /home/me/config, or choose another cluster with --context or "
+        "--kubeconfig"
+    )
 
 
 async def test_a_host_without_address_is_one_sentence(pauses: Pauses) -> None:

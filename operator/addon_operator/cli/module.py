@@ -46,7 +46,8 @@ def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> N
     """List the modules with state, health, revision, last run, and a message.
 
     The message is the last error, or what a module is for, or the reason of its state. -o wide has all of
-    them, what modules require, and the objects that several modules have.
+    them, what modules require, and the objects that several modules have. Modules that do not work are first
+    in tables; -o yaml, json and name keep run order. Narrow terminals show fewer columns.
     """
     debug.look_or_watch(
         socket, "/module/list.json", output, module_tables.LISTED, watch=watch, interval=interval

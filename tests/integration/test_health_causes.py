@@ -123,9 +123,9 @@ def test_each_kind_of_trouble_is_told_with_its_cause(site: operator_site.Site, w
     site.kubectl("patch", "deployment", "held", "--type=merge", "-p", finalizers)
     site.kubectl("delete", "deployment", "held", "--wait=false")
 
-    watched.is_told("crash", "Deployment crash: ", "CrashLoopBackOff, exit code 137 (OOMKilled)")
-    watched.is_told("image", "; pod image-", f': ImagePullBackOff "{IMAGE}"')
-    watched.is_told("claim", "PersistentVolumeClaim data: has no volume yet (Pending)", '"nowhere" not found')
+    watched.is_told("crash", ": Deployment crash, ", "CrashLoopBackOff, exit code 137 (OOMKilled)")
+    watched.is_told("image", f'ImagePullBackOff "{IMAGE}" (pod image-')
+    watched.is_told("claim", "PersistentVolumeClaim data, has no volume yet (Pending)", '"nowhere" not found')
     watched.is_told("held", "Deployment held: is being deleted, waits for example.com/held")
     watched.is_told("front", "Service front: does not meet self.metadata.annotations")
     watched.modules.wait(operator, "job", Ready="True", Healthy="False")

@@ -55,8 +55,8 @@ def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
     site.config(web=NOWHERE)
     modules.wait(operator, "web", Ready="True", Healthy="Unknown")
     operator.wait_until(lambda: "nodes are available" in message(modules), "the cause is told")
-    assert message(modules).startswith("Deployment web: ")
-    assert "; pod web-" in message(modules)
+    assert " (pod web-" in message(modules)
+    assert "): Deployment web, " in message(modules)
     listed = site.command("module", "list").stdout
     assert listed.splitlines()[1].split()[:4] == ["web", "10", "Ready", "Unknown"]
     assert "nodes are available" in listed
@@ -140,7 +140,7 @@ def test_a_run_that_is_not_healthy_in_time_has_failed(
     site.config(web=NOWHERE)
     operator = site.start()
     status = modules.wait(operator, "web", Ready="False")
-    assert "not healthy within 2s: Deployment web: " in status["lastError"]
+    assert "not healthy within 2s: " in status["lastError"]
     site.config(web=None)
     modules.wait(operator, "web", Ready="True", Healthy="True")
     operator.stop()

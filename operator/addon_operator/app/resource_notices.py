@@ -48,4 +48,4 @@ def of(event: events.Event) -> ResourceNotice | None:
 def _of_health(health: module_health.ModuleHealth) -> ResourceNotice:
     if health.state is resource_health.HealthState.HEALTHY:
         return ResourceNotice("Normal", "Healthy", "all resources are healthy again")
-    return ResourceNotice("Warning", "Unhealthy", f"{health.state}: {health.message}")
+    return ResourceNotice("Warning", "Unhealthy", health.message)

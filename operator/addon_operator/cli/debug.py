@@ -341,17 +341,27 @@ def waiting_texts(waiting: Sequence[Document]) -> list[str]:
     ]
 
 
-def answering_text(bound: Document) -> str:
-    """Say whether the API server asks a hook, and why not, or that the hook gives no answer."""
+def answering_text(bound: Document, error: str = "") -> str:
+    """Say whether the API server asks a hook, and why not, or that the hook gives no answer.
+
+    What ``error`` says, which is shown too, is not said again.
+    """
     name, wrong = f"{bound['binding']} {bound['name']} of hook {bound['hook']}", bound.get("unanswered")
-    if bound["notRegistered"]:
-        return f"{name} is not registered: {bound['notRegistered']}"
+    if why := bound["notRegistered"]:
+        return f"{name} is not registered: {'see the last error' if why in error else why}"
     return f"{name} is registered" + (f", and did not answer the last request: {wrong}" if wrong else "")
 
 
-def not_answering(answering: Sequence[Document]) -> list[str]:
-    """Return one phrase per webhook and conversion that is not registered, or gives no answer."""
-    return [answering_text(each) for each in answering if each["notRegistered"] or each.get("unanswered")]
+def not_answering(answering: Sequence[Document], error: str) -> list[str]:
+    """Return one phrase per webhook and conversion that is not registered, or gives no answer.
+
+    Those are left out of which ``error``, which is shown too, says why.
+    """
+    return [
+        answering_text(each)
+        for each in answering
+        if each["notRegistered"] not in error or each.get("unanswered")
+    ]
 
 
 def age(seconds: float) -> str:

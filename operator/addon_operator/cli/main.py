@@ -1,5 +1,6 @@
 """The command line: a table of verbs, each in a file of its own that is imported when it is used."""
 
+import difflib
 import errno
 import importlib
 import os
@@ -53,6 +54,15 @@ fish:  addon-operator completion fish | source
 """
 
 
+_OF_PLACE: Final = ("-n", "--namespace", "--context", "--kubeconfig")
+_GROUPS: Final = ("module", "queue", "config", "global", "notify")
+"""Where a command is looked for that is given without its group, the likeliest first."""
+
+
+_NEAR: Final = 0.8
+"""Options as like as that are offered together; of others only the nearest one."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported on first use, and whose default is ``start``."""
 
@@ -70,16 +80,35 @@ class LazyGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse; options of ``start`` may stand without it, as with the Go operator."""
         own = {"--", *(option for parameter in self.get_params(ctx) for option in parameter.opts)}
+        args = self._with_place_behind(ctx, args)
         if args and args[0].startswith("-") and args[0] not in own:
             args = [DEFAULT_COMMAND, *args]
         return super().parse_args(ctx, args)
+
+    def _with_place_behind(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put options that say where the operator is, which kubectl takes before a command, behind it."""
+        number = 0
+        while number < len(args) and args[number].partition("=")[0] in _OF_PLACE:
+            number += 1 if "=" in args[number] else 2
+        place, rest = args[:number], args[number:]
+        words, group = 0, cast("click.Command | None", self)
+        while words < len(rest) and isinstance(group, click.Group):
+            if (group := group.get_command(ctx, rest[words])) is None:
+                break
+            words += 1
+        return [*rest[:words], *place, *rest[words:]] if words else args
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that is named; the error for an unknown one has the names that are like it."""
         if args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing:
-            raise click.exceptions.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx)
+            name = args[0]
+            groups = {each: self.get_command(ctx, each) for each in _GROUPS}
+            found = [each for each, group in groups.items() if name in getattr(group, "commands", ())]
+            message = f"No such command {name!r}. Did you mean '{found[0]} {name}'?" if found else None
+            names = () if found else self.list_commands(ctx)
+            raise click.exceptions.NoSuchCommand(name, message, possibilities=names, ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[shell_completion.CompletionItem]:
@@ -145,6 +174,9 @@ def main(args: Sequence[str] | None = None) -> None:
     except errors.AddonOperatorError as error:
         _fail(str(error), color=color)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.possibilities:
+            near = difflib.get_close_matches(error.option_name, error.possibilities, cutoff=_NEAR)
+            error.possibilities[:] = near or error.possibilities[:1]
         error.show()
         sys.exit(error.exit_code)
     except click.exceptions.Exit as error:

@@ -38,16 +38,20 @@ module.add_command(module_verbs.why)
 module.add_command(linting.lint)
 
 
-@module.command("list")
+@module.command("list", context_settings={"allow_extra_args": True})
+@click.pass_context
 @printing.output_option("text", printing.LIST_FORMATS)
 @debug.watch_options
 @debug.socket_option
-def list_(output: str, *, watch: bool, interval: float, socket: str | None) -> None:
+def list_(ctx: click.Context, output: str, *, watch: bool, interval: float, socket: str | None) -> None:
     """List the modules with state, health, revision, last run, and a message.
 
     The message is the last error, or what a module is for, or the reason of its state. -o wide has all of
-    them, what modules require, and the objects that several modules have.
+    them, what modules require, and the objects that several modules have. Modules that do not work are first
+    in tables; -o yaml, json and name keep run order. Narrow terminals show fewer columns.
     """
+    if ctx.args:
+        raise click.UsageError(f"the list has all modules: 'module describe {ctx.args[0]}' shows one", ctx)
     debug.look_or_watch(
         socket, "/module/list.json", output, module_tables.LISTED, watch=watch, interval=interval
     )

@@ -9,6 +9,10 @@ from addon_operator.kernel import names
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
 
 
+_SPARED: Final = ("ORDER", "LAST RUN", "REVISION")
+"""On a narrow terminal these go, so that there is room for what is wrong."""
+
+
 _WIDE_COLUMNS: Final = (*_COLUMNS[:3], "SINCE", *_COLUMNS[3:-1], "shared objects", "last error", "reason")
 
 
@@ -33,31 +37,33 @@ _RESOURCE_COLUMNS: Final = ("MODULE", "STATE", "resource", "reason")
 def _modules(document: debug.Document, wide: bool) -> str:
     if wide:
         return _all_of_modules(document)
-    rows = [(*_row(module)[:-2], _message(module)) for module in document["modules"]]
+    modules = _failed_first(document["modules"])
+    rows = [(*_row(module)[:-2], _message(module)) for module in modules]
     listed = (
-        printing.listing(_COLUMNS, rows, _styles(document["modules"]), wide=wide) if rows else "no modules\n"
+        printing.listing(_COLUMNS, rows, _styles(modules), wide=wide, spared=_SPARED)
+        if rows
+        else "no modules\n"
     )
     return _wrong_values(document) + listed
 
 
 def _message(module: debug.Document) -> str:
     """Return what is wrong; of a module that is well what it is for, or why it is enabled."""
-    *_, error, reason = _row({**module, "healthMessage": _cause_first(module.get("healthMessage") or "")})
+    *_, error, reason = _row(module)
     if error != "-":
         return error
-    return (module["description"] if module["state"] == "Ready" else "") or reason
-
-
-def _cause_first(health: str) -> str:
-    """Begin with why the first pod does not run, where a table cuts the end."""
-    what, pod, rest = health.partition("; pod ")
-    cause, more, others = rest.partition(": ")[2].partition("; ")
-    return f"{cause}: {what}{more}{others}" if pod and cause else health
+    is_well = module["state"] == "Ready" and not module.get("suspended")
+    return (module["description"] if is_well else "") or reason
 
 
 LISTED: Final = debug.Listed(
     _modules, "module", lambda document: [module["name"] for module in document["modules"]]
 )
+
+
+def _failed_first(modules: Sequence[debug.Document]) -> list[debug.Document]:
+    """Sort for people: what does not work, and then all others, in run order both."""
+    return sorted(modules, key=lambda module: not (module["lastError"] or module.get("health") == "Failed"))
 
 
 def _wrong_values(document: debug.Document) -> str:
@@ -76,7 +82,7 @@ def _described(
 
 
 def _all_of_modules(document: debug.Document) -> str:
-    modules = document["modules"]
+    modules = _failed_first(document["modules"])
     columns: tuple[str, ...] = _WIDE_COLUMNS
     rows = [_wide_row(module) for module in modules]
     if any(module["release"] != module["name"] for module in modules):
@@ -113,7 +119,7 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         *held_back(module),
         *_unhealthy(module),
         *debug.waiting_texts(module.get("waitingBindings", ())),
-        *debug.not_answering(module.get("answering", ())),
+        *debug.not_answering(module.get("answering", ()), module["lastError"]),
     ]
     return (
         module["name"],
@@ -122,7 +128,7 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         _HEALTHY.get(module.get("health") or "", "-"),
         str(module.get("revision") or "-"),
         debug.ago(module["lastRun"]),
-        debug.one_line("; ".join(filter(None, [*_cure(module), module["lastError"], *waiting]))),
+        debug.one_line("; ".join(filter(None, [module["lastError"], *_cure(module), *waiting]))),
         # It stands among what is wrong already.
         module["reason"].removeprefix(suspended).removeprefix("; ") if suspended else module["reason"],
     )
@@ -229,7 +235,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         *((("Since", _moment(since)),) if (since := module.get("since")) else ()),
         ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
         *((("Drift", module["drift"]),) if module["drift"] else ()),
-        ("Reason", module["reason"]),
+        ("Reason", module["reason"].removeprefix(module.get("suspended") or "").removeprefix("; ")),
         *(
             (("Suspended", suspended.removeprefix("suspended: ")),)
             if (suspended := module.get("suspended"))
@@ -266,7 +272,8 @@ def _sections(module: debug.Document) -> Iterator[str]:
         "Waiting", [*_cure(module), *_waits(module), *debug.waiting_texts(module["waitingBindings"])]
     )
     if answering := module.get("answering"):
-        yield from _section("Answers the API server", list(map(debug.answering_text, answering)))
+        told = [debug.answering_text(each, module["lastError"]) for each in answering]
+        yield from _section("Answers the API server", told)
     yield from _section("Shared objects", [debug.shared_text(each) for each in module["sharedObjects"]])
     yield from _section("Absent objects", module["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]

@@ -33,6 +33,8 @@ _LINE_WIDTH: Final = 200
 """What is cut to a line gets no more than this, whatever there is room for."""
 _TEXT_WIDTH: Final = 20
 """A column of texts is not made narrower, as long as others can be."""
+_USEFUL_WIDTH: Final = 48
+"""A column of texts says something with so much; less important columns make room for it."""
 _LEAST_WIDTH: Final = 8
 """A column is not cut to less, unless it has less."""
 
@@ -56,13 +58,15 @@ def listing(
     *,
     wide: bool = False,
     folds: bool = False,
+    spared: Sequence[str] = (),
 ) -> str:
     """Return the one kind of table that commands print: as wide as the terminal, or ``wide`` with all of it.
 
     Each row is one line. Columns whose names are written in lower case are cut first, the longest one before
     the others. Where there is no terminal, nothing is cut but what is longer than a line. With ``folds``,
     these columns go on in the next line instead, and where there is no terminal, nothing is cut: for findings
-    and reasons, of which the end counts as much as the beginning.
+    and reasons, of which the end counts as much as the beginning. Columns that are ``spared`` go, one after
+    the other, as long as texts have no useful width.
     """
     import rich.cells
     import rich.table
@@ -70,25 +74,41 @@ def listing(
 
     shown = [tuple(map(_flat, row)) for row in rows]
     widths = [max(map(rich.cells.cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
-    cut_first = [name.islower() for name in columns]
+    room = console().width if folds else min(console().width, _LINE_WIDTH)
+    kept = _kept(columns, widths, () if wide else spared, room)
+    widths = [widths[number] for number in kept]
+    cut_first = [columns[number].islower() for number in kept]
     if not wide:
-        room = console().width if folds else min(console().width, _LINE_WIDTH)
-        widths = _fitted(widths, cut_first, room - _GAP * (len(columns) - 1))
+        widths = _fitted(widths, cut_first, room - _GAP * (len(kept) - 1))
     made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     folded = [folds and may for may in cut_first]
-    for name, width, may_fold in zip(columns, widths, folded, strict=True):
-        title = _cut(name.upper(), width)
+    for number, width, may_fold in zip(kept, widths, folded, strict=True):
+        title = _cut(columns[number].upper(), width)
         made.add_column(title, width=width, no_wrap=not may_fold, overflow="fold")
     for row in shown:
         cells = [
-            cell if may_fold else _cut(cell, width)
-            for cell, width, may_fold in zip(row, widths, folded, strict=True)
+            row[number] if may_fold else _cut(row[number], width)
+            for number, width, may_fold in zip(kept, widths, folded, strict=True)
         ]
         made.add_row(*map(rich.text.Text, cells), style=style(row))
     printer = console(_UNFOLDED_WIDTH)
     with printer.capture() as captured:
         printer.print(made)
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _kept(columns: Sequence[str], widths: Sequence[int], spared: Sequence[str], room: int) -> list[int]:
+    """Return the numbers of the columns that stay, so that those of texts have a useful width."""
+    kept = list(range(len(columns)))
+    for name in spared:
+        wanted = (
+            min(widths[number], _USEFUL_WIDTH) if columns[number].islower() else widths[number]
+            for number in kept
+        )
+        if sum(wanted) + _GAP * (len(kept) - 1) <= room:
+            break
+        kept.remove(columns.index(name))
+    return kept
 
 
 def _fitted(widths: Sequence[int], is_cut_first: Sequence[bool], room: int) -> list[int]:

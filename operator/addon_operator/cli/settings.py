@@ -91,12 +91,20 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     click.echo(listed.rendered(rows, output), nl=False)
 
 
+_NAMED_LIKE_CONFIG_MAP: Final = {"values_secret": "", "notify_secret": "-notify"}
+"""Secrets that have the name of the ConfigMap with this behind it, unless they have one of their own."""
+
+
 def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
+    config_map = resolution.values.get("config_map")
     for field, row in app_settings.TABLE.items():
         given = field in resolution.values
+        value = row.type.plain(row.type.in_force(resolution.values[field])) if given else None
+        if value is None and config_map is not None and field in _NAMED_LIKE_CONFIG_MAP:
+            value = f"{config_map}{_NAMED_LIKE_CONFIG_MAP[field]}"
         yield {
             "name": row.documented,
-            "value": row.type.plain(row.type.in_force(resolution.values[field])) if given else None,
+            "value": value,
             "origin": resolution.origins.get(field, _MISSING_ORIGIN),
         }
 

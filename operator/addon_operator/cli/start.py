@@ -48,7 +48,12 @@ def start(flags: Mapping[str, str | None]) -> None:
 
 
 def _end_with_a_record(error: errors.AddonOperatorError, log_type: str) -> None:
-    """Log why the operator ends; whoever reads JSON records gets no other line, which would be none."""
+    """Log why the operator ends; whoever reads JSON records gets no other line, which would be none.
+
+    A person at a terminal reads the sentence that follows, and not both.
+    """
+    if log_type != _JSON and sys.stderr.isatty():
+        return
     import structlog
 
     structlog.get_logger("addon-operator").error(str(error))

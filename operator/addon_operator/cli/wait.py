@@ -10,6 +10,7 @@ import click
 
 from addon_operator.cli import debug
 from addon_operator.kernel import clock, errors
+from addon_operator.status import health
 
 _ANSWER_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.5
@@ -35,8 +36,8 @@ class NotReadyError(errors.AddonOperatorError):
 def wait(timeout: float, listen_address: str | None, listen_port: str | None) -> None:
     """Wait until an operator on this machine is ready.
 
-    It is ready once it has installed all its modules. Until then, the command prints what /readyz says, each
-    time that it changes. Exit code 1 if the operator is not ready in time.
+    It is ready once it has installed all its modules, or stands by for another one. Until then, the command
+    prints what /readyz says, each time that it changes. Exit code 1 if the operator is not ready in time.
     """
     from addon_operator.settings import settings_loading
 
@@ -53,20 +54,37 @@ def wait(timeout: float, listen_address: str | None, listen_port: str | None) ->
                 f"the operator is not ready after {clock.duration_text(timeout)}; its log says more"
             )
         time.sleep(_PAUSE_SECONDS)
-    click.echo("the operator is ready")
+    click.echo(f"the operator is ready{_standby(_ALL_ADDRESSES.get(host, host), port)}")
+
+
+def _standby(host: str, port: int) -> str:
+    """Say that the operator stands by, if it does: another one installs the modules."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        status, text = _asked(host, port, "/status/converge")
+        word, _, leader = text.partition(": ")
+        if status == http.HTTPStatus.OK and word == health.STANDBY:
+            return f" to take over: it stands by, and {leader}"
+    return ""
+
+
+def _asked(host: str, port: int, path: str) -> tuple[int, str]:
+    with contextlib.closing(http.client.HTTPConnection(host, port, timeout=_ANSWER_SECONDS)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(_SHOWN).decode(errors="replace").strip()
 
 
 def _unready(host: str, port: int) -> str | None:
     """Return why the operator is not ready, ``None`` if it is."""
-    with contextlib.closing(http.client.HTTPConnection(host, port, timeout=_ANSWER_SECONDS)) as connection:
-        try:
-            connection.request("GET", "/readyz")
-            answer = connection.getresponse()
-            text = answer.read(_SHOWN).decode(errors="replace").strip()
-        except TimeoutError:
-            return f"the operator on {host}:{port} does not answer within {_ANSWER_SECONDS:g} s"
-        except OSError as error:
-            return f"no operator answers on {host}:{port} ({error.strerror or error})"
-        except http.client.HTTPException:
-            return f"what answers on {host}:{port} is no operator"
-    return None if answer.status == http.HTTPStatus.OK else text
+    another = f"what answers on {host}:{port} is not an operator; name its port with --listen-port"
+    try:
+        status, text = _asked(host, port, "/readyz")
+    except TimeoutError:
+        return f"the operator on {host}:{port} does not answer within {_ANSWER_SECONDS:g} s"
+    except OSError as error:
+        return f"no operator answers on {host}:{port} ({error.strerror or error})"
+    except http.client.HTTPException:
+        return another
+    if status not in (http.HTTPStatus.OK, http.HTTPStatus.SERVICE_UNAVAILABLE) or text.startswith("<"):
+        return another
+    return None if status == http.HTTPStatus.OK else text

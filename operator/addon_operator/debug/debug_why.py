@@ -132,13 +132,37 @@ def _file(module: model.Module, document: manifest_diff.ManifestDocument) -> str
     return messages.in_module(document.source, module.chart_directory)
 
 
+_SHORT_KINDS: Final = {
+    "cj": "cronjob",
+    "cm": "configmap",
+    "crd": "customresourcedefinition",
+    "crds": "customresourcedefinition",
+    "deploy": "deployment",
+    "ds": "daemonset",
+    "hpa": "horizontalpodautoscaler",
+    "ing": "ingress",
+    "netpol": "networkpolicy",
+    "ns": "namespace",
+    "pdb": "poddisruptionbudget",
+    "po": "pod",
+    "pvc": "persistentvolumeclaim",
+    "rs": "replicaset",
+    "sa": "serviceaccount",
+    "sts": "statefulset",
+    "svc": "service",
+}
+"""As kubectl takes them."""
+
+
 def _chosen(
     documents: Sequence[manifest_diff.ManifestDocument], wanted: str
 ) -> manifest_diff.ManifestDocument:
     found = {f"{each.key.kind}/{each.key.name}": each for each in documents if each.body is not None}
     by_name = {name.lower(): each for name, each in found.items()}
-    if (document := by_name.get(wanted.lower())) is not None:
-        return document
+    kind, _, name = wanted.lower().partition("/")
+    for each in (kind, _SHORT_KINDS.get(kind, kind), kind.removesuffix("s"), kind.removesuffix("es")):
+        if (document := by_name.get(f"{each}/{name}")) is not None:
+            return document
     listed = names.listed(list(found), 10) or "none"
     raise WhyError(f"the chart renders no object {wanted}; there are: {listed}")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import yaml_writing
-from addon_operator.status import status_page
+from addon_operator.status import page_content, status_page
 
 _MARKS: Final = {"+": "add", "-": "del"}
 
@@ -29,13 +29,15 @@ class Details:
     """What hooks wrote in their last runs, by hook."""
 
 
-def render(details: Details) -> str:
-    """Return the page of a module."""
+def render(details: Details, content: page_content.Content) -> str:
+    """Return the page of a module: first what the page of all says of it."""
     name = html.escape(details.name)
-    sections = "".join(_sections(details))
+    # What values may not be shown of is longer in the sections.
+    is_shown = content.errors.get(details.name, "") == details.error
+    sections = "".join(_sections(dataclasses.replace(details, error="" if is_shown else details.error)))
     body = (
         f'<header>\n<h1>{name}</h1>\n<nav><a href="../">All modules</a></nav>\n</header>\n'
-        f"<main>\n{sections}</main>\n"
+        f"<main>\n{status_page.only_card(content, details.name)}{sections}</main>\n"
     )
     return status_page.document(f"{details.name} · addon-operator", body)
 

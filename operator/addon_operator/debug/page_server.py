@@ -71,7 +71,7 @@ def application(client: debug_client.DebugClient, address: str, token: str) -> w
     async def details(request: web.Request) -> web.Response:
         path = f"/module/{request.match_info['name']}/details.json"
         found = _read(await asyncio.to_thread(client.get, path), page_details.Details)
-        text = await asyncio.to_thread(page_details.render, found)
+        text = await asyncio.to_thread(page_details.render, found, await gather())
         return page_site.html_response(request, text.encode("utf-8", "replace"))
 
     page_site.PageSite(gather, PAGE_SECONDS, lambda name: f"module/{name}").serve(app, f"/{{{_TOKEN}}}")

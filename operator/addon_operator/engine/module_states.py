@@ -84,8 +84,7 @@ class ModuleStates:
             state.tries, state.cure = 0, ()
         if error is not None:
             state.failure = str(getattr(error, "reason", ""))
-            state.last_error = str(error)
-            state.last_error_without_values = errors.without_values(error)
+            _note_error(state, error)
         self._tell(engine_state.ModuleChanged(state))
         if status is engine_state.ModuleStatus.READY:
             for other in self:
@@ -251,7 +250,7 @@ class ModuleStates:
         if state is None:
             return
         state.undecided = True
-        state.last_error, state.last_error_without_values = str(error), errors.without_values(error)
+        _note_error(state, error)
         if state.discovered:
             self._tell(engine_state.ModuleChanged(state))
 
@@ -283,3 +282,9 @@ class ModuleStates:
             self.mark(state.module.name, engine_state.ModuleStatus.DISABLED)
         elif is_news:
             self._tell(engine_state.ModuleChanged(state))
+
+
+def _note_error(state: engine_state.ModuleState, error: errors.AddonOperatorError | str) -> None:
+    name = state.module.name
+    state.last_error = errors.of_module(str(error), name)
+    state.last_error_without_values = errors.of_module(errors.without_values(error), name)

@@ -260,12 +260,12 @@ def _explained(
         with contextlib.suppress(OSError):
             large = chart_files.largest(call.chart)
             advice += f"; {large}" if large else ""
-    text = _in_module(call, call.redact(f"helm {verb}: {said.text}"))
+    text = messages.cause_first(verb, _in_module(call, call.redact(said.text)))
     if said.without_values is None:
         sentence = f"helm {verb} failed with a text that may hold values; the operator's log shows it"
         return helm_errors.HelmError(call.module, sentence + advice), text
-    hidden = _without_values_of_chart(call, call.redact(f"helm {verb}: {said.without_values}"))
-    shown = _in_module(call, hidden)
+    hidden = _without_values_of_chart(call, call.redact(said.without_values))
+    shown = messages.cause_first(verb, _in_module(call, hidden))
     return helm_errors.HelmError(call.module, text + advice, shown + advice), ""
 
 

@@ -17,6 +17,7 @@ _OF_CHANGES: Final = re.compile(r"(module\.yaml: patches\[[^\n]{1,1500})")
 """What :mod:`.post_renderer_main` says, between words of Helm."""
 _FOREIGN: Final = "cannot be imported into the current release"
 _ADVICE_FOR_A_TERMINAL: Final = "Use --debug flag to render out invalid YAML"
+_IN_TEMPLATE: Final = "template: "
 _MISSING_DEPENDENCIES: Final = "missing in charts/"
 # Of the API server for the record of a release, of etcd for any request, and of both for a message.
 _TOO_LARGE: Final = re.compile(
@@ -180,6 +181,19 @@ def in_module(text: str, chart: pathlib.Path) -> str:
 
 def _on_disk(text: str, chart: pathlib.Path) -> str:
     return _FILE_OF_CHART.sub(lambda _: f"{chart}/", text)
+
+
+def cause_first(verb: str, text: str) -> str:
+    """Return what a verb of Helm failed with; of an error in a template the cause before its places."""
+    head, mark, last = text.rpartition(_IN_TEMPLATE)
+    place, said, rest = last.partition(': executing "')
+    _, begins, rest = rest.partition('" at <')
+    field, ends, cause = rest.partition(">: ")
+    # Before the first one stands at most that an installation or an upgrade failed.
+    is_known = _IN_TEMPLATE in head or not head.rpartition("FAILED: ")[2].strip()
+    if not (mark and said and begins and ends and cause and is_known):
+        return f"helm {verb}: {text}"
+    return f"{cause} at <{field}> in {place}, says helm {verb}"
 
 
 def unchangeable(description: str) -> frozenset[ObjectName]:

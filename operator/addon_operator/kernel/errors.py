@@ -61,6 +61,11 @@ class ModuleError(AddonOperatorError):
         """The text without the module's name."""
 
 
+def of_module(text: str, module: str) -> str:
+    """Return a text about a module for a place that names the module already."""
+    return text.removeprefix(f"module {module}: ")
+
+
 def told(error: Exception, subject: str) -> AddonOperatorError:
     """Return an error as one that is meant for a person; ``subject`` is what was done, as in ``reading web``.
 

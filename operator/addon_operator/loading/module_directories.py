@@ -164,8 +164,8 @@ def _check_is_no_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) 
         seen = [name for name in _FILES if (directory / name).is_file()]
         holds = ", ".join([*(f"{name}/" for name in parts), *seen])
         raise errors.ConfigurationError(
-            f"modules directory {directory} is a module itself: it holds {holds}; name the directory around "
-            f"it, {directory.absolute().parent}, with MODULES_DIR or --modules-dir"
+            f"modules directory {directory.absolute()} is a module itself: it holds {holds}; name the "
+            f"directory around it, {directory.absolute().parent}, with MODULES_DIR or --modules-dir"
         )
 
 
@@ -174,10 +174,10 @@ def _check_is_not_around(directory: pathlib.Path, found: Sequence[pathlib.Path])
     around = list(_around_modules(found))
     beside = (path for path in found if path not in around and path.name != GLOBAL_NAME)
     if around and not any(map(_looks_like_module, beside)):
-        inner = ":".join(str(path) for path in around)
+        inner = ":".join(str(path.absolute()) for path in around)
         raise errors.ConfigurationError(
-            f"modules directory {directory} holds no module, but {inner} does; name that with MODULES_DIR "
-            "or --modules-dir"
+            f"modules directory {directory.absolute()} holds no module, but {inner} does; name that with "
+            "MODULES_DIR or --modules-dir"
         )
 
 

@@ -71,7 +71,7 @@ class LoadedModules:
         """Which of several directories hold no module, as one whose mount is missing; empty if none."""
         filled = {files.module.path.parent for files in self.modules}
         directories = [pathlib.Path(each.source).parent for each in self.common]
-        empty = ", ".join(str(path) for path in directories if path not in filled)
+        empty = ", ".join(str(path.absolute()) for path in directories if path not in filled)
         if not empty or not filled:
             return ""
         return (

@@ -210,7 +210,7 @@ class Settings:
         "File with the CA of the API server's client certificate; by default none is needed.",
     )
     webhook_failure_policy: str = _ADMISSION.setting(
-        t.choice("ignore", "fail"),
+        dataclasses.replace(t.choice("ignore", "fail"), plain=str.capitalize),
         "Ignore",
         "What happens to pods while no operator answers: created without presets, or refused.",
     )

@@ -114,7 +114,10 @@ class OperatorStatus:
         if self._leader is None:
             return self._waits_for or "the operator is starting; ask again in a moment"
         if leader := self._leader():
-            return f"this replica stands by; ask {leader}, which leads"
+            return (
+                f"this replica stands by, and {leader!r} leads: ask that; 'addon-operator module list -n "
+                "NAMESPACE' finds it by itself"
+            )
         return "this replica stands by and nobody leads yet; ask again in a moment"
 
     @property

@@ -96,7 +96,7 @@ class _Module:
             sentence=sentence,
             next=[each for each in self._next() if each],
             since=self._since(group),
-            facts=[(label, texts) for label, texts in self._facts() if any(texts) and [*texts] != [sentence]],
+            facts=[(label, texts) for label, texts in self._facts(sentence) if any(texts)],
             events=shown["events"] if shown else (),
         )
 
@@ -185,7 +185,7 @@ class _Module:
         suspended = row["suspended"] if held or row["waitsFor"] else ""
         yield "; ".join(filter(None, (suspended, held, introspection.waiting_text(row["waitsFor"]))))
         yield row["healthMessage"] if is_progressing else ""
-        yield row["suspended"] and f"suspended: {row['suspended']}"
+        yield self._suspended
         yield from map(_waiting, row["waitingBindings"])
         yield row["reason"] if row["state"] != ModuleStatus.READY else ""
         yield row["description"]
@@ -209,29 +209,40 @@ class _Module:
     def _since(self, group: Group) -> str:
         return self._condition(_CONDITIONS.get(self._word(group), "Ready"))
 
-    def _facts(self) -> Iterator[tuple[str, Sequence[Text]]]:
+    @property
+    def _suspended(self) -> str:
+        return self.row["suspended"].removeprefix("suspended: ")
+
+    def _facts(self, sentence: str) -> Iterator[tuple[str, Sequence[Text]]]:
+        """Yield what else there is to know: what the sentence says is not said again."""
+
+        def news(text: str) -> str:
+            return "" if text in sentence else text
+
         row, shown = self.row, self._shown
-        yield "Error", [self._error]
+        yield "Error", [news(self._error)]
         yield "Next try", self._next_try(sentence=False)
         if row["health"]:
-            health = ": ".join(filter(None, (row["health"], row["healthMessage"])))
+            health = ": ".join(filter(None, (row["health"], news(row["healthMessage"]))))
             yield "Health", [health, *([Moment(at)] if (at := self._condition("Healthy")) else ())]
-        yield "Changed by others", [row["drift"]]
-        yield "Not in force", [row["wrongValues"]]
+        yield "Changed by others", [news(row["drift"])]
+        yield "Not in force", [news(row["wrongValues"])]
         yield (
             "Answers the API server",
             [", ".join(f"{each['binding']} {each['name']}" for each in row["answering"])],
         )
-        yield "Not registered", [self._not_registered]
+        unsaid = [each for each in row["answering"] if news(each["notRegistered"])]
+        yield "Not registered", [news(hook_bindings.not_registered(unsaid))]
         yield "Waits for", [", ".join(row["waitsFor"])]
         yield "Held back", [introspection.held_back_text(row["heldBack"])]
-        yield "Suspended", [row["suspended"]]
-        yield "Failing hooks", ["; ".join([*map(failing, self._failing_hooks), *self._unanswered])]
-        yield "Waiting bindings", ["; ".join(map(_waiting, row["waitingBindings"]))]
+        yield "Suspended", [news(self._suspended)]
+        hooks = [*map(failing, self._failing_hooks), *self._unanswered]
+        yield "Failing hooks", ["; ".join(filter(news, hooks))]
+        yield "Waiting bindings", ["; ".join(filter(news, map(_waiting, row["waitingBindings"])))]
         yield "Queue", [self._place()]
-        yield "Reason", [row["reason"]]
+        yield "Reason", [news(row["reason"].removeprefix(row["suspended"]).removeprefix("; "))]
         yield "Requires", [", ".join(row["requires"])]
-        yield "About", [row["description"]]
+        yield "About", [news(row["description"])]
         yield "Order", [str(row["order"])]
         yield "Release", [row["release"] if row["release"] != row["name"] else ""]
         if shown is not None and shown["revision"]:

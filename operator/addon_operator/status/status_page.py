@@ -38,7 +38,7 @@ TEXT_MAX: Final = 2000
 """Characters that are shown of one text: an error of Helm may have millions, and all modules may have one."""
 
 Link = Callable[[str], str]
-"""Returns the address of the page of a module; empty if there is none."""
+"""Returns the address of the page of a module; who has such pages has none of the endpoints."""
 
 
 def no_link(_: str) -> str:
@@ -51,7 +51,8 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
     cards = page_modules.cards(content)
     counts = collections.Counter(card.group for card in cards)
     filters = _filters(len(cards), counts) if content.knows_modules else ""
-    body = f"{_head(content)}{filters}{_live(content, cards, counts, link)}"
+    head = _head(content, has_endpoints=link is no_link)
+    body = f"{head}{filters}{_live(content, cards, counts, link)}"
     return document(_title(content, counts), body)
 
 
@@ -81,10 +82,10 @@ def _title(content: page_content.Content, counts: collections.Counter[page_modul
     return f"{now}{where} · addon-operator"
 
 
-def _head(content: page_content.Content) -> str:
+def _head(content: page_content.Content, *, has_endpoints: bool) -> str:
     where = f" <small>in {_text(content.namespace)}</small>" if content.namespace else ""
     skip = '<a class="skip" href="#modules">Skip to the modules</a>\n' if content.knows_modules else ""
-    links = " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS)
+    links = " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS if has_endpoints)
     return (
         f"{skip}<header>\n<h1>addon-operator{where}</h1>\n"
         f'<nav aria-label="Endpoints">{_text(addon_operator.__version__)} {links}</nav>\n</header>\n'
@@ -206,6 +207,12 @@ def _modules(
 def _many(group: page_modules.Group, number: int) -> str:
     is_many = group is page_modules.Group.ATTENTION and number > 1
     return "need attention" if is_many else str(group).lower()
+
+
+def only_card(content: page_content.Content, name: str) -> str:
+    """Return one module as the page shows it, opened; empty if there is no such module."""
+    found = [_card(card, no_link) for card in page_modules.cards(content) if card.name == name]
+    return f'<ul class="modules">\n{"".join(found).replace("<details>", "<details open>", 1)}</ul>\n'
 
 
 def _card(card: page_modules.Card, link: Link) -> str:

@@ -17,7 +17,7 @@ WEB = ModuleName("web")
     [
         (
             events.HealthStands(WEB, module_health.ModuleHealth(HealthState.FAILED, "Job x: failed")),
-            ("Warning", "Unhealthy", "Failed: Job x: failed"),
+            ("Warning", "Unhealthy", "Job x: failed"),
         ),
         (
             events.HealthStands(WEB, module_health.ModuleHealth(HealthState.HEALTHY)),

@@ -30,6 +30,7 @@ from addon_operator.modules import windows
 from tests.unit.cli import debug_server
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes
+from tests.unit.status import page_samples
 
 
 @pytest.fixture(scope="module")
@@ -167,14 +168,6 @@ def test_a_module_that_waits_is_still_said_to_be_suspended_and_held_back() -> No
     assert "suspended: the disk (by alice); waits for badhook (Failed); waits for a window" in shown
     wide = module_tables.LISTED.rendered({"modules": [ROW | waits]}, "wide")
     assert wide.count("suspended: the disk") == 1
-
-
-def test_the_message_begins_with_why_a_pod_does_not_run() -> None:
-    health = 'Deployment web: 0 of 1 pods available; pod web-1: ImagePullBackOff "web:9"; Job x: failed'
-    (shown,) = module_tables.LISTED.rendered(
-        {"modules": [ROW | {"health": "Failed", "healthMessage": health}]}, "text"
-    ).splitlines()[1:]
-    assert shown.endswith('ImagePullBackOff "web:9": Deployment web: 0 of 1 pods available; Job x: failed')
 
 
 def test_a_run_that_ends_with_pods_that_do_not_run_says_so() -> None:
@@ -781,6 +774,34 @@ def test_a_long_error_is_one_line_in_a_pipe_too() -> None:
     assert lines[1].startswith("x  helm upgrade: a long reason")
     assert lines[1].endswith("…  enabled")
     assert len(lines[1]) == 200
+
+
+@pytest.mark.parametrize(("width", "spared"), [(80, 2), (90, 1), (100, 0)])
+def test_less_important_columns_make_room_for_the_message_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, width: int, spared: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    names = ("MODULE", "ORDER", "STATE", "LAST RUN", "message")
+    cells = [("badchart-of-shop", "110", "Failed", "12m20s ago", "nil pointer evaluating " + "x" * 100)]
+    made = printing.listing(names, cells, lambda row: {"Failed": "red"}[row[2]], spared=("ORDER", "LAST RUN"))
+    head, line = click.unstyle(made).splitlines()
+    assert [name in head for name in ("ORDER", "LAST RUN")] == [spared < 1, spared < 2]
+    assert len(line.partition("nil")[2]) > 40
+
+
+def test_a_module_row_says_each_sentence_once_and_what_fails_is_first() -> None:
+    why = "the API server does not take guard.example.com"
+    bound = {"hook": "g.py", "binding": "kubernetesValidating", "name": "guard", "notRegistered": why}
+    plain = page_samples.row("web", suspended="suspended: the disks", reason="suspended: the disks; enabled")
+    failed = page_samples.row("policy", 160, "Failed", lastError=why, answering=[bound], cure=["db"])
+    rows = [plain, failed]
+    for output in ("text", "wide"):
+        shown = module_tables.LISTED.rendered({"modules": rows}, output)
+        assert (shown.count(why), shown.count("the disks")) == (1, 1)
+        assert f"{why}; waits for db" in shown, "the cause is first"
+        assert [line.split()[0] for line in shown.splitlines()] == ["MODULE", "policy", "web"]
+    assert module_tables.LISTED.rendered({"modules": rows}, "name") == "module/web\nmodule/policy\n"
 
 
 def test_names_that_leave_no_room_are_cut_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

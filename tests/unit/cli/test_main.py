@@ -7,10 +7,12 @@ import subprocess
 import sys
 import tomllib
 
+import click
 import pytest
 
 import addon_operator
-from addon_operator.cli import main
+from addon_operator.cli import main, start
+from addon_operator.kernel import errors
 from addon_operator.settings import settings
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -52,7 +54,7 @@ def test_an_unknown_command_is_reported_with_the_nearest_one(capsys: pytest.Capt
     ("arguments", "expected"),
     [
         (["--config-map", "", "--modules-dir=/nowhere"], "'' (flag --config-map) is not allowed"),
-        (["--log-levle", "debug"], "Did you mean one of: '--log-level'"),
+        (["--log-levle", "debug"], "Did you mean '--log-level'?"),
     ],
     ids=["a setting", "an unknown option"],
 )
@@ -160,3 +162,49 @@ def test_kubectl_completes_its_plugin(
     main.complete_for_kubectl(words)
     told = capsys.readouterr().out
     assert told == offered if offered is not None else told.startswith("completion\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["describe", "web"], "Did you mean 'module describe'?"),
+        (["why", "web"], "Did you mean 'module why'?"),
+        (["lint"], "Did you mean 'module lint'?"),
+        (["list"], "Did you mean 'module list'?"),
+        (["module", "list", "badchart"], "'module describe badchart' shows one"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_who_leaves_a_word_out_is_told_the_command(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], hint: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(arguments)
+    assert ended.value.code == 2
+    assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "place", [["-n", "addons"], ["--context=prod"], ["--kubeconfig", "x", "-n", "addons"]]
+)
+@pytest.mark.parametrize("command", [["module", "list"], ["queue", "main", "-o", "json"], ["page"]])
+def test_options_of_kubectl_may_stand_before_the_command(command: list[str], place: list[str]) -> None:
+    ctx = click.Context(main.cli)
+    words = command[: 1 + (command[0] != "page")]
+    assert main.cli.parse_args(ctx, [*place, *command]) == [*words[1:], *place, *command[len(words) :]]
+
+
+def test_only_options_that_are_near_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["start", "--namspace", "addons"])
+    assert "Did you mean '--namespace'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("is_terminal", "records"), [(True, 0), (False, 1)])
+def test_why_the_operator_ends_is_said_once_to_a_person(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool, records: int
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    start._end_with_a_record(errors.ConfigurationError("the port is taken"), "text")
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("the port is taken") == records

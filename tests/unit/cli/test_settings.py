@@ -104,3 +104,14 @@ def test_arguments_of_a_go_operator_are_understood_and_reported() -> None:
 
 def test_flags_without_meaning_stand_in_no_help() -> None:
     assert "shell-chroot-dir" not in run("--help").stdout
+
+
+def test_what_is_in_force_is_shown_as_the_documentation_writes_it() -> None:
+    ran = testing.CliRunner().invoke(
+        main.cli, ["settings", "--namespace=a", "--config-map=shop", "-o", "json"]
+    )
+    found = {row["name"]: row["value"] for row in json.loads(ran.stdout)}
+    assert (found["VALUES_SECRET"], found["NOTIFY_SECRET"]) == ("shop", "shop-notify")
+    assert found["WEBHOOK_FAILURE_POLICY"] == "Ignore"
+    named = settings.Settings(namespace="a", config_map="shop")
+    assert (named.values_secret_name, named.notify_secret_name) == ("shop", "shop-notify")

@@ -9,19 +9,22 @@ from click import testing
 from typing_extensions import override
 
 from addon_operator.cli import main
+from addon_operator.cli import wait as wait_command
 
 ANSWERS = [(503, "the operator is starting\n"), (503, "module web failed once: no\n")]
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
     """The port of a server that is ready when it was asked four times."""
     answers = [answer for answer in ANSWERS for _ in range(2)]
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, text = answers.pop(0) if answers else (200, "ok\n")
-            self.send_response(status if self.path == "/readyz" else 404)
+            if self.path != "/readyz":
+                status, text = request.param if hasattr(request, "param") else (404, "")
+            self.send_response(status)
             self.end_headers()
             self.wfile.write(text.encode())
 
@@ -64,3 +67,16 @@ def test_it_ends_when_nobody_answers_in_time(port: int) -> None:
             "the operator is not ready after 30ms; its log says more",
         ],
     )
+
+
+@pytest.mark.parametrize("port", [(200, "STANDBY: pod-1 leads\n")], indirect=True)
+def test_a_replica_that_stands_by_says_who_installs_the_modules(port: int) -> None:
+    assert wait(port, "1m")[1][-1] == "the operator is ready to take over: it stands by, and pod-1 leads"
+
+
+@pytest.mark.parametrize("answer", [(501, "<!DOCTYPE HTML>"), (404, "not found"), (200, "<html>")])
+def test_another_program_is_not_taken_for_an_operator(
+    monkeypatch: pytest.MonkeyPatch, answer: tuple[int, str]
+) -> None:
+    monkeypatch.setattr(wait_command, "_asked", lambda *_: answer)
+    assert "is not an operator; name its port with --listen-port" in wait(1, "30ms")[1][0]

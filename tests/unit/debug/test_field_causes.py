@@ -3,9 +3,11 @@
 import hashlib
 from collections.abc import Callable
 
+import pytest
 import yaml
 
-from addon_operator.debug import field_causes
+from addon_operator.debug import debug_why, field_causes
+from addon_operator.documents import manifest_diff
 from addon_operator.helm import helm_errors
 from addon_operator.kernel import json_types, names
 
@@ -123,3 +125,12 @@ async def test_a_mark_that_takes_the_object_away_hides_no_others() -> None:
 async def test_a_number_is_found_in_a_text_where_go_writes_it_with_an_exponent() -> None:
     cause = await FakeChart(lambda web: f"--port={web['size']:e}").cause()
     assert cause.values == (("web", "size"),)
+
+
+@pytest.mark.parametrize("wanted", ["Deployment/web", "deploy/web", "deployments/web", "DEPLOY/web"])
+def test_kinds_are_taken_as_kubectl_takes_them(wanted: str) -> None:
+    text = "# Source: web/templates/a.yaml\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+    documents = list(manifest_diff.objects(manifest_diff.parse(text)))
+    assert debug_why._chosen(documents, wanted).key.name == "web"
+    with pytest.raises(debug_why.WhyError, match="there are: Deployment/web"):
+        debug_why._chosen(documents, "sts/web")

@@ -66,8 +66,12 @@ async def test_the_link_opens_the_page_and_pages_of_modules() -> None:
             assert "Set-Cookie" not in answer.headers, "browsers send cookies to all ports of this machine"
         assert "ingress-nginx" in page
         assert 'href="module/grafana"' in page
+        assert 'href="/metrics"' not in page, "the operator has that, and this page has not"
         async with session.get(f"{link}module/web") as answer:
             module = await answer.text()
+    head = module.partition("<h2>")[0]
+    assert "Progressing" in head, "how it is stands at the top, as the page of all says it"
+    assert "Deployment web: 2 of 5 pods updated" in head
     assert "password: &#x27;***&#x27;" in module
     assert "helm upgrade failed: &lt;no&gt;" in module
     assert "found &lt;3&gt; pods" in module
@@ -113,5 +117,5 @@ async def test_details_of_a_module_hide_what_is_sensitive() -> None:
     world = inspected.make()
     details = await world.engine.details("web")
     assert details.outputs == {"pods.sh": "found 3 pods\nthe password is ***"}
-    assert inspected.SECRET not in page_details.render(details)
+    assert inspected.SECRET not in page_details.render(details, page_samples.every_state())
     assert details.revisions == "revision 6 → 7\n+the change of web\n"

@@ -56,7 +56,7 @@ def test_a_discovery_that_failed_at_a_module_is_its_error_until_one_succeeds(
     discover(states, enabled=True)
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
     states.undecided(names.ModuleName("gone"), errors.ModuleError("gone", "its enabled script failed"))
-    assert states[WEB].last_error == "module web: its enabled script failed"
+    assert states[WEB].last_error == "its enabled script failed"
     assert states[WEB].status is state.ModuleStatus.PENDING
     discover(states, enabled=True)
     assert states[WEB].last_error == ""
@@ -67,7 +67,7 @@ def test_before_the_first_discovery_only_those_who_ask_learn_of_the_error(
     states: module_states.ModuleStates, reported: list[str]
 ) -> None:
     states.undecided(WEB, errors.ModuleError(WEB, "its enabled script failed"))
-    assert states[WEB].last_error == "module web: its enabled script failed"
+    assert states[WEB].last_error == "its enabled script failed"
     assert reported == []
 
 
@@ -75,7 +75,7 @@ def test_a_discovery_that_succeeds_leaves_the_error_of_a_run(states: module_stat
     discover(states, enabled=True)
     states.mark(WEB, state.ModuleStatus.FAILED, errors.ModuleError(WEB, "helm failed"))
     discover(states, enabled=True)
-    assert states[WEB].last_error == "module web: helm failed"
+    assert states[WEB].last_error == "helm failed"
 
 
 def test_another_reason_is_reported(states: module_states.ModuleStates, reported: list[str]) -> None:
@@ -116,9 +116,9 @@ def test_values_in_an_error_are_kept_for_the_log_alone(states: module_states.Mod
 
 def test_other_errors_are_shown_as_they_are(states: module_states.ModuleStates) -> None:
     states.mark(WEB, state.ModuleStatus.FAILED, errors.ModuleError("web", "its chart is gone"))
-    assert states[WEB].last_error_without_values == "module web: its chart is gone"
+    assert states[WEB].last_error_without_values == "its chart is gone"
     states.mark(WEB, state.ModuleStatus.RUNNING)
-    assert states[WEB].last_error == "module web: its chart is gone"
+    assert states[WEB].last_error == "its chart is gone"
     states.mark(WEB, state.ModuleStatus.READY, "")
     assert states[WEB].last_error == states[WEB].last_error_without_values == ""
 

@@ -280,3 +280,26 @@ def test_immutable_fields_are_distinguished_from_invalid_ones(said: str, *, is_s
 def test_an_object_of_the_cluster_that_nobody_may_change_has_no_namespace() -> None:
     text = 'server-side apply failed for object /db v1, Kind=X: X "db" is invalid: a: field is immutable'
     assert messages.unchangeable(text) == {messages.ObjectName("X", "db", "")}
+
+
+AT = 'template: m/a.yaml:5:13: executing "m/a.yaml" at '
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (f"{AT}<.x.y>: nil pointer", "nil pointer at <.x.y> in m/a.yaml:5:13, says helm install"),
+        (
+            f'X FAILED: {AT}<include "h" .>: template: _h.tpl:3:4: executing "h" at <.x>: nil pointer',
+            "nil pointer at <.x> in _h.tpl:3:4, says helm install",
+        ),
+        ('template: no template "h"', 'helm install: template: no template "h"'),
+        ("its template: is wrong", "helm install: its template: is wrong"),
+        (
+            "execution error at (a.yaml:1:3): no host",
+            "helm install: execution error at (a.yaml:1:3): no host",
+        ),
+    ],
+)
+def test_the_cause_of_an_error_in_a_template_stands_before_its_place(said: str, told: str) -> None:
+    assert messages.cause_first("install", said) == told

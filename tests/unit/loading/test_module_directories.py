@@ -143,3 +143,16 @@ def test_what_is_not_there_is_taken_for_a_directory_of_modules(tmp_path: pathlib
     (tmp_path / "file").touch()
     for name in ("missing", "010-missing", "file"):
         assert module_directories.kind_of(tmp_path / name) is MODULES
+
+
+@pytest.mark.parametrize(("given", "wrong"), [(".", ""), ("modules/010-web", "modules/010-web")])
+def test_a_directory_that_is_wrong_is_named_with_its_whole_path(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, given: str, wrong: str
+) -> None:
+    (tmp_path / "modules/010-web/hooks").mkdir(parents=True)
+    (tmp_path / "modules/010-web/Chart.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(errors.ConfigurationError) as raised:
+        module_directories.listed(pathlib.Path(given))
+    assert f"modules directory {tmp_path / wrong} " in str(raised.value)
+    assert f"{tmp_path}/modules" in str(raised.value).partition(";")[2 if wrong else 0]

@@ -52,8 +52,9 @@ FAILURE: Final = (
     "helm upgrade failed: failed calling webhook validate.nginx.ingress.kubernetes.io: no endpoints "
     "available for service ingress-admission"
 )
+SUSPENDED: Final = "the disks are replaced, ask Alice (by alice, since 03:12, for 2 h)"
 UNHEALTHY: Final = (
-    'Deployment grafana: 1 of 3 pods ready; pod grafana-7d9c-x2x: ImagePullBackOff "registry/grafana:11.3"'
+    'ImagePullBackOff "registry/grafana:11.3" (pod grafana-7d9c-x2x): Deployment grafana, 1 of 3 pods ready'
 )
 
 
@@ -65,7 +66,7 @@ def every_state() -> page_content.Content:
             cure=["endpoints of Service ingress/ingress-admission"]),
         row("grafana", 30, health="Failed", healthMessage=UNHEALTHY),
         row("external-dns", 30, drift="Deployment external-dns: /spec/replicas (by kubectl-edit)"),
-        row("storage", 30, suspended="the disks are replaced, ask Alice (by alice, since 03:12, for 2 h)"),
+        row("storage", 30, suspended=f"suspended: {SUSPENDED}"),
         row("logging", 40, heldBack={"what": "an upgrade", "until": LATER, "since": AT}),
         row("web", 50, health="Progressing", healthMessage="Deployment web: 2 of 5 pods updated"),
         row("reports", 50, "Pending", waitsFor=["ingress-nginx (Failed)"]),

@@ -171,7 +171,10 @@ def test_an_operator_without_an_engine_says_what_it_does() -> None:
     found = health.OperatorStatus()
     assert found.absent_reason() == "the operator is starting; ask again in a moment"
     found.stand_by(lambda: "pod-1")
-    assert found.absent_reason() == "this replica stands by; ask pod-1, which leads"
+    assert found.absent_reason() == (
+        "this replica stands by, and 'pod-1' leads: ask that; 'addon-operator module list -n NAMESPACE' "
+        "finds it by itself"
+    )
     found.stand_by(lambda: "")
     assert found.absent_reason() == "this replica stands by and nobody leads yet; ask again in a moment"
     found.stop()

@@ -94,7 +94,7 @@ def test_a_sentence_says_what_a_person_has_to_know_first() -> None:
     assert said["ingress-nginx"] == page_samples.FAILURE
     assert said["grafana"] == page_samples.UNHEALTHY
     assert said["external-dns"].startswith("changed by others: Deployment external-dns: /spec/replicas")
-    assert said["storage"].startswith("suspended: the disks are replaced")
+    assert said["storage"].startswith("the disks are replaced")
     assert said["logging"] == "an upgrade waits for a window"
     assert said["reports"] == "waits for ingress-nginx (Failed)"
     assert said["web"] == "Deployment web: 2 of 5 pods updated"
@@ -189,7 +189,7 @@ def test_it_is_said_since_when_a_module_is_as_it_is() -> None:
         "2": page_samples.row("web", health="Failed"),
         "3": page_samples.row("web", drift="x"),
         "4": page_samples.row("web", state="Disabled"),
-        "5": page_samples.row("web", suspended="x"),
+        "5": page_samples.row("web", suspended="suspended: x"),
         "6": page_samples.row("web", wrongValues="x"),
     }
     assert {at: card_of(row, objects=objects).since for at, row in rows.items()} == {at: at for at in rows}
@@ -436,3 +436,38 @@ async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch:
         others += 1
     assert len((await gathering).modules) == 10
     assert others >= 10, "others have a turn meanwhile"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        page_samples.row(
+            "web", suspended="suspended: the disks", reason="suspended: the disks; enabled by x"
+        ),
+        page_samples.row(
+            "web",
+            state="Failed",
+            lastError="the disks",
+            answering=[
+                {
+                    "hook": "g.py",
+                    "binding": "kubernetesValidating",
+                    "name": "g",
+                    "notRegistered": "the disks",
+                    "unanswered": "",
+                }
+            ],
+        ),
+        page_samples.row("web", health="Failed", healthMessage="the disks"),
+        page_samples.row("web", drift="the disks"),
+        page_samples.row("web", state="Disabled", reason="the disks"),
+        page_samples.row("web", description="the disks"),
+        page_samples.row("web", wrongValues="the disks"),
+    ],
+    ids=["suspended", "refused webhook", "health", "drift", "reason", "description", "values"],
+)
+def test_a_module_says_each_sentence_once(row: introspection.ModuleRow) -> None:
+    card = card_of(row, errors={"web": row["lastError"]} if row["lastError"] else {})
+    said = [card.sentence, *(str(text) for _, texts in card.facts for text in texts)]
+    assert sum(text.count("the disks") for text in said) == 1, said
+    assert card.sentence.count("suspended") == 0

@@ -40,7 +40,7 @@ class HealthCauses:
                 return ""
 
     async def _of_pod(self, watched: watched_resources.Watched) -> str:
-        found = pod_causes.cause_of_pods([await self._get(watched)]).partition(": ")[2]
+        found = pod_causes.cause_of_pod(await self._get(watched))
         # That no node takes it is how the pod is; the Events say no more.
         return "" if found.startswith(pod_causes.PENDING) else found or await self._of_events(watched)
 

@@ -275,9 +275,8 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             began = verdict.moved if is_first and verdict.moved else now
             since = observed.since.setdefault(watched, min(began, now))
             cause = observed.causes.setdefault(watched, _Cause(self._clock.monotonic() + GATHER))
-            message = "; ".join(filter(None, (verdict.health.message, cause.text)))
-            health = dataclasses.replace(verdict.health, message=message)
-            yield module_health.ObservedHealth(self._resources.title(module, watched), health, since)
+            title = self._resources.title(module, watched)
+            yield module_health.ObservedHealth(title, verdict.health, since, cause.text)
 
     def _verdict(self, module: names.ModuleName, watched: watched_resources.Watched) -> health_watch.Verdict:
         if self._resources.is_missing(watched):

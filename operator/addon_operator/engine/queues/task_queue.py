@@ -238,8 +238,8 @@ class TaskQueue:
 
     def _fail(self, task: Task, error: Exception) -> None:
         task.attempts += 1
-        task.last_error = str(error)
-        task.last_error_without_values = errors.without_values(error)
+        task.last_error = errors.of_module(str(error), task.owner)
+        task.last_error_without_values = errors.of_module(errors.without_values(error), task.owner)
         if task.allow_failure or task.superseded:
             self._tell(events.TaskFailed(self.name, task, error, None))
             self._finish(task, Outcome.DROPPED if task.superseded else Outcome.DONE)

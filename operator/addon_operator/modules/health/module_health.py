@@ -21,6 +21,15 @@ class ObservedHealth:
     health: resource_health.ResourceHealth
     since: float
     """When it got into this state, in seconds of the same clock as ``now``."""
+    cause: str = ""
+    """Why, as the cluster writes of its pods or in an Event; empty if it says nothing."""
+
+    def __str__(self) -> str:
+        """Say it, the cause first: tables and pages cut the end."""
+        _, _, words = self.cause.partition(": ")
+        if not self.cause or (words and words in self.health.message):
+            return f"{self.resource}: {self.health.message}"
+        return f"{self.cause}: {self.resource}, {self.health.message}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,7 +96,7 @@ def _duration(seconds: float) -> str:
 
 
 def _told(troubled: Sequence[ObservedHealth]) -> str:
-    named = [f"{one.resource}: {one.health.message}" for one in troubled[:_NAMED]]
+    named = [str(one) for one in troubled[:_NAMED]]
     if (rest := len(troubled) - _NAMED) > 0:
         named.append(f"and {rest} more")
     return "; ".join(named)

@@ -16,15 +16,15 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def cause_of_pods(pods: Iterable[KubernetesObject]) -> str:
-    """Return why the first pod that says so does not run: ``pod web-7d9-x: ImagePullBackOff "web:1.2"``.
+    """Return why the first pod that says so does not run: ``ImagePullBackOff "web:1.2" (pod web-7d9-x)``.
 
     The newest pods are asked first, as they are those of the last change. Empty if none says anything.
     """
     for pod in sorted(
         pods, key=lambda each: _text(_part(each, "metadata"), "creationTimestamp"), reverse=True
     ):
-        if cause := _cause(pod):
-            return f"pod {_text(_part(pod, 'metadata'), 'name')}: {cause}"
+        if cause := cause_of_pod(pod):
+            return f"{cause} (pod {_text(_part(pod, 'metadata'), 'name')})"
     return ""
 
 
@@ -42,7 +42,8 @@ def _seen(event: KubernetesObject) -> str:
     return next(filter(None, times), "")
 
 
-def _cause(pod: KubernetesObject) -> str:
+def cause_of_pod(pod: KubernetesObject) -> str:
+    """Return why a pod does not run; empty if it does not say."""
     status = _part(pod, "status")
     for container in (*_items(status, "initContainerStatuses"), *_items(status, "containerStatuses")):
         if cause := _of_container(container):
@@ -92,7 +93,7 @@ def _exit(ended: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    flat = " ".join(text[: 2 * _LONGEST].split()).removesuffix(":")
+    flat = " ".join(text[: 2 * _LONGEST].split()).rstrip(":.")
     return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"
 
 

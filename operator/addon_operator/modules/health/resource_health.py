@@ -113,8 +113,7 @@ def _deployment(resource: KubernetesObject, _now: float) -> ResourceHealth:
     for condition in _conditions(resource):
         if condition.get("type") == "Progressing":
             if condition.get("reason") == "ProgressDeadlineExceeded":
-                told = _said(condition)
-                return _failed("made no progress within its deadline" + (f": {told}" if told else ""))
+                return _failed("made no progress within its deadline")
             is_new = condition.get("reason") == "NewReplicaSetAvailable"
             is_rolled_out = is_rolled_out or (is_new and condition.get("status") == "True")
         elif condition.get("type") == "Available":
@@ -318,7 +317,8 @@ def _count(resource: KubernetesObject, key: str) -> int:
 def _said(condition: Mapping[str, Any]) -> str:
     message = condition.get("message")
     text = " ".join(message[: 2 * _LONGEST].split()) if isinstance(message, str) else ""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    # Other texts follow behind it.
+    return text.removesuffix(".") if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _conditions(resource: KubernetesObject) -> Iterator[Mapping[str, Any]]:

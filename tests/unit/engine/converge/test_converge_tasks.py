@@ -89,7 +89,7 @@ class Runner(module_run.ModuleRunner):
 @pytest.mark.parametrize(
     ("error", "shown"),
     [
-        (errors.ModuleError(WEB, "its enabled script failed"), "module web: its enabled script failed"),
+        (errors.ModuleError(WEB, "its enabled script failed"), "its enabled script failed"),
         (errors.AddonOperatorError("the API server does not answer"), ""),
     ],
     ids=["of a module", "of all"],

@@ -78,14 +78,14 @@ async def cause(kube: Kube, resource: api_resources.Resource = watching.DEPLOYME
 )
 async def test_pods_are_found_by_the_whole_selector(selector: dict[str, Any], asked: str) -> None:
     kube = Kube({"spec": {"selector": selector}}, pods=[pod("web-1", **waits("ErrImagePull"))])
-    assert (await cause(kube)).startswith("pod web-1: ErrImagePull")
+    assert (await cause(kube)).startswith("ErrImagePull")
     assert kube.queries[0]["labelSelector"] == asked
 
 
 async def test_one_that_crashes_is_found_among_many_that_run() -> None:
     fine = [pod(f"web-{number}", phase="Running") for number in range(50)]
     kube = Kube({"spec": LABELS}, pods=[*fine, pod("web-x", phase="Running", **waits("CrashLoopBackOff"))])
-    assert await cause(kube) == "pod web-x: CrashLoopBackOff"
+    assert await cause(kube) == "CrashLoopBackOff (pod web-x)"
     assert all("limit" in query for query in kube.queries)
 
 

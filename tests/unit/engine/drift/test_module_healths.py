@@ -170,11 +170,11 @@ async def test_the_cause_is_read_while_something_is_not_healthy_and_ever_more_se
     await bench.report(resource_health.HEALTHY)
     await bench.after(60.0)
     assert bench.causes.asked == 0
-    bench.causes.text = "pod app-1: ImagePullBackOff"
+    bench.causes.text = "ImagePullBackOff (pod app-1)"
     await bench.report(UPDATING)
     for _ in range(30):
         await bench.after(10.0)
-    assert bench.shown[2] == "Progressing Deployment app: 1 of 3 pods updated; pod app-1: ImagePullBackOff"
+    assert bench.shown[2] == "Progressing ImagePullBackOff (pod app-1): Deployment app, 1 of 3 pods updated"
     assert 10 < bench.causes.asked < 18
     await bench.report(resource_health.HEALTHY)
     asked = bench.causes.asked

@@ -630,7 +630,7 @@ async def test_a_module_whose_files_are_wrong_fails_before_anything_of_it_runs(
         with pytest.raises(errors.ModuleError, match="namspace"):
             await step()
     assert (bench.log, bench.helm) == ([], [])
-    assert bench.states[WEB].last_error == f"module web: {problem}"
+    assert bench.states[WEB].last_error == problem
 
 
 TOP = ModuleName("top")

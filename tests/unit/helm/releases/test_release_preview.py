@@ -129,7 +129,7 @@ async def test_an_error_of_the_chart_is_the_error_of_a_run(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     world.helm.fail["template"] = 'template: web:1: executing "web" at <.x>: nil pointer'
-    with pytest.raises(helm_errors.HelmError, match=r"helm template: template: web:1: .* nil pointer"):
+    with pytest.raises(helm_errors.HelmError, match=r"nil pointer at <.x> in web:1, says helm template"):
         await world.manager().preview(asked(module_dir))
 
 

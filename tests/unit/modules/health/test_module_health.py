@@ -50,3 +50,14 @@ def test_what_is_in_progress_for_too_long_has_failed() -> None:
 def test_of_many_resources_three_are_named() -> None:
     found = summed(*(one(f"Job {name}", BROKEN) for name in "edcba"))
     assert found.message == "Job a: failed; Job b: failed; Job c: failed; and 2 more"
+
+
+def test_the_cause_is_first_as_tables_cut_the_end_and_is_not_said_twice() -> None:
+    pods = ResourceHealth(HealthState.PROGRESSING, "0 of 1 pods available")
+    found = summed(
+        module_health.ObservedHealth("Deployment web", pods, 0.0, 'ErrImagePull "web:9" (pod web-x)')
+    )
+    assert found.message == 'ErrImagePull "web:9" (pod web-x): Deployment web, 0 of 1 pods available'
+    job = ResourceHealth(HealthState.FAILED, "failed: it ran too long")
+    found = summed(module_health.ObservedHealth("Job once", job, 0.0, "DeadlineExceeded: it ran too long"))
+    assert found.message == "Job once: failed: it ran too long"

@@ -69,7 +69,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_pod_says_why_it_does_not_run(case: str) -> None:
     found, cause = CASES[case]
-    assert pod_causes.cause_of_pods([found]) == f"pod web-1: {cause}"
+    assert pod_causes.cause_of_pods([found]) == f"{cause} (pod web-1)"
 
 
 def test_a_pod_that_has_just_begun_says_nothing() -> None:
@@ -84,7 +84,7 @@ def test_the_newest_pod_that_says_something_is_named() -> None:
         pod("new", "2026-01-02T00:00:00Z", containerStatuses=[broken]),
         pod("newest", "2026-01-03T00:00:00Z"),
     ]
-    assert pod_causes.cause_of_pods(pods).startswith("pod new: ")
+    assert pod_causes.cause_of_pods(pods).endswith(" (pod new)")
 
 
 def test_the_newest_warning_is_told() -> None:

@@ -52,7 +52,7 @@ def _set(row: debug.Document) -> str:
 def _until(row: debug.Document) -> str:
     if row["expiresIn"] is None:
         return ""
-    return f" for {debug.age(row['expiresIn'])}, then {row['default']}"
+    return f" for {printing.age(row['expiresIn'])}, then {row['default']}"
 
 
 def _parameters(rows: debug.Document, wide: bool) -> str:
@@ -63,5 +63,5 @@ _LISTED: Final = debug.Listed(_parameters, "parameter", lambda rows: [row["name"
 
 
 def _cells(row: debug.Document) -> tuple[str, ...]:
-    left = "-" if row["expiresIn"] is None else debug.age(row["expiresIn"])
+    left = "-" if row["expiresIn"] is None else printing.age(row["expiresIn"])
     return (row["name"], row["value"], row["default"], left, row["description"])

@@ -237,7 +237,7 @@ def refuse_rows(output: str) -> None:
 
 
 def _origins(document: Document, wide: bool) -> str:
-    rows = [(each["path"], one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
+    rows = [(each["path"], printing.one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
             for each in document["values"]]  # fmt: skip
     return printing.listing(("PATH", "value", "origin"), rows, wide=wide) if rows else "no values\n"
 
@@ -364,36 +364,9 @@ def not_answering(answering: Sequence[Document], error: str) -> list[str]:
     ]
 
 
-def age(seconds: float) -> str:
-    """Return a time span for people: ``0.3s``, ``12s``, ``3m5s``, ``4h10m``, ``2d3h``."""
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(int(seconds), 60)
-    if not minutes:
-        return f"{rest}s"
-    hours, minutes = divmod(minutes, 60)
-    if not hours:
-        return f"{minutes}m{rest}s"
-    days, hours = divmod(hours, 24)
-    return f"{days}d{hours}h" if days else f"{hours}h{minutes}m"
-
-
-def ago(moment: str | None) -> str:
-    """Say how long ago a moment (RFC 3339) was; ``-`` for never."""
-    if moment is None:
-        return "-"
-    then = dt.datetime.fromisoformat(moment)
-    return f"{age(max(0.0, (dt.datetime.now(dt.UTC) - then).total_seconds()))} ago"
-
-
 def shared_text(document: Document) -> str:
     """Return an object that several modules have, with the other modules."""
     return f"{document['resource']} (also of {', '.join(document['modules'])})"
-
-
-def one_line(text: str) -> str:
-    """Return a text without line breaks; ``-`` for an empty one."""
-    return " ".join(text.split()) or "-"
 
 
 @click.command()

@@ -127,8 +127,8 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         module["state"],
         _HEALTHY.get(module.get("health") or "", "-"),
         str(module.get("revision") or "-"),
-        debug.ago(module["lastRun"]),
-        debug.one_line("; ".join(filter(None, [module["lastError"], *_cure(module), *waiting]))),
+        printing.ago(module["lastRun"]),
+        printing.one_line("; ".join(filter(None, [module["lastError"], *_cure(module), *waiting]))),
         # It stands among what is wrong already.
         module["reason"].removeprefix(suspended).removeprefix("; ") if suspended else module["reason"],
     )
@@ -166,7 +166,7 @@ def held_back(module: debug.Document) -> list[str]:
 def _wide_row(module: debug.Document) -> tuple[str, ...]:
     *first, error, reason = _row(module)
     shared = [debug.shared_text(each) for each in module.get("sharedObjects", ())]
-    since = debug.ago(module.get("since")).removesuffix(" ago")
+    since = printing.ago(module.get("since")).removesuffix(" ago")
     return (*first[:3], since, *first[3:], names.listed(shared, _SHARED_SHOWN) or "-", error, reason)
 
 
@@ -254,7 +254,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
 
 
 def _moment(moment: str | None) -> str:
-    return "-" if moment is None else f"{moment} ({debug.ago(moment)})"
+    return "-" if moment is None else f"{moment} ({printing.ago(moment)})"
 
 
 def _sections(module: debug.Document) -> Iterator[str]:
@@ -282,7 +282,7 @@ def _sections(module: debug.Document) -> Iterator[str]:
 
 
 def _event(event: debug.Document) -> str:
-    return f"{debug.ago(event['time'])}  {event['type']}  {event['reason']}  {event['message']}"
+    return f"{printing.ago(event['time'])}  {event['type']}  {event['reason']}  {event['message']}"
 
 
 def _failing(module: debug.Document) -> Iterator[str]:

@@ -207,7 +207,7 @@ def _fields(document: Document, _: bool) -> str:
 
 def _field(field: Document) -> Iterator[str]:
     line = "" if field["line"] is None else f", line {field['line']} of the template"
-    yield f"{field['path']}: {debug.one_line(field['value'])}"
+    yield f"{field['path']}: {printing.one_line(field['value'])}"
     if not field["values"]:
         yield f"  {field['cause']}{line}"
         return

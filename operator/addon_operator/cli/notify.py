@@ -58,10 +58,10 @@ def _row(row: debug.Document) -> tuple[str, ...]:
         row["format"],
         row["host"],
         row["after"],
-        debug.ago(row["lastSent"]),
+        printing.ago(row["lastSent"]),
         ",".join(row["on"]),
         ",".join(row["modules"]),
-        debug.one_line(row["problem"]),
+        printing.one_line(row["problem"]),
     )
 
 

@@ -1,6 +1,7 @@
 """What commands print: tables as wide as the terminal, lines where there is none, and documents."""
 
 import dataclasses
+import datetime as dt
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -237,3 +238,30 @@ def show_highlighted(text: str, language: str) -> None:
         printer.print(rich.syntax.Syntax("", language, theme=_THEME).highlight(text), soft_wrap=True, end="")
     else:
         click.echo(text, nl=False)
+
+
+def age(seconds: float) -> str:
+    """Return a time span for people: ``0.3s``, ``12s``, ``3m5s``, ``4h10m``, ``2d3h``."""
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    if not minutes:
+        return f"{rest}s"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes}m{rest}s"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours}h" if days else f"{hours}h{minutes}m"
+
+
+def ago(moment: str | None) -> str:
+    """Say how long ago a moment (RFC 3339) was; ``-`` for never."""
+    if moment is None:
+        return "-"
+    then = dt.datetime.fromisoformat(moment)
+    return f"{age(max(0.0, (dt.datetime.now(dt.UTC) - then).total_seconds()))} ago"
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks; ``-`` for an empty one."""
+    return " ".join(text.split()) or "-"

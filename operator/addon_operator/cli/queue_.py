@@ -69,10 +69,10 @@ def _lines(row: debug.Document) -> Iterator[tuple[str, ...]]:
             row["name"],
             str(task["index"]),
             _subject(task),
-            debug.age(task["age"]),
+            printing.age(task["age"]),
             str(task["tries"]),
             _state(task),
-            debug.one_line(task["lastError"]),
+            printing.one_line(task["lastError"]),
         )
 
 
@@ -88,7 +88,7 @@ def _subject(task: debug.Document) -> str:
 
 def _state(task: debug.Document) -> str:
     if task["nextTryIn"] > 0:
-        return f"next try in {debug.age(task['nextTryIn'])}"
+        return f"next try in {printing.age(task['nextTryIn'])}"
     return str(task["state"])
 
 

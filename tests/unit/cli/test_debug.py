@@ -690,7 +690,7 @@ def test_a_watch_goes_on_when_the_operator_is_away_for_a_while(monkeypatch: pyte
     ],
 )
 def test_ages_are_short(seconds: float, shown: str) -> None:
-    assert debug.age(seconds) == shown
+    assert printing.age(seconds) == shown
 
 
 def completions(*words: str) -> list[str]:

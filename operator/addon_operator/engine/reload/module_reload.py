@@ -83,15 +83,13 @@ class ModuleReload:
             self._tell(events.ModuleGone(gone, before.modules[gone].path))
         if set(before.modules) != set(self._values.modules):
             await self._configuration.set_modules()
-        broken = {name for name in sorted(loading.touched) if not await self._renew_hooks(name)}
+        for name in sorted(loading.touched):
+            await self._renew_hooks(name)
         if loading.touched:
             self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
         if was_refused and not self._states.refuses:
             self._tell(events.Noted(state.NOTHING_REFUSED))
-        if is_due:
-            return reactions.Reaction(converge=True)
-        # Their files are what would run, and the mistake is told already.
-        return dataclasses.replace(reaction, runs=tuple(name for name in reaction.runs if name not in broken))
+        return reactions.Reaction(converge=True) if is_due else reaction
 
     def _ignore(self, strangers: tuple[str, ...]) -> None:
         for text in strangers:
@@ -99,16 +97,14 @@ class ModuleReload:
                 self._tell(events.Warned(text))
         self._states.ignored = strangers
 
-    async def _renew_hooks(self, name: names.ModuleName) -> bool:
-        """Say whether the hooks on disk can be used."""
+    async def _renew_hooks(self, name: names.ModuleName) -> None:
         try:
             await self._hooks.renew(name)
         except errors.AddonOperatorError as error:
             self._tell(events.ReloadRefused(f"module {name}: {error}", is_of_hooks=True))
             self._states.leave_hooks(name, f"module {name}: {errors.without_values(error)}")
-            return False
-        self._states.leave_hooks(name, "")
-        return True
+        else:
+            self._states.leave_hooks(name, "")
 
     async def _observe(self, values: store.ValuesStore, modules: Sequence[model.Module]) -> _Before:
         known = values.modules

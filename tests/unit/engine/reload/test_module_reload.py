@@ -493,12 +493,12 @@ async def test_a_module_whose_required_module_is_gone_fails_until_that_is_back(b
     assert bench.refusals == []
 
 
-async def test_hooks_that_cannot_be_used_are_reported_once_and_their_module_does_not_run(
+async def test_hooks_that_cannot_be_used_are_reported_and_the_run_of_their_module_shows_them(
     bench: Bench,
 ) -> None:
     bench.hooks.are_broken = True
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
-    assert await bench.changed() == reactions.Reaction()
+    assert await bench.changed() == reactions.Reaction(runs=(WEB,))
     said = "module web: no configuration"
     assert bench.refusals == [said]
     assert bench.states[WEB].not_in_force == said

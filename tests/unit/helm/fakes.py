@@ -211,6 +211,7 @@ class FakeHelm(children.Children):
         capture_stdout: int | None = None,
         capture_stderr: int = 0,
         kill_grace: float = children.KILL_GRACE,
+        leaves_nothing: bool = False,
         bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         arguments = [str(argument) for argument in argv[1:]]

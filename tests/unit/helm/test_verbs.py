@@ -39,6 +39,7 @@ class Recorder(children.Children):
         capture_stdout: int | None = None,
         capture_stderr: int = 0,
         kill_grace: float = children.KILL_GRACE,
+        leaves_nothing: bool = False,
         bounds: children.ChildBounds | None = None,
     ) -> children.ChildResult:
         self.argv = [str(word) for word in argv[1:]]

@@ -213,15 +213,12 @@ class HookProcesses:
         :class:`.ChildStartError` when it cannot be started.
         """
         own = hook.config.settings.execution_timeout
-        timeout, grace = self._default_timeout if own is None else own, children.KILL_GRACE
+        timeout = self._default_timeout if own is None else own
         if question is not None:
             timeout = question.seconds if timeout is None else min(timeout, question.seconds)
-            grace = QUESTION_GRACE
-        # A replica answers the API server whether or not it leads, also while it ends.
-        programs = self._programs if question is None else self._programs.unfenced
         async with self._directory(hook.name) as files:
             await _in_thread(_prepare, files, contexts, values, question)
-            result = await self._start(hook, files, log_fields, timeout, grace, programs)
+            result = await self._start(hook, files, log_fields, timeout, is_asked=question is not None)
             if hook_failures.has_failed(result):
                 raise HookRunError(
                     hook.name,
@@ -283,19 +280,23 @@ class HookProcesses:
         files: hook_directory.HookDirectory,
         log_fields: Mapping[str, str],
         timeout: float | None,
-        kill_grace: float = children.KILL_GRACE,
-        programs: children.Children | None = None,
+        *,
+        is_asked: bool = False,
     ) -> children.ChildResult:
         path = hook_files.absolute(hook.path, self._started_in)
         is_nested = bool(hook.arguments)
         owner = hook_configurations.owner(hook.module) if is_nested else {}
         keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
-        return await (programs or self._programs).run(
+        # A replica answers the API server whether or not it leads, also while it ends.
+        programs = self._programs.unfenced if is_asked else self._programs
+        return await programs.run(
             [*hook_files.command(path), *hook.arguments],
             env={**self._environment, **files.environment(), **owner},
             cwd=path.parent,
             timeout=timeout,
-            kill_grace=kill_grace,
+            kill_grace=QUESTION_GRACE if is_asked else children.KILL_GRACE,
+            # Nobody counts requests: what each of them left would add up.
+            leaves_nothing=is_asked,
             on_stdout_line=hook_lines.both(keep, self._log.handler(log_fields, "stdout", is_json=is_nested)),
             capture_stdout=printed_outputs.READ_BYTES,
             on_stderr_line=hook_lines.both(keep, self._log.handler(log_fields, "stderr", is_json=is_nested)),

@@ -91,6 +91,7 @@ class Children:
         capture_stdout: int | None = None,
         capture_stderr: int = 0,
         kill_grace: float = KILL_GRACE,
+        leaves_nothing: bool = False,
         bounds: ChildBounds | None = None,
     ) -> ChildResult:
         """Run a program to its end, with nothing on its standard input, in a process group of its own.
@@ -99,6 +100,7 @@ class Children:
         ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process
         group gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the
         group is ended in the same way, and only then does the cancellation go on; a second one kills at once.
+        With ``leaves_nothing``, what the program leaves in its group when it ends is killed.
         What breaks ``bounds`` fails in the child, which may say so and end.
 
         Raises :class:`ChildStartError` when the program cannot be started, and
@@ -124,7 +126,7 @@ class Children:
             )
             stdout.close_write_end()
             stderr.close_write_end()
-            ending = _Ending(child, started)
+            ending = _Ending(child, started, leaves_nothing=leaves_nothing)
             await ending.wait(timeout, kill_grace, (stdout, stderr))
         return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)
 
@@ -137,9 +139,10 @@ def _sinks(first: output.Sink | None, handler: Callable[[str], None] | None) -> 
 class _Ending:
     """Waits for a child, ends it when it must, and reaps it in every case."""
 
-    def __init__(self, child: spawning.Spawned, started: float) -> None:
+    def __init__(self, child: spawning.Spawned, started: float, *, leaves_nothing: bool) -> None:
         self._child = child
         self._started = started
+        self._leaves_nothing = leaves_nothing
         self.timed_out = False
         self.wall_seconds = 0.0
         self.exit: launcher.Exit
@@ -149,6 +152,8 @@ class _Ending:
             await self._wait_for_exit(timeout)
             if self.timed_out:
                 await self._end_group(grace)
+            elif self._leaves_nothing:
+                self._child.signal_group(signal.SIGKILL)
             await _drain(streams)
         except asyncio.CancelledError:
             await self._end_group_whatever_comes(grace)

@@ -208,6 +208,15 @@ async def test_a_process_left_behind_with_the_pipe_open_does_not_hold_up_the_res
     assert time.monotonic() - begun < 5
 
 
+async def test_a_child_that_may_leave_nothing_takes_its_group_with_it(
+    script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script(f"trap '' TERM; sleep 100 & echo $! > {tmp_path}/pid; echo done")
+    result = await programs.programs().run([path], env=ENV, capture_stdout=100, leaves_nothing=True)
+    assert (result.exit_code, result.stdout) == (0, b"done\n")
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
 async def test_cancelling_ends_the_group_before_the_cancellation_goes_on(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:

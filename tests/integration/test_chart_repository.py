@@ -65,7 +65,7 @@ def test_a_registry_that_is_away_holds_up_only_modules_whose_chart_is_not_in_the
         operator_process.wait_until(lambda: "Ready" in pulling.state(site, "db"), "the other module runs")
         found = pulling.state(site)
         assert "Failed" in found
-        assert f"module web: cannot pull chart upstream 1.2.3 of {registry.address}: " in found
+        assert f"cannot pull chart upstream 1.2.3 of {registry.address}: " in found
         assert (
             "refuses connections; it is tried again; check that the operator reaches the repository" in found
         )

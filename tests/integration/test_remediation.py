@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import select
 import socket
 import socketserver
@@ -174,7 +175,7 @@ def test_what_does_not_become_healthy_goes_back_to_what_was(
     site.config(web="nodes: {on: the-moon}\n")
     operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back", deadline=60)
     error = (modules.get("web") or {})["status"]["lastError"]
-    assert "not healthy within 3s: Deployment app" in error
+    assert re.search("not healthy within 3s: .*Deployment app, ", error), error
     modules.wait(operator, "web", Ready="False", Healthy="True")
     selector = site.kubectl("get", "deployment", "app", "-o", "jsonpath={.spec.template.spec.nodeSelector}")
     assert "the-moon" not in selector

@@ -128,7 +128,7 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         _HEALTHY.get(module.get("health") or "", "-"),
         str(module.get("revision") or "-"),
         printing.ago(module["lastRun"]),
-        printing.one_line("; ".join(filter(None, [module["lastError"], *_cure(module), *waiting]))),
+        printing.one_line("; ".join(filter(None, [*_cure(module), module["lastError"], *waiting]))),
         # It stands among what is wrong already.
         module["reason"].removeprefix(suspended).removeprefix("; ") if suspended else module["reason"],
     )

@@ -22,7 +22,7 @@
 {{- with include "addon-operator.envFromSources" . }}
 # podPresets: variables that envFrom of a pod or preset defines
 - apiGroups: [""]
-  resources: [{{ . | quote }}]
+  resources: {{ splitList "," . | toJson }}
   verbs: [get]
 {{- end }}
 {{- if .Values.podPresets.expansionEvents }}

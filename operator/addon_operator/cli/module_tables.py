@@ -7,30 +7,16 @@ from addon_operator.cli import debug, printing
 from addon_operator.kernel import names
 
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "HEALTHY", "REVISION", "LAST RUN", "message")
-
-
 _SPARED: Final = ("ORDER", "LAST RUN", "REVISION")
 """On a narrow terminal these go, so that there is room for what is wrong."""
-
-
 _WIDE_COLUMNS: Final = (*_COLUMNS[:3], "SINCE", *_COLUMNS[3:-1], "shared objects", "last error", "reason")
-
-
 _HEALTHY: Final = {"Healthy": "True", "Failed": "False", "Progressing": "Unknown"}
 """As kubectl shows the condition."""
-
-
 _SHARED_SHOWN: Final = 5
-
-
 _HEAD: Final = 12
-
-
 _STYLES: Final = {"Ready": "green", "Failed": "red", "Running": "cyan", "Disabled": "dim"}
 _HEALTH_STYLES: Final = {"Failed": "red", "Progressing": "cyan"}
 _ATTENTION: Final = "yellow"
-
-
 _RESOURCE_COLUMNS: Final = ("MODULE", "STATE", "resource", "reason")
 
 
@@ -38,7 +24,7 @@ def _modules(document: debug.Document, wide: bool) -> str:
     if wide:
         return _all_of_modules(document)
     modules = _failed_first(document["modules"])
-    rows = [(*_row(module)[:-2], _message(module)) for module in modules]
+    rows = [(*_row(module), _message(module)) for module in modules]
     listed = (
         printing.listing(_COLUMNS, rows, _styles(modules), wide=wide, spared=_SPARED)
         if rows
@@ -49,11 +35,10 @@ def _modules(document: debug.Document, wide: bool) -> str:
 
 def _message(module: debug.Document) -> str:
     """Return what is wrong; of a module that is well what it is for, or why it is enabled."""
-    *_, error, reason = _row(module)
-    if error != "-":
+    if error := _wrong(module):
         return error
     is_well = module["state"] == "Ready" and not module.get("suspended")
-    return (module["description"] if is_well else "") or reason
+    return (module["description"] if is_well else "") or _reason(module)
 
 
 LISTED: Final = debug.Listed(
@@ -70,17 +55,6 @@ def _wrong_values(document: debug.Document) -> str:
     return "".join(f"{text}\n" for text in document.get("wrongValues", ()))
 
 
-def _described(
-    columns: tuple[str, ...], rows: list[tuple[str, ...]], modules: Sequence[debug.Document]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Add what the modules are for, if one of them says it."""
-    if not any(module["description"] for module in modules):
-        return columns, rows
-    texts = [module["description"] or "-" for module in modules]
-    described = [(*row[:-2], text, *row[-2:]) for row, text in zip(rows, texts, strict=True)]
-    return (*columns[:-2], "description", *columns[-2:]), described
-
-
 def _all_of_modules(document: debug.Document) -> str:
     modules = _failed_first(document["modules"])
     columns: tuple[str, ...] = _WIDE_COLUMNS
@@ -88,15 +62,15 @@ def _all_of_modules(document: debug.Document) -> str:
     if any(module["release"] != module["name"] for module in modules):
         columns = (*columns[:3], "RELEASE", *columns[3:])
         rows = [(*row[:3], module["release"], *row[3:]) for row, module in zip(rows, modules, strict=True)]
-    if any(map(_requirements, modules)):
-        columns = (*columns[:-2], "requires", *columns[-2:])
-        needs = [_requirements(module) or "-" for module in modules]
-        rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, needs, strict=True)]
-    if any(module.get("answering") for module in modules):
-        columns = (*columns[:-2], "answers", *columns[-2:])
-        answers = [_answers(module) or "-" for module in modules]
-        rows = [(*row[:-2], each, *row[-2:]) for row, each in zip(rows, answers, strict=True)]
-    columns, rows = _described(columns, rows, modules)
+    for title, texts in (
+        ("requires", [*map(_requirements, modules)]),
+        ("answers", [*map(_answers, modules)]),
+        ("description", [module["description"] for module in modules]),
+    ):
+        # Only if one of the modules says it.
+        if any(texts):
+            columns = (*columns[:-2], title, *columns[-2:])
+            rows = [(*row[:-2], text or "-", *row[-2:]) for row, text in zip(rows, texts, strict=True)]
     listed = printing.listing(columns, rows, _styles(modules), wide=True) if rows else "no modules\n"
     return _wrong_values(document) + listed
 
@@ -113,14 +87,6 @@ def _requirements(module: debug.Document) -> str:
 
 
 def _row(module: debug.Document) -> tuple[str, ...]:
-    waiting = [
-        *filter(None, [suspended := module.get("suspended") or ""]),
-        *_waits(module),
-        *held_back(module),
-        *_unhealthy(module),
-        *debug.waiting_texts(module.get("waitingBindings", ())),
-        *debug.not_answering(module.get("answering", ()), module["lastError"]),
-    ]
     return (
         module["name"],
         str(module["order"]),
@@ -128,15 +94,31 @@ def _row(module: debug.Document) -> tuple[str, ...]:
         _HEALTHY.get(module.get("health") or "", "-"),
         str(module.get("revision") or "-"),
         printing.ago(module["lastRun"]),
-        printing.one_line("; ".join(filter(None, [*_cure(module), module["lastError"], *waiting]))),
-        # It stands among what is wrong already.
-        module["reason"].removeprefix(suspended).removeprefix("; ") if suspended else module["reason"],
     )
 
 
-def _unhealthy(module: debug.Document) -> list[str]:
+def _wrong(module: debug.Document) -> str:
+    """Return all that is not as it should be, in one line; empty if nothing is."""
     drift = module.get("drift")
-    return [*filter(None, [module.get("healthMessage")]), *([f"drifted: {drift}"] if drift else [])]
+    said = [
+        *_cure(module),
+        module["lastError"],
+        module.get("suspended"),
+        *_waits(module),
+        *held_back(module),
+        module.get("healthMessage"),
+        f"drifted: {drift}" if drift else "",
+        *debug.waiting_texts(module.get("waitingBindings", ())),
+        *debug.not_answering(module.get("answering", ()), module["lastError"]),
+    ]
+    return " ".join("; ".join(filter(None, said)).split())
+
+
+def _reason(module: debug.Document) -> str:
+    """Return why it is enabled or not; a suspension stands among what is wrong already."""
+    suspended = module.get("suspended") or ""
+    reason: str = module["reason"]
+    return reason.removeprefix(suspended).removeprefix("; ") if suspended else reason
 
 
 def _cure(module: debug.Document) -> list[str]:
@@ -164,10 +146,10 @@ def held_back(module: debug.Document) -> list[str]:
 
 
 def _wide_row(module: debug.Document) -> tuple[str, ...]:
-    *first, error, reason = _row(module)
+    first, error = _row(module), printing.one_line(_wrong(module))
     shared = [debug.shared_text(each) for each in module.get("sharedObjects", ())]
     since = printing.ago(module.get("since")).removesuffix(" ago")
-    return (*first[:3], since, *first[3:], names.listed(shared, _SHARED_SHOWN) or "-", error, reason)
+    return (*first[:3], since, *first[3:], names.listed(shared, _SHARED_SHOWN) or "-", error, _reason(module))
 
 
 def _styles(modules: Sequence[debug.Document]) -> Callable[[Sequence[str]], str]:
@@ -180,7 +162,7 @@ def _style(module: debug.Document) -> str:
     own = _STYLES.get(module["state"], "")
     if module["state"] != "Ready":
         return _HEALTH_STYLES["Failed"] if module.get("health") == "Failed" else own
-    wrong = module.get("wrongValues") or _row(module)[-2] != "-"
+    wrong = module.get("wrongValues") or _wrong(module)
     return _HEALTH_STYLES.get(module.get("health") or "", _ATTENTION if wrong else own)
 
 
@@ -235,7 +217,7 @@ def _description_head(module: debug.Document) -> Iterator[str]:
         *((("Since", _moment(since)),) if (since := module.get("since")) else ()),
         ("Health", ": ".join(filter(None, (module["health"], module["healthMessage"]))) or "-"),
         *((("Drift", module["drift"]),) if module["drift"] else ()),
-        ("Reason", module["reason"].removeprefix(module.get("suspended") or "").removeprefix("; ")),
+        ("Reason", _reason(module)),
         *(
             (("Suspended", suspended.removeprefix("suspended: ")),)
             if (suspended := module.get("suspended"))

@@ -1,11 +1,12 @@
 """Which programs of hooks run, for people who wonder what it takes so long, and who end one that hangs."""
 
 import asyncio
+import copy
 import dataclasses
 import itertools
 import pathlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 from addon_operator.kernel import errors
@@ -34,30 +35,21 @@ class _Run:
     is_ended: bool = False
 
 
-@dataclasses.dataclass(slots=True)
-class _Known:
-    numbers: Iterator[int] = dataclasses.field(default_factory=lambda: itertools.count(1))
-    runs: dict[int, _Run] = dataclasses.field(default_factory=dict)
-
-
 class RunningHooks(children.Children):
     """Runs programs as others do, and knows which run."""
 
-    def __init__(
-        self,
-        programs: children.Children,
-        monotonic: Callable[[], float] = time.monotonic,
-        known: _Known | None = None,
-    ) -> None:
+    def __init__(self, programs: children.Children, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._programs = programs
         self._monotonic = monotonic
-        self._known = known or _Known()
-        self._runs = self._known.runs
+        self._numbers = itertools.count(1)
+        self._runs: dict[int, _Run] = {}
 
     @property
     def unfenced(self) -> "RunningHooks":
         """The same for what hooks answer: a replica that does not lead may ask them, too."""
-        return RunningHooks(self._programs.unfenced, self._monotonic, self._known)
+        other = copy.copy(self)
+        other._programs = self._programs.unfenced  # noqa: SLF001 - it is one of these
+        return other
 
     async def run(
         self,
@@ -70,7 +62,7 @@ class RunningHooks(children.Children):
             self._monotonic(),
             asyncio.ensure_future(self._programs.run(argv, **how)),
         )
-        number = next(self._known.numbers)
+        number = next(self._numbers)
         self._runs[number] = run
         try:
             return await run.work

@@ -26,7 +26,7 @@ async def find_helm(
     try:
         return await binary.find(str(configured) if configured else None, environ, programs)
     except binary.HelmBinaryError as error:
-        own = None if configured else helm_of_devcluster(environ)
+        own = None if configured else _of_devcluster(environ)
         if own is None and not configured:
             said = f"{error}, or let 'addon-operator devcluster build' make one for this machine"
             raise binary.HelmBinaryError(said) from error
@@ -35,7 +35,7 @@ async def find_helm(
         return await binary.find(str(own), environ, programs)
 
 
-def helm_of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
+def _of_devcluster(environ: Mapping[str, str]) -> pathlib.Path | None:
     """Return the helm of the local control plane; ``None`` if there is none yet."""
     with contextlib.suppress(devcluster_errors.DevClusterError):
         where, component = locations.locate(environ), components.CONTROL_PLANE

@@ -2,13 +2,10 @@
 
 import contextlib
 import dataclasses
-import os
 import pathlib
-import shutil
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from addon_operator.commands import authors_helm
 from addon_operator.commands.checks import values_files
 from addon_operator.commands.plan import given_values, plan_sources
 from addon_operator.commands.plan_state import plan_state
@@ -25,8 +22,6 @@ from addon_operator.values import checks, store
 _NAMESPACE: Final = "default"
 """Where releases would be, if neither a state file nor a setting names it."""
 _NAMESPACE_VARIABLE: Final = "ADDON_OPERATOR_NAMESPACE"
-_HELM: Final = "helm"
-_HELM_VARIABLE: Final = "HELM_BIN_PATH"
 _VERSION: Final[json_types.JsonObject] = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"}
 """What charts take for the cluster's."""
 _HOOKS_ARE_MISSING: Final = (
@@ -63,7 +58,7 @@ async def of(given: Given, environ: Mapping[str, str], module: str, wanted: str,
 
     Raises :class:`.AddonOperatorError` for whatever is wrong with the files, and what that raises.
     """
-    settings = settings_loading.load(given.flags, _with_helm({_NAMESPACE_VARIABLE: _NAMESPACE, **environ}))
+    settings = settings_loading.load(given.flags, {_NAMESPACE_VARIABLE: _NAMESPACE, **environ})
     state = given.state or _nothing(settings)
     async with contextlib.AsyncExitStack() as stack:
         sources = await plan_sources.of_state(state, settings, environ, stack)
@@ -103,14 +98,6 @@ async def _prepare(sources: plan_sources.PlanSources, given: Given) -> given_val
     _put(sources.values, given)
     sources.values.enabled = [each.name for each in modules if sources.values.flag(each.name).enabled]
     return origin
-
-
-def _with_helm(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Add the helm of the local control plane, if there is no other."""
-    if shutil.which(_HELM, path=environ.get("PATH", os.defpath)) or environ.get(_HELM_VARIABLE):
-        return environ
-    found = authors_helm.helm_of_devcluster(environ)
-    return environ if found is None else {**environ, _HELM_VARIABLE: str(found)}
 
 
 def _nothing(settings: app_settings.Settings) -> plan_state.PlanState:

@@ -1,7 +1,7 @@
 """Render a module's chart, and show how that differs from the cluster. Nothing is changed."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 from addon_operator.debug import debug_client, debug_masking, debug_why
@@ -18,7 +18,6 @@ from addon_operator.modules import manifests, model
 from addon_operator.values import store
 
 FIELD_MANAGER: Final = "helm"
-_HOOK: Final = "helm.sh/hook"
 _PAIR: Final = 2
 _NOT_COMPARED: Final = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation")
 
@@ -196,12 +195,8 @@ def _objects(value: json_types.JsonValue) -> Iterator[Object]:
     if isinstance(items, list):
         for item in items:
             yield from _objects(item)
-    elif not _is_hook(value):
+    elif not manifests.is_hook(value):
         yield value
-
-
-def _is_hook(found: Mapping[str, Any]) -> bool:
-    return _HOOK in ((found.get("metadata") or {}).get("annotations") or {})
 
 
 def _name(found: Object) -> str:

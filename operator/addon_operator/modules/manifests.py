@@ -6,7 +6,7 @@ that hold them. Documents that are not laid out in the usual way are parsed whol
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -98,7 +98,7 @@ def items_of(document: dict[Any, Any]) -> list[Any] | None:
 def resource_of(document: dict[Any, Any]) -> ManifestResource | None:
     """Return what a manifest calls the object; ``None`` for a Helm hook and for what has no name."""
     metadata = document.get("metadata")
-    if not isinstance(metadata, dict) or _is_hook(metadata):
+    if not isinstance(metadata, dict) or is_hook(document):
         return None
     api_version, kind, name = document.get("apiVersion"), document.get("kind"), metadata.get("name")
     if not (api_version and kind and name):
@@ -107,9 +107,11 @@ def resource_of(document: dict[Any, Any]) -> ManifestResource | None:
     return ManifestResource(str(api_version), str(kind), str(namespace) if namespace else None, str(name))
 
 
-def _is_hook(metadata: dict[Any, Any]) -> bool:
-    annotations = metadata.get("annotations")
-    return isinstance(annotations, dict) and _HOOK in annotations
+def is_hook(document: object) -> bool:
+    """Say whether an object is one of Helm's hooks: it is no resource of a release."""
+    metadata = document.get("metadata") if isinstance(document, Mapping) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return isinstance(annotations, Mapping) and _HOOK in annotations
 
 
 def _wanted_parts(text: str) -> dict[Any, Any] | None:

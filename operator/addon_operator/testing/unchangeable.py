@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.kernel import quantities
+from addon_operator.modules import manifests
 from addon_operator.testing import differences
 
-_HOOK: Final = "helm.sh/hook"
 _SHOWN: Final = 20
 _Body = Mapping[str, Any]
 
@@ -91,10 +91,10 @@ def refused(before: Iterable[_Body], after: Iterable[_Body]) -> str:
 
 def changes(before: Iterable[_Body], after: Iterable[_Body]) -> Iterator[str]:
     """Yield what is changed and never changes, such as ``Deployment web: spec.selector.matchLabels.app``."""
-    known = {_key(each): each for each in before if not _is_hook(each)}
+    known = {_key(each): each for each in before if not manifests.is_hook(each)}
     for body in after:
         old = known.get(_key(body))
-        if old is not None and not _is_hook(body):
+        if old is not None and not manifests.is_hook(body):
             yield from (
                 f"{body.get('kind')} {_metadata(body).get('name')}: {path}" for path in _of(old, body)
             )
@@ -172,10 +172,6 @@ def _key(body: _Body) -> tuple[str, object, object]:
     group = str(body.get("apiVersion", "")).rpartition("/")[0]
     metadata = _metadata(body)
     return f"{group}/{body.get('kind')}", metadata.get("namespace"), metadata.get("name")
-
-
-def _is_hook(body: _Body) -> bool:
-    return _HOOK in _mapping(_metadata(body).get("annotations"))
 
 
 def _metadata(body: _Body) -> _Body:

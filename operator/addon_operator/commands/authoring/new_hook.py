@@ -7,7 +7,7 @@ import itertools
 import os
 import pathlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from addon_operator.commands.authoring import skeletons
@@ -132,7 +132,7 @@ def create(path: pathlib.Path, name: str, binding: Binding, language: Language |
     except names.ModuleNameError as error:
         raise NewHookError(str(error)) from None
     request = Request(module, stem, binding, chosen)
-    with _telling(path):
+    with skeletons.writing(path, NewHookError):
         written = write(path, request)
         refused, warned = _asked(written.hook)
         if refused:
@@ -196,12 +196,3 @@ def _hint(path: pathlib.Path, request: Request) -> str:
     if "internal:" in schema.read_text("utf-8", "replace"):
         return ""
     return f"the hook sets a value below 'internal': allow it in {schema}"
-
-
-@contextlib.contextmanager
-def _telling(path: pathlib.Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        place = error.filename or path
-        raise NewHookError(f"{place} cannot be written: {error.strerror}") from None

@@ -85,7 +85,7 @@ def create(request: Request) -> pathlib.Path:
     """
     name, path = _place(request)
     hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    with _telling(path):
+    with skeletons.writing(path, NewModuleError, f"; nothing of {path} is left"):
         request.directory.mkdir(parents=True, exist_ok=True)
         with _removing(hidden):
             _write(request, name, hidden, path)
@@ -168,14 +168,3 @@ def _removing(path: pathlib.Path) -> Iterator[None]:
         yield
     finally:
         shutil.rmtree(path, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _telling(path: pathlib.Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        place = error.filename or path
-        raise NewModuleError(
-            f"{place} cannot be written: {error.strerror}; nothing of {path} is left"
-        ) from None

@@ -1,8 +1,11 @@
 """Skeletons: files with marks in them, which become the files of a new module or hook."""
 
+import contextlib
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Final
+
+from addon_operator.kernel import errors
 
 ROOT: Final = pathlib.Path(__file__).with_name("skeletons")
 _DOT: Final = "dot."
@@ -29,3 +32,12 @@ def fill(text: str, marks: Mapping[str, str]) -> str:
     for mark, value in marks.items():
         text = text.replace(f"__{mark}__", value)
     return text
+
+
+@contextlib.contextmanager
+def writing(path: pathlib.Path, refusal: type[errors.AddonOperatorError], more: str = "") -> Iterator[None]:
+    """Raise a ``refusal`` that says which of the files at a path cannot be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(f"{error.filename or path} cannot be written: {error.strerror}{more}") from None

@@ -8,14 +8,12 @@ from typing import Any, Final
 from addon_operator.commands.checks import values_files
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.loading import module_directories, module_schemas, named_files
-from addon_operator.values.schema import cel_rules, schema_keywords
+from addon_operator.values.schema import cel_rules, schema_keywords, schema_walk
 
 FILE: Final = "values-file.schema.json"
 """In ``openapi/``; the chart's own values.schema.json is another thing, which Helm reads."""
 _DEFINITIONS: Final = "definitions"
-_SINGLE: Final = ("items", "not", "additionalProperties", "additionalItems")
-_MAPS: Final = ("properties", "patternProperties", _DEFINITIONS)
-_LISTS: Final = ("allOf", "anyOf", "oneOf")
+_SINGLE: Final = (*schema_walk.SINGLE_SCHEMAS, "additionalItems")
 
 
 class NoSchemaError(errors.AddonOperatorError):
@@ -99,10 +97,10 @@ def _for_editors(schema: Any) -> Any:  # noqa: ANN401  # a schema or a boolean
     for key in _SINGLE:
         if key in kept:
             kept[key] = _for_editors(kept[key])
-    for key in _MAPS:
+    for key in schema_walk.MAPS_OF_SCHEMAS:
         if key in kept:
             kept[key] = {name: _for_editors(each) for name, each in kept[key].items()}
-    for key in _LISTS:
+    for key in schema_walk.LISTS_OF_SCHEMAS:
         if key in kept:
             kept[key] = [_for_editors(each) for each in kept[key]]
     return kept

@@ -18,7 +18,6 @@ _REFUSED: Final = frozenset({400, 422})
 _OF_A_WEBHOOK: Final = ("admission webhook ", "failed calling webhook", "does not support dry run")
 """What another program says, which may only miss an object of the same release."""
 _MEND: Final = "correct the template, or the value that it gets"
-_HOOK: Final = "helm.sh/hook"
 _HELM_4: Final = 4
 _CHANGED: Final = manifest_diff.ChangeKind.CHANGED
 _REMOVED: Final = manifest_diff.ChangeKind.REMOVED
@@ -111,7 +110,7 @@ def _wanted(module: model.Module, preview: release_types.ReleasePreview) -> Iter
         had = before.get(document.key) if changes[document.key] is _CHANGED else None
         had_by_key = {_key(body): body for body in _objects(had.body)} if had is not None else {}
         for body in _objects(document.body):
-            is_hook = _HOOK in (body["metadata"].get("annotations") or {})
+            is_hook = manifests.is_hook(body)
             yield _Wanted(body, None if is_hook else had_by_key.get(_key(body)), file)
 
 

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from addon_operator.modules import manifests
 from addon_operator.modules.patching import strategic_merge
 
 MOST_PATCHES: Final = 50
 MOST_ADDED: Final = 8 << 20
 """Characters of JSON that all changes may add to what a chart renders; a release has room for far less."""
-_HOOK: Final = "helm.sh/hook"
 _SHOWN: Final = 5
 _GROUPS: Final = re.compile(r"|apps|batch|policy|autoscaling|extensions|[a-z.]+\.k8s\.io")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9*?-]*")
@@ -174,12 +174,12 @@ def _objects(document: Any) -> Iterator[Any]:  # noqa: ANN401 - YAML
         yield document
 
 
-def _is_hook(document: Any) -> bool:  # noqa: ANN401 - YAML
-    return _HOOK in _mapping(_mapping(_mapping(document).get("metadata")).get("annotations"))
-
-
 def _labelled(document: Any, changes: ManifestChanges, room: _Room) -> Any:  # noqa: ANN401 - YAML
-    if not isinstance(document, dict) or _is_hook(document) or not (changes.labels or changes.annotations):
+    if (
+        not isinstance(document, dict)
+        or manifests.is_hook(document)
+        or not (changes.labels or changes.annotations)
+    ):
         return document
     metadata = dict(_mapping(document.get("metadata")))
     for key, more in (("labels", changes.labels), ("annotations", changes.annotations)):
@@ -222,7 +222,7 @@ def _operated(document: dict[str, Any], operations: Sequence[Any], room: _Room) 
 
 
 def _matches(target: Target, document: Any, namespace: str) -> bool:  # noqa: ANN401 - YAML
-    if not isinstance(document, dict) or _is_hook(document):
+    if not isinstance(document, dict) or manifests.is_hook(document):
         return False
     metadata = _mapping(document.get("metadata"))
     group, _, version = str(document.get("apiVersion") or "").rpartition("/")
@@ -284,7 +284,7 @@ def _meets(match: re.Match[str], labels: Mapping[str, Any]) -> bool:
 
 def _candidates(documents: Sequence[Any], patch: Patch) -> str:
     """Name what the patch could have meant: first resources of its kind."""
-    titles = [_title(each) for each in documents if isinstance(each, dict) and not _is_hook(each)]
+    titles = [_title(each) for each in documents if isinstance(each, dict) and not manifests.is_hook(each)]
     of_kind = [title for title in titles if title.startswith(f"{patch.target.kind} ")] or titles
     more = f" and {len(of_kind) - _SHOWN} more" if len(of_kind) > _SHOWN else ""
     return (

@@ -1,10 +1,12 @@
 """Hooks that convert custom resources, with a real API server."""
 
+import contextlib
 import json
 import shutil
 import ssl
 import textwrap
 import urllib.request
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -177,6 +179,18 @@ def wait_converted(operator: operator_process.OperatorProcess, crons: Crons) -> 
     assert crons.conversion["strategy"] == "Webhook"
 
 
+@contextlib.contextmanager
+def stored_in_the_first(
+    crons: Crons, devcluster: handle.DevCluster
+) -> Iterator[operator_process.OperatorProcess]:
+    """An operator that takes in new definitions; the object ``a`` is stored in v1alpha1."""
+    crons.define("v1alpha1")
+    with admitting.admitting(crons.site, devcluster, WATCH_MODULES="yes") as operator:
+        wait_converted(operator, crons)
+        assert crons.create("v1alpha1", "a", cron=["1", "2"]) == ""
+        yield operator
+
+
 def test_custom_resources_are_converted(crons: Crons, devcluster: handle.DevCluster) -> None:
     with admitting.admitting(crons.site, devcluster) as operator:
         wait_converted(operator, crons)
@@ -221,10 +235,7 @@ def test_custom_resources_are_converted(crons: Crons, devcluster: handle.DevClus
 def test_objects_are_moved_to_another_version_and_hooks_that_fail_say_so(
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:
-    crons.define("v1alpha1")
-    with admitting.admitting(crons.site, devcluster, WATCH_MODULES="yes") as operator:
-        wait_converted(operator, crons)
-        assert crons.create("v1alpha1", "a", cron=["1", "2"]) == ""
+    with stored_in_the_first(crons, devcluster) as operator:
         assert crons.create("v1", "b", schedule="3 4") == ""
         crons.define("v1", without="v1alpha1")
         operator.wait_until(
@@ -249,10 +260,7 @@ def wait_stored_in_both(operator: operator_process.OperatorProcess, crons: Crons
 def test_a_module_that_goes_leaves_no_object_that_only_it_could_convert(
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:
-    crons.define("v1alpha1")
-    with admitting.admitting(crons.site, devcluster, WATCH_MODULES="yes") as operator:
-        wait_converted(operator, crons)
-        assert crons.create("v1alpha1", "a", cron=["1", "2"]) == ""
+    with stored_in_the_first(crons, devcluster) as operator:
         wait_stored_in_both(operator, crons)
         crons.site.config(cronEnabled="false")
         operator.wait_until(lambda: crons.conversion["strategy"] == "None", "the conversion is set back")
@@ -265,10 +273,7 @@ def test_a_module_that_goes_leaves_no_object_that_only_it_could_convert(
 def test_a_module_stays_until_its_hook_can_convert_what_is_stored(
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:
-    crons.define("v1alpha1")
-    with admitting.admitting(crons.site, devcluster, WATCH_MODULES="yes") as operator:
-        wait_converted(operator, crons)
-        assert crons.create("v1alpha1", "a", cron=["1", "2"]) == ""
+    with stored_in_the_first(crons, devcluster) as operator:
         assert crons.create("v1alpha1", "cannot", cron=["odd"]) == ""
         wait_stored_in_both(operator, crons)
         crons.site.config(cronEnabled="false")

@@ -6,7 +6,6 @@ import pathlib
 
 import pytest
 import structlog
-from typing_extensions import override
 
 from addon_operator.app import engine_listeners, event_log
 from addon_operator.engine import events, state
@@ -17,7 +16,7 @@ from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model, release, windows
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
-from tests.fakes import logs
+from tests.fakes import logs, told_events
 
 WEB = names.ModuleName("web")
 Status = state.ModuleStatus
@@ -188,31 +187,14 @@ def test_removals_and_directories_that_are_gone_are_warnings() -> None:
 
 
 def test_each_removal_is_an_event_on_the_config_map() -> None:
-    told: list[tuple[object, ...]] = []
-
-    class Recorder(kube_events.EventWriter):
-        def __init__(self) -> None:
-            """It writes nothing."""
-
-        @override
-        def record(
-            self,
-            about: kube_events.ObjectReference,
-            type_: kube_events.EventType,
-            reason: str,
-            message: str,
-            *,
-            component: str = kube_events.COMPONENT,
-        ) -> None:
-            told.append((about, type_, reason, message))
-
+    recorder = told_events.Recorder()
     config_map = kube_events.ObjectReference("v1", "ConfigMap", "addon-operator", "addons")
-    tell = engine_listeners.config_listener(Recorder(), {"ConfigMap": config_map}, lambda: "uid-1")
+    tell = engine_listeners.config_listener(recorder, {"ConfigMap": config_map}, lambda: "uid-1")
     tell(events.RemovalDue("release old is purged: no module directory explains it"))
     tell(events.Noted("release uninstalled", "old"))
     about = dataclasses.replace(config_map, uid="uid-1")
     purged = "Release old is purged: no module directory explains it."
-    assert told == [(about, "Warning", "Removed", purged)]
+    assert recorder.told == [(about, "Warning", "Removed", purged)]
 
 
 def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info() -> None:

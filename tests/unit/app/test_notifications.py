@@ -11,11 +11,10 @@ from addon_operator.documents import json_documents
 from addon_operator.kernel import fencing
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from addon_operator.kube.informers import informers, object_changes, object_selections, projections
-from addon_operator.kube.objects import events as kube_events
+from addon_operator.kube.informers import object_changes
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from tests.fakes import clocks, logs, unused
+from tests.fakes import clocks, logs, told_events, unused, watches
 
 RIGHT = "targets: [{name: ops, url: 'https://hooks.example/canary', format: slack}]"
 PLACE = "Secret addons/addon-operator-notify"
@@ -41,53 +40,9 @@ class Kube(client.KubeClient):
         raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
 
 
-class Nothing(informers.Subscription):
-    def __init__(self) -> None:
-        """It follows nothing."""
-
-    @override
-    def snapshot(self) -> list[bytes]:
-        return []
-
-    @override
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class Watches(informers.Informers):
-    def __init__(self) -> None:
-        """There is nothing to watch."""
-
-    @override
-    def subscribe(
-        self,
-        selection: object_selections.ObjectSelection,
-        projection: projections.Projection,
-        listener: object_changes.ObjectListener,
-    ) -> informers.Subscription:
-        return Nothing()
-
-
-class Events(kube_events.EventWriter):
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    @override
-    def record(
-        self,
-        about: kube_events.ObjectReference,
-        type_: kube_events.EventType,
-        reason: str,
-        message: str,
-        *,
-        component: str = kube_events.COMPONENT,
-    ) -> None:
-        self.told.append(message)
-
-
 class Bench:
     def __init__(self) -> None:
-        self.log, self.meters, self.events = logs.Lines(), metrics.Metrics(), Events()
+        self.log, self.meters, self.events = logs.Lines(), metrics.Metrics(), told_events.Recorder()
         settings = settings_module.Settings(namespace="addons")
         made = notifications.of_settings(
             settings, lambda *_: None, self.events, self.meters, unused.unused(fencing.Fence), self.log
@@ -116,7 +71,7 @@ class Bench:
 
 async def test_a_secret_that_is_wrong_or_gone_is_said_in_the_log_the_list_and_by_gauges() -> None:
     bench = Bench()
-    bench.made.begin(Kube(), Watches(), lambda _: None)
+    bench.made.begin(Kube(), watches.Watches(), lambda _: None)
     bench.made.synced()
     await asyncio.sleep(0.05)
     assert bench.problem() == f"nobody is notified, as there is no {PLACE}"
@@ -133,7 +88,7 @@ async def test_a_secret_that_is_wrong_or_gone_is_said_in_the_log_the_list_and_by
     assert (bench.log.warnings[-1], bench.gauges()) == (bench.problem(), (0, 0))
     await bench.secret("notify.yml")
     assert bench.problem() == f"{PLACE} is wrong, and nobody is notified: {MISSING_KEY}"
-    assert bench.events.told[-1] == f"Nobody is notified. {MISSING_KEY}"
+    assert bench.events.told[-1][-1] == f"Nobody is notified. {MISSING_KEY}"
     bench.made.trouble("the operator may not list Secrets")
     assert "cannot be followed: the operator may not list Secrets; Secret" in bench.problem()
     bench.made.trouble(None)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from addon_operator.app import engine_listeners
 from addon_operator.engine import events, intents, module_states, state
@@ -15,43 +14,16 @@ from addon_operator.engine.sources import module_annotations
 from addon_operator.kernel import clock
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import cluster
-from addon_operator.kube.informers import informers, object_changes, object_selections, projections
+from addon_operator.kube.informers import object_changes
 from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import model, windows
 from addon_operator.values import sources, store
-from tests.fakes import api_server, clocks, unused
+from tests.fakes import api_server, clocks, unused, watches
 from tests.unit.engine import fakes
 
 WEB, OFF = ModuleName("web"), ModuleName("off")
 LIST = module_objects.path_of("addons")
 PATH = module_objects.path_of("addons", WEB)
-
-
-class Subscription(informers.Subscription):
-    """What the watch knows, put here by a test."""
-
-    def __init__(self) -> None:
-        self.entries: list[bytes] = []
-
-    @override
-    def snapshot(self) -> list[bytes]:
-        return self.entries
-
-
-class Watches(informers.Informers):
-    def __init__(self) -> None:
-        self.subscription = Subscription()
-        self.selections: list[object_selections.ObjectSelection] = []
-
-    @override
-    def subscribe(
-        self,
-        selection: object_selections.ObjectSelection,
-        projection: projections.Projection,
-        listener: object_changes.ObjectListener,
-    ) -> informers.Subscription:
-        self.selections.append(selection)
-        return self.subscription
 
 
 def module(name: str, status: Mapping[str, Any] | None = None, **annotations: str) -> dict[str, Any]:
@@ -68,7 +40,7 @@ class Bench:
         modules = [model.Module(name, 1, pathlib.Path(name)) for name in (WEB, OFF)]
         self.values = store.ValuesStore([store.ModuleValues(name) for name in (WEB, OFF)])
         self.states = module_states.ModuleStates(modules, self.events.append)
-        self.watches = Watches()
+        self.watches = watches.Watches()
         seen = unused.unused(cluster.Cluster)
         seen.kube, seen.namespace, seen.watches = kube, "addons", self.watches
         listen = engine_listeners.all_of(

@@ -85,6 +85,16 @@ class People:
             told += [f"{target}: {_shown(item)}" for item in items]
         return told
 
+    def flap(self, times: int, failing: float, working: float) -> list[str]:
+        """Let the module fail and work in turns, for so many minutes each, and tell what is due meanwhile."""
+        told = []
+        for _ in range(times):
+            self.fail()
+            told += self.after(failing)
+            self.module()
+            told += self.after(working)
+        return told
+
     def restarted(self, *modules: str) -> "People":
         """Another operator, which knows what this one remembered."""
         after = People(*self.targets)
@@ -131,12 +141,7 @@ def test_what_passes_soon_is_not_told_at_all(people: People) -> None:
 
 
 def test_a_module_that_flaps_makes_one_message_and_one_when_it_is_over(people: People) -> None:
-    told = []
-    for _ in range(20):
-        people.fail()
-        told += people.after(3)
-        people.module()
-        told += people.after(1)
+    told = people.flap(20, failing=3, working=1)
     assert told == ["ops: web failed"]
     assert people.after(8) == [], "it has worked for that long before it failed again"
     assert people.after(1) == ["ops: web failed over after 79 min"]
@@ -159,12 +164,7 @@ def test_short_failures_that_come_back_are_one_message_and_one_when_it_works_for
 
 
 def test_phases_of_any_length_are_not_told_in_turns(people: People) -> None:
-    told = []
-    for _ in range(20):
-        people.fail()
-        told += people.after(3)
-        people.module()
-        told += people.after(4)
+    told = people.flap(20, failing=3, working=4)
     assert len(told) == 3, "its first end was told, as it might have been the last"
     assert told[-1] == "ops: web failed"
     assert people.after(6) == ["ops: web failed over after 129 min"]

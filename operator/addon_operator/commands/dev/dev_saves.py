@@ -58,8 +58,11 @@ class Saves:
         self._times = now
         ended = self._monotonic()
         self._looks_again = ended + (ended - began) / _SHARE
-        for directory in dict.fromkeys(map(self._directory, (*changed, *gone))):
-            self._note(directory, [path for path in changed if self._directory(path) == directory])
+        saved: dict[Directory, list[pathlib.Path]] = {self._directory(path): [] for path in (*changed, *gone)}
+        for path in changed:
+            saved[self._directory(path)].append(path)
+        for directory, files in saved.items():
+            self._note(directory, files)
             self._noticed[directory] = began
         yield from self._lines("saved", changed)
         yield from self._lines("removed", gone)

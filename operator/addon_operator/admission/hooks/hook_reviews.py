@@ -62,10 +62,6 @@ class HookReviews(reviews.ReviewHandler):
             self._entries.pop(key, None)
         self._gone.update(keys)
 
-    def owner_of(self, key: Key) -> hook_entries.WebhookEntry | None:
-        """Return who answers at a webhook, if somebody does."""
-        return self._entries.get(key)
-
     @property
     def places(self) -> set[tuple[str, str]]:
         """Owner and name of each hook that answers."""

@@ -27,9 +27,6 @@ from addon_operator.status import (
     told_events,
 )
 
-LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
-"""Labels of a Module that an operator keeps."""
-
 GATHER_SECONDS: Final = 0.1
 """From the first change of a batch until it is written."""
 PAUSE_SECONDS: Final = 1.4
@@ -60,7 +57,7 @@ class _Stored:
     def of(cls, body: Mapping[str, Any]) -> "_Stored":
         metadata = body.get("metadata") or {}
         return cls(
-            LABELS.items() <= (metadata.get("labels") or {}).items(),
+            module_status.LABELS.items() <= (metadata.get("labels") or {}).items(),
             str(metadata.get("uid") or ""),
             int(metadata.get("generation") or 0),
             body.get("status") or {},
@@ -314,7 +311,7 @@ class ModuleStatusWriter:
 
     async def _create(self, name: str) -> _Stored:
         body = self._body(name)
-        body["metadata"]["labels"] = LABELS
+        body["metadata"]["labels"] = module_status.LABELS
         return self._keep(name, await self._kube.apply(self._path(name), body, force=True))
 
     async def _write_status(self, name: str, stored: _Stored) -> None:

@@ -123,7 +123,8 @@ class _Module:
 
     @property
     def _not_registered(self) -> str:
-        return hook_bindings.not_registered(self.row["answering"])
+        stored = self.content.not_registered.get(self.row["name"], "")
+        return stored or hook_bindings.not_registered(self.row["answering"])
 
     @property
     def _is_unregistered(self) -> bool:

@@ -148,19 +148,44 @@ def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
 
 
 def _leader(content: page_content.Content) -> str:
-    """Say where the modules are shown, if this replica does not lead."""
-    if content.leader is None:
+    """Say whose view this is, and where there is more, if this replica does not lead."""
+    if content.leader is None and content.stored is None:
         return ""
-    if not content.leader:
-        return "<p>This replica shows no modules, and nobody leads yet: look again in a moment.</p>\n"
-    namespace = f" -n {content.namespace}" if content.namespace else ""
-    port = content.port or DEFAULT_PORT
-    forward = f"kubectl{namespace} port-forward pod/{content.leader} {port}"
-    page = f"addon-operator page{namespace}"
-    return (
-        "<p>This replica shows no modules: the leader does, with "
-        f"<code>{_text(forward)}</code> or <code>{_text(page)}</code>.</p>\n"
-    )
+    texts = [*_stored(content), *_more(content)]
+    return "".join(f"<p>{text}</p>\n" for text in texts if text)
+
+
+def _stored(content: page_content.Content) -> Iterator[str]:
+    """Say what is shown of the Module objects, how old it is, and what is wrong with it."""
+    stored = content.stored
+    if stored is None or not content.knows_modules:
+        because = "" if stored is None or not stored.trouble else f": {_text(stored.trouble)}"
+        yield f"This replica shows no modules{because}."
+        return
+    who = f"the leader {_text(content.leader)}" if content.leader else "the last leader"
+    when = f", last {_time(stored.written)}" if stored.written else ""
+    yield f"The modules are shown as {who} wrote them into their Module objects{when}."
+    if stored.trouble:
+        since = f" {_time(stored.trouble_since, 'since')}" if stored.trouble_since else ""
+        yield f"<b>They may have changed: they cannot be followed{since}:</b> {_text(stored.trouble)}."
+    if stored.left_out:
+        yield f"{stored.left_out} more modules are not shown here: they are too many."
+
+
+def _more(content: page_content.Content) -> Iterator[str]:
+    """Say where everything is shown."""
+    if content.leader is None:
+        yield "This replica begins to lead, and will soon show what it knows itself."
+    elif not content.leader:
+        yield "Nobody leads yet: look again in a moment."
+    else:
+        namespace = f" -n {content.namespace}" if content.namespace else ""
+        forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
+        page = f"addon-operator page{namespace}"
+        more = "queues, hooks that fail on events, bindings that wait and Events, too" * content.knows_modules
+        yield (
+            f"The leader shows {more or 'them'}: <code>{_text(forward)}</code> or <code>{_text(page)}</code>."
+        )
 
 
 _DOING: Final = {

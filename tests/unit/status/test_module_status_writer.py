@@ -45,7 +45,7 @@ class Cluster:
             server.on("PATCH", f"{COLLECTION}/{name}/status", self._apply_status)
             server.on("DELETE", f"{COLLECTION}/{name}", self._delete)
 
-    def add(self, name: str, labels: Object = writing.LABELS, status: Object | None = None) -> None:
+    def add(self, name: str, labels: Object = module_status.LABELS, status: Object | None = None) -> None:
         self.objects[name] = {
             "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1, "labels": labels},
             "status": status or {},
@@ -224,7 +224,7 @@ async def test_an_object_that_somebody_else_made_is_kept_from_then_on(
     writer.module_changed(module())
     await writer.turn()
     assert cluster.writes == ["PATCH /web", "PATCH /web/status"]
-    assert cluster.objects["web"]["metadata"]["labels"] == writing.LABELS
+    assert cluster.objects["web"]["metadata"]["labels"] == module_status.LABELS
 
 
 async def test_what_an_earlier_operator_reported_is_kept_until_there_is_news(

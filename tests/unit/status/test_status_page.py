@@ -416,7 +416,7 @@ def test_a_replica_that_stands_by_says_where_the_modules_are_shown_and_counts_no
     assert 'id="count-' not in page
     assert 'id="modules"' not in page
     nobody = status_page.render(page_content.Content(**standby, leader=""))  # type: ignore[arg-type]
-    assert "nobody leads yet" in nobody
+    assert "Nobody leads yet" in nobody
     assert "port-forward" not in nobody
 
 

@@ -82,7 +82,7 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     page = second.get("/").text
     assert f"<code>kubectl -n {site.namespace} port-forward pod/first {second.port}</code>" in page
     assert 'class="operator attention"' in page
-    assert "as the leader first wrote them into their Module objects, last <time" in page
+    assert "as the leader wrote them into their Module objects, last <time" in page
     assert '<b id="count-ready">1</b>' in page
     assert "<dt>Revision</dt><dd>1</dd>" in page
     assert lease(site)["holderIdentity"].startswith("first")

@@ -234,7 +234,7 @@ async def test_who_looks_at_a_standby_sees_the_modules_of_the_leader_at_once_and
     assert "1 module: 1 failed." in page
     assert ERROR in page
     assert "strange" not in page, "no operator made it"
-    assert "as the leader pod-1 wrote them into their Module objects, last <time" in page
+    assert "as the leader wrote them into their Module objects, last <time" in page
     assert f'datetime="{WRITTEN}"' in page
     assert "<code>kubectl -n addons port-forward pod/pod-1 9650</code>" in page
 

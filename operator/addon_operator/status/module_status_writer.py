@@ -1,8 +1,9 @@
 """Keeps the Module objects of the cluster true, in the background and never on the path of a run.
 
-Changes are gathered for a moment and written together. What is stored is remembered, and only what differs is
-sent. From time to time all objects are listed: what others changed is put right, and the objects of modules
-that are gone are deleted. Without the definition or the rights there is one warning, and a look now and then.
+Changes are gathered for a moment and written together: at once after a quiet time, and in turns otherwise.
+What is stored is remembered, and only what differs is sent. From time to time all objects are listed: what
+others changed is put right, and the objects of modules that are gone are deleted. Without the definition or
+the rights there is one warning, and a look now and then.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ from addon_operator.status import (
 GATHER_SECONDS: Final = 0.1
 """From the first change of a batch until it is written."""
 PAUSE_SECONDS: Final = 1.4
-"""Between two batches at least."""
+"""Between two batches on average at least."""
+BATCHES_AT_ONCE: Final = 3
+"""That are written without a pause after a quiet time: a run that begins, that ends, and its health."""
 RESYNC_SECONDS: Final = 300.0
 """Between two looks at all objects."""
 RETRY_SECONDS: Final = 10.0
@@ -100,6 +103,8 @@ class ModuleStatusWriter:
         self.told: Final = told_events.ToldEvents(kube, namespace, time)
         """The last Events about modules."""
         self._changed = asyncio.Event()
+        self._paid_until = 0.0
+        """The moment at which a pause would have followed each batch."""
         self._synced_at: float | None = None
         self._gone: set[str] = set()
 
@@ -208,9 +213,15 @@ class ModuleStatusWriter:
             if pause:
                 await self._time.sleep(pause)
             else:
-                await self._time.sleep(PAUSE_SECONDS)
+                await self._time.sleep(self._rest())
                 await waiting.wait_within(self._changed, RESYNC_SECONDS)
                 await self._time.sleep(GATHER_SECONDS)
+
+    def _rest(self) -> float:
+        """Return the seconds to rest after a batch."""
+        now = self._time.monotonic()
+        self._paid_until = max(self._paid_until, now) + PAUSE_SECONDS
+        return max(self._paid_until - now - (BATCHES_AT_ONCE - 1) * PAUSE_SECONDS, 0.0)
 
     async def turn(self) -> float:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""

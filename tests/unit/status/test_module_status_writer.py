@@ -416,6 +416,32 @@ async def test_it_writes_by_itself_once_something_changes(
     await asyncio.gather(running, return_exceptions=True)
 
 
+async def test_after_a_quiet_time_some_changes_are_shown_at_once_and_then_one_in_a_while(
+    writer: writing.ModuleStatusWriter, cluster: Cluster, pauses: api_server.Pauses
+) -> None:
+    running = asyncio.create_task(writer.run())
+
+    async def change(status: state.ModuleStatus) -> float:
+        """Return after how many seconds it is shown."""
+        began = pauses.now
+        cluster.status_written.clear()
+        writer.module_changed(module(status=status))
+        async with asyncio.timeout(5):
+            await cluster.status_written.wait()
+        return pauses.now - began
+
+    try:
+        took = [await change(each) for each in (Status.RUNNING, Status.READY) * 4]
+        assert took[1] <= 2 * writing.GATHER_SECONDS
+        assert sum(took) >= 5 * writing.PAUSE_SECONDS, "however often it changes"
+        assert max(took) <= writing.PAUSE_SECONDS + 2 * writing.GATHER_SECONDS
+        await pauses.sleep(10.0)
+        assert await change(Status.RUNNING) <= 2 * writing.GATHER_SECONDS
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_the_last_changes_are_written_at_the_end_unless_that_never_worked(
     writer: writing.ModuleStatusWriter, cluster: Cluster
 ) -> None:

@@ -232,7 +232,7 @@ class ObjectServer:
         plural = parts[-1]
         if plural not in self.kinds:
             return _status(404)
-        namespace = parts[3] if len(parts) > 3 else ""
+        namespace = parts[-2] if "namespaces" in parts[:-1] else ""
         query = asked.query | {"namespace": namespace}
         if not asked.is_watch:
             return self._list(plural, query)

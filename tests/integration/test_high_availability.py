@@ -76,10 +76,15 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     assert (leads(first), leads(second)) == (True, False)
     assert second.get("/healthz").status == 200
     assert site.labels() == ["look.sh onStartup"], "a standby runs no hook"
+    second.wait_until(
+        lambda: '<li class="ready" id="m-web">' in second.get("/").text, "it shows what first wrote"
+    )
     page = second.get("/").text
     assert f"<code>kubectl -n {site.namespace} port-forward pod/first {second.port}</code>" in page
     assert 'class="operator attention"' in page
-    assert 'id="count-' not in page
+    assert "as the leader wrote them into their Module objects, last <time" in page
+    assert '<b id="count-ready">1</b>' in page
+    assert "<dt>Revision</dt><dd>1</dd>" in page
     assert lease(site)["holderIdentity"].startswith("first")
     first.terminate()
     wait_leads(second, TAKE_OVER_AFTER_STOP)
@@ -90,6 +95,9 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     assert site.revisions() == {"web": 1}
     site.config(web="color: red")
     second.wait_until(lambda: len(site.labels()) == 2, "the second one has run the hook")
+    page = second.get("/").text
+    assert "Module objects, last" not in page, "it shows what it knows itself"
+    assert "<h2>Queues</h2>" in page
     second.stop()
     assert lease(site)["holderIdentity"] == ""
 
@@ -169,8 +177,13 @@ def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: o
     first.wait_ready()
     site.config(web="[")
     first.wait_logged("the last good values stay in force")
+    second.wait_until(
+        lambda: "Not in force" in second.get("/").text, "the standby shows what the leader wrote"
+    )
     first.stop()
     second.wait_logged("nothing runs until it is fixed")
+    second.wait_until(lambda: "as the last leader wrote them" in second.get("/").text, "whose view this is")
+    assert '<li class="attention" id="m-web">' in second.get("/").text
     assert leads(second)
     assert "'web'" in second.get("/readyz").text
     third = replica(site, "third", **QUICK)

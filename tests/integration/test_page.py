@@ -18,7 +18,7 @@ from tests.unit.status import page_samples
 
 AXE: Final = pathlib.Path(__file__).parent / "axe/node_modules/axe-core/axe.min.js"
 CANARY: Final = "hunter2-canary"
-SIZES: Final = ((360, 800), (1400, 900))
+SIZES: Final = ((360, 800), (768, 1000), (1400, 900))
 SCHEMES: Final = ("light", "dark")
 SHOTS: Final = "PAGE_SCREENSHOTS"
 """Variable with a directory that keeps the screenshots, for people who want to look at them."""
@@ -69,24 +69,34 @@ class Served:
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: npm ci --prefix tests/integration/axe")
+@pytest.mark.parametrize(
+    "content", [page_samples.every_state(), page_samples.standby()], ids=["leader", "standby"]
+)
 async def test_it_reads_well_on_phones_and_screens_in_both_themes(
-    tab: browser.Tab, tmp_path: pathlib.Path
+    content: page_content.Content, tab: browser.Tab, tmp_path: pathlib.Path
 ) -> None:
     shots = pathlib.Path(os.environ.get(SHOTS) or tmp_path)
-    async with Served(page_samples.every_state()).serving() as served:
+    whose = "leader" if content.leader is None else "standby"
+    async with Served(content).serving() as served:
         await tab.open(served.address)
-        await tab.until("document.querySelector('time').textContent.startsWith('for ')")
+        await tab.until("document.querySelector('summary time').textContent.startsWith('for ')")
         await tab.run(f"Date.now = () => Date.parse('{page_samples.AT}') + 150_000; 0")
         next_try = "document.querySelector('#m-ingress-nginx .next').textContent"
         await tab.until(f"{next_try}.startsWith('next try in 2 min, or sooner')")
         await tab.run("document.querySelector('#m-ingress-nginx details').open = true")
+        last_run = "[...document.querySelectorAll('#m-ingress-nginx dd')].at(-1).textContent"
+        assert await tab.run(last_run) == "2 min ago (2026-11-25 03:12:40 UTC)", "as logs have it"
+        places = (
+            "[...document.querySelectorAll('.operator, fieldset, .modules')].map((each) => each.className)"
+        )
+        assert await tab.run(places) == ["operator failed", "", "modules"], "what is wrong stands first"
         await tab.run(f"{await asyncio.to_thread(AXE.read_text)}; 0")
         for width, height in SIZES:
             for scheme in SCHEMES:
                 await tab.look_like(width, height, scheme)
                 assert await tab.run(_CHECK) == []
                 assert await tab.run("document.documentElement.scrollWidth") <= width, "nothing is cut off"
-                await tab.screenshot(shots / f"page-{width}-{scheme}.png")
+                await tab.screenshot(shots / f"{whose}-{width}-{scheme}.png")
     assert tab.complaints == []
     assert set(tab.requested) == {served.address, f"{served.address}live"}
 
@@ -109,8 +119,12 @@ async def test_of_a_thousand_modules_some_are_found_by_state_and_by_name(tab: br
 
 async def test_who_looks_keeps_filter_details_and_place_when_something_changes(tab: browser.Tab) -> None:
     plain = page_samples.every_state()
-    async with Served(plain).serving() as served:
+    starting = page_content.Content(state="x", unready="the operator is starting", knows_modules=False)
+    async with Served(starting).serving() as served:
         await tab.open(served.address)
+        await tab.run("window.isKept = true")
+        served.content = plain
+        await tab.until("document.getElementById('show-failed') !== null")
         await tab.run("document.getElementById('show-failed').click()")
         await tab.run("document.querySelector('#m-grafana details').open = true")
         await tab.run("document.querySelector('#m-grafana summary').focus()")
@@ -126,6 +140,7 @@ async def test_who_looks_keeps_filter_details_and_place_when_something_changes(t
         assert await tab.run("document.activeElement.closest('li').id") == "m-grafana"
         assert "3 failed" in await tab.run("document.getElementById('said').textContent"), "read aloud"
         assert await tab.run("document.title") == "3 failed · addons · addon-operator"
+        assert await tab.run("window.isKept"), "the page was not loaded anew"
 
 
 async def test_a_failure_and_the_end_of_the_operator_are_seen_while_one_looks(

@@ -36,6 +36,13 @@ def test_changes_on_disk_are_applied_one_module_at_a_time(site: operator_site.Si
     operator.wait_until(
         lambda: "010-web/values.yaml, line" in operator.get("/readyz?verbose").text, "people see it"
     )
+    # So does what came new and is wrong, and what fails.
+    shop = site.module("030-shop", {"a": "b"}, values="shopEnabled: true\nshop: [")
+    operator.wait_until(
+        lambda: "030-shop/values.yaml, line" in operator.get("/readyz?verbose").text, "people see it, too"
+    )
+    assert "module shop " in operator.get("/readyz?verbose").text
+    shutil.rmtree(shop)
     site.config(web="colour: red")
     operator.wait_until(
         lambda: site.runs()[-1].values["web"] == {"size": 2, "colour": "red"}, "the last good values count"

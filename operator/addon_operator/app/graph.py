@@ -133,6 +133,10 @@ class Graph(health.Beginning):
             *self._windows.sentences,
         ]
 
+    def troubles(self) -> list[str]:
+        """Return which modules are not as they should be: see :class:`.Beginning`."""
+        return self._states.troubles
+
     async def build(self) -> Operator:
         """Make all objects; asks global hooks for their configuration and reads the ConfigMap.
 

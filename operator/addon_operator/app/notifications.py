@@ -26,6 +26,7 @@ from addon_operator.telemetry import metrics
 _PAUSES: Final = waiting.Backoff(1.0, 30.0)
 """Seconds between tries to learn what an operator before this one told."""
 _REASON: Final = "InvalidNotifications"
+_UNMATCHED: Final = "UnmatchedPattern"
 _MOST_ENCODED: Final = notify_config.MAX_BYTES * 4 // 3 + 4
 
 
@@ -159,7 +160,7 @@ class Notifications(object_changes.ObjectListener):
             else:
                 config = await daemon_threads.run(notify_config.parse, _text(secret))
         except notify_config.NotifyConfigError as error:
-            self._refuse(str((secret or {}).get("metadata", {}).get("uid") or ""), str(error))
+            self._refuse(str(error))
             return
         had_targets = self.notifier.has_targets
         self._meters.notifications.config_invalid.set(0)
@@ -180,14 +181,22 @@ class Notifications(object_changes.ObjectListener):
             (self._log.warning if self._is_named else self._log.info)(text)
         return text
 
-    def _refuse(self, uid: str, problem: str) -> None:
+    def unmatched(self, text: str) -> None:
+        """Write an Event about a pattern that matches no module."""
+        self._record(_UNMATCHED, f"{text[0].upper()}{text[1:]}.".replace("?.", "?"))
+
+    def _refuse(self, problem: str) -> None:
         follows = "what it said before stays in force" if self.notifier.has_targets else "nobody is notified"
         self._wrong = f"Secret {self._place} is wrong, and {follows}: {problem}"
         self._show()
         self._meters.notifications.config_invalid.set(1)
         self._log.warning(self._wrong)
+        self._record(_REASON, f"{follows[0].upper()}{follows[1:]}. {problem}")
+
+    def _record(self, reason: str, text: str) -> None:
+        uid = str((self._secret or {}).get("metadata", {}).get("uid") or "")
         about = kube_events.ObjectReference("v1", "Secret", self._about.name, self._about.namespace, uid=uid)
-        self._recorder.record(about, "Warning", _REASON, f"{follows[0].upper()}{follows[1:]}. {problem}")
+        self._recorder.record(about, "Warning", reason, text)
 
     async def close(self) -> None:
         """Send nothing any more."""
@@ -231,12 +240,21 @@ def of_settings(
     if name is None:
         return None
     counted = meters.notifications
+
+    def tell(text: str) -> None:
+        made.unmatched(text)
+
     outcomes = notifying.Outcomes(
-        log, counted.notifications_total, counted.targets, counted.unmatched_patterns
+        log,
+        counted.notifications_total,
+        counted.targets,
+        counted.unmatched_patterns,
+        tell,
     )
     notifier = notifying.Notifier(
         settings.namespace, sender.Sender(), remember, outcomes, fence, waiting.SystemTime()
     )
     about = kube_events.ObjectReference("v1", "Secret", name, settings.namespace)
     is_named = settings.notify_secret is not None
-    return Notifications(notifier, about, recorder, meters, log, is_named=is_named)
+    made = Notifications(notifier, about, recorder, meters, log, is_named=is_named)
+    return made

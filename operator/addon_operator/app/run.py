@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 import addon_operator
-from addon_operator.aio import daemon_threads
+from addon_operator.aio import daemon_threads, waiting
 from addon_operator.app import (
     admission_part,
     engine_listeners,
@@ -29,11 +29,12 @@ from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, retries
+from addon_operator.kube.informers import informers
 from addon_operator.kube.objects import events
 from addon_operator.loading import module_files, preflight
 from addon_operator.process.children import children, groups, launcher
 from addon_operator.settings import settings as settings_module
-from addon_operator.status import health, http_site, page_content
+from addon_operator.status import health, http_site, page_content, stored_modules
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class _Process:
             answering = await stack.enter_async_context(contextlib.AsyncExitStack())
             await self._admit(stack, made.kube.access, checks)
             await self._answer_meanwhile(answering, made, modules)
+            self._show_meanwhile(stack, made)
             if await self._leadership.acquire():
                 # It took its time.
                 modules = await daemon_threads.run(preflight.load_modules, self._settings)
@@ -309,6 +311,15 @@ class _Process:
         self._begin("standby hooks", standing_in.keep)
         self._admission.hooks.stand_in = standing_in.find
         self._admission.conversions.stand_in = standing_in.find_conversions
+
+    def _show_meanwhile(self, stack: contextlib.AsyncExitStack, made: tools.Tools) -> None:
+        """Show on the page what the leader writes of modules, as long as this replica stands by."""
+        if not self._settings.page:
+            return
+        time, namespace = waiting.SystemTime(), self._settings.namespace
+        watches = informers.Informers(made.kube, made.kinds, time, self._meters.watch_failed)
+        stack.push_async_callback(watches.close)
+        self._page.stand_in(stored_modules.FollowedModules(watches, namespace, time))
 
     def _asking(self, made: tools.Tools) -> parts.Asking:
         if self._admission is None:

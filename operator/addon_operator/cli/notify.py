@@ -21,7 +21,10 @@ def notify() -> None:
 def list_(output: str, socket: str | None) -> None:
     """List the targets, and whether messages reach them."""
     operator = debug.client(socket)
-    _LISTED.show(operator.get("/notify/list.json"), output)
+    rows = operator.get("/notify/list.json")
+    _LISTED.show(rows, output)
+    # In full: the table cuts it.
+    click.echo(debug.text_of(rows, _problems), nl=False, err=True)
     if problem := debug.text_of(operator.get("/notify/source.json"), lambda source: str(source["problem"])):
         click.echo(f"Warning: {problem}", err=True)
 
@@ -44,6 +47,11 @@ def test(name: str, socket: str | None) -> None:
 
 def _sent(told: debug.Document) -> str:
     return f"target {told['name']} took the test; look whether it is shown at {told['host']}"
+
+
+def _problems(rows: debug.Document) -> str:
+    wrong = (row for row in rows if row["problem"])
+    return "".join(f"Warning: target {row['name']}: {row['problem']}\n" for row in wrong)
 
 
 def _targets(rows: debug.Document, wide: bool) -> str:

@@ -7,7 +7,7 @@ from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, requirements, windows
 from addon_operator.modules.drift import drift_report
-from addon_operator.modules.health import module_health
+from addon_operator.modules.health import module_health, resource_health
 
 
 class ModuleStates:
@@ -196,6 +196,11 @@ class ModuleStates:
         hooks = [f"{engine_state.HOOKS_REFUSED}: {each.wrong_hooks}" for each in self if each.wrong_hooks]
         return [*left, *hooks, *self.ignored]
 
+    @property
+    def troubles(self) -> list[str]:
+        """Which modules are not as they should be, one sentence each, without values."""
+        return [f"module {each.module.name} {text}" for each in self if (text := _trouble(each))]
+
     def leave(self, wrong: Mapping[names.ModuleName, str]) -> None:
         """Note which modules stay as they were, because their files changed and are wrong."""
         for state in self:
@@ -282,6 +287,17 @@ class ModuleStates:
             self.mark(state.module.name, engine_state.ModuleStatus.DISABLED)
         elif is_news:
             self._tell(engine_state.ModuleChanged(state))
+
+
+def _trouble(state: engine_state.ModuleState) -> str:
+    """Say what keeps a module from being as it should be; empty if nothing does."""
+    if error := state.last_error_without_values:
+        return f"failed{f' {state.tries} times' if state.tries > 1 else ''}: {error}"
+    if state.module.stopped_by:
+        return f"cannot run: {state.module.stopped_by}"
+    if state.health is not None and state.health.state is resource_health.HealthState.FAILED:
+        return f"is unhealthy: {state.health.message}"
+    return ""
 
 
 def _note_error(state: engine_state.ModuleState, error: errors.AddonOperatorError | str) -> None:

@@ -44,6 +44,10 @@ class Beginning(abc.ABC):
     def refusals(self) -> Sequence[str]:
         """Return what is wrong with values and files that are not in force, without values."""
 
+    @abc.abstractmethod
+    def troubles(self) -> Sequence[str]:
+        """Return which modules are not as they should be, and why, without values."""
+
 
 class OperatorStatus:
     """Answers probes, from the start to the end: it asks the parts, and knows the stage of this replica."""
@@ -137,6 +141,10 @@ class OperatorStatus:
     def refusals(self) -> Sequence[str]:
         """Return what is wrong although the operator may be ready: values and files that are not in force."""
         return () if self._beginning is None else self._beginning.refusals()
+
+    def details(self) -> Sequence[str]:
+        """Return all that is wrong although the operator may be ready: the refusals, then modules."""
+        return () if self._beginning is None else [*self.refusals(), *self._beginning.troubles()]
 
     def converge(self) -> tuple[str, int]:
         """Return the original's word for the state of the converge, and the number of tasks that remain.

@@ -132,7 +132,7 @@ class _SiteHandlers:
         reason = self._status.unready_reason()
         lines = ["ok" if reason is None else reason]
         if "verbose" in request.query:
-            lines += self._status.refusals()
+            lines += self._status.details()
         return web.Response(
             status=200 if reason is None else 503, text="".join(f"{line}\n" for line in lines)
         )

@@ -172,18 +172,19 @@ def _awaited(module: state.ModuleState) -> str:
     return f"{begin} waits until {module.awaited} healthy{because}".removesuffix(".") + "."
 
 
-_HEALTH: Final[Mapping[resource_health.HealthState, tuple[ConditionStatus, str]]] = {
+HEALTH: Final[Mapping[resource_health.HealthState, tuple[ConditionStatus, str]]] = {
     resource_health.HealthState.HEALTHY: ("True", "Healthy"),
     resource_health.HealthState.PROGRESSING: ("Unknown", "Progressing"),
     resource_health.HealthState.FAILED: ("False", "Failed"),
 }
+"""What ``Healthy`` says of each state, and its reason."""
 
 
 def _healthy(module: state.ModuleState) -> _Said:
     if module.status in _OFF:
         return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
     if module.health is not None:
-        status, reason = _HEALTH[module.health.state]
+        status, reason = HEALTH[module.health.state]
         return _Said(status, reason, module.health.message or "All its resources are healthy.")
     if module.maintenance:
         return _Said("Unknown", "Maintenance", "In maintenance, its resources are not watched.")

@@ -17,6 +17,8 @@ from addon_operator.status import condition_times, module_conditions
 API_VERSION: Final = module_objects.API_VERSION
 KIND: Final = module_objects.KIND
 PLURAL: Final = module_objects.PLURAL
+LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
+"""Labels of a Module that an operator keeps."""
 
 _DESCRIPTION_MAX: Final = 300
 _ERROR_MAX: Final = 1024
@@ -52,6 +54,14 @@ class ShownHeldBack(TypedDict):
     isBroken: NotRequired[bool]
 
 
+class ShownNextTry(TypedDict):
+    """When a run or removal that failed is tried again."""
+
+    at: str
+    failed: int
+    waitsFor: NotRequired[list[str]]
+
+
 class ModuleStatusDocument(TypedDict):
     """``status`` of the object."""
 
@@ -68,6 +78,7 @@ class ModuleStatusDocument(TypedDict):
     lastError: NotRequired[str]
     suspended: NotRequired[ShownSuspension]
     heldBack: NotRequired[ShownHeldBack]
+    nextTry: NotRequired[ShownNextTry]
     lastHandledRun: NotRequired[str]
     lastHandledNow: NotRequired[str]
     """The last value of the annotation that asks for a run which was served."""
@@ -120,6 +131,15 @@ def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None
         made["suspended"] = _suspended(module.suspended)
     if module.held_back is not None:
         made["heldBack"] = _held_back(module.held_back)
+    if module.next_try is not None:
+        made["nextTry"] = _next_try(module, module.next_try)
+
+
+def _next_try(module: state.ModuleState, at: float) -> ShownNextTry:
+    shown = ShownNextTry(at=clock.rfc3339(at), failed=module.tries)
+    if module.cure:
+        shown["waitsFor"] = [module_conditions.one_line(each, _ERROR_MAX) for each in module.cure]
+    return shown
 
 
 def _suspended(now: suspension.Suspension) -> ShownSuspension:

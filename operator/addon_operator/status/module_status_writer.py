@@ -1,8 +1,9 @@
 """Keeps the Module objects of the cluster true, in the background and never on the path of a run.
 
-Changes are gathered for a moment and written together. What is stored is remembered, and only what differs is
-sent. From time to time all objects are listed: what others changed is put right, and the objects of modules
-that are gone are deleted. Without the definition or the rights there is one warning, and a look now and then.
+Changes are gathered for a moment and written together: at once after a quiet time, and in turns otherwise.
+What is stored is remembered, and only what differs is sent. From time to time all objects are listed: what
+others changed is put right, and the objects of modules that are gone are deleted. Without the definition or
+the rights there is one warning, and a look now and then.
 """
 
 import asyncio
@@ -27,13 +28,12 @@ from addon_operator.status import (
     told_events,
 )
 
-LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
-"""Labels of a Module that an operator keeps."""
-
 GATHER_SECONDS: Final = 0.1
 """From the first change of a batch until it is written."""
 PAUSE_SECONDS: Final = 1.4
-"""Between two batches at least."""
+"""Between two batches on average at least."""
+BATCHES_AT_ONCE: Final = 3
+"""That are written without a pause after a quiet time: a run that begins, that ends, and its health."""
 RESYNC_SECONDS: Final = 300.0
 """Between two looks at all objects."""
 RETRY_SECONDS: Final = 10.0
@@ -60,7 +60,7 @@ class _Stored:
     def of(cls, body: Mapping[str, Any]) -> "_Stored":
         metadata = body.get("metadata") or {}
         return cls(
-            LABELS.items() <= (metadata.get("labels") or {}).items(),
+            module_status.LABELS.items() <= (metadata.get("labels") or {}).items(),
             str(metadata.get("uid") or ""),
             int(metadata.get("generation") or 0),
             body.get("status") or {},
@@ -103,6 +103,8 @@ class ModuleStatusWriter:
         self.told: Final = told_events.ToldEvents(kube, namespace, time)
         """The last Events about modules."""
         self._changed = asyncio.Event()
+        self._paid_until = 0.0
+        """The moment at which a pause would have followed each batch."""
         self._synced_at: float | None = None
         self._gone: set[str] = set()
 
@@ -211,9 +213,15 @@ class ModuleStatusWriter:
             if pause:
                 await self._time.sleep(pause)
             else:
-                await self._time.sleep(PAUSE_SECONDS)
+                await self._time.sleep(self._rest())
                 await waiting.wait_within(self._changed, RESYNC_SECONDS)
                 await self._time.sleep(GATHER_SECONDS)
+
+    def _rest(self) -> float:
+        """Return the seconds to rest after a batch."""
+        now = self._time.monotonic()
+        self._paid_until = max(self._paid_until, now) + PAUSE_SECONDS
+        return max(self._paid_until - now - (BATCHES_AT_ONCE - 1) * PAUSE_SECONDS, 0.0)
 
     async def turn(self) -> float:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""
@@ -314,7 +322,7 @@ class ModuleStatusWriter:
 
     async def _create(self, name: str) -> _Stored:
         body = self._body(name)
-        body["metadata"]["labels"] = LABELS
+        body["metadata"]["labels"] = module_status.LABELS
         return self._keep(name, await self._kube.apply(self._path(name), body, force=True))
 
     async def _write_status(self, name: str, stored: _Stored) -> None:

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
-  const live = document.getElementById("live"), lost = document.getElementById("lost");
-  const find = document.getElementById("find");
+  const lost = document.getElementById("lost"), place = document.querySelector("main");
+  let live, current, find;
   const RETRY = 2000, SILENT = 6000;
   // As the server wrote each module: what is shown has ages in it, and may be open.
   let written = new Map(), version = null, heard = Date.now(), shown = Date.now(), title = document.title;
@@ -16,11 +16,11 @@
   };
   const age = () => {
     for (const time of document.querySelectorAll("time")) {
-      const text = ago(time.dateTime, time.className);
-      if (time.textContent !== text) {
-        time.title ||= time.textContent;
-        time.textContent = text;
-      }
+      time.title ||= time.textContent;
+      // Where there is room, the time itself is what logs are searched for.
+      const exact = time.closest("dl, details ul") ? ` (${time.title})` : "";
+      const text = ago(time.dateTime, time.className) + exact;
+      if (time.textContent !== text) time.textContent = text;
     }
   };
   const told = () => {
@@ -39,8 +39,13 @@
       module.classList.toggle("other", text !== "" && !module.id.slice(2).includes(text));
   };
   const replace = (page) => {
-    // A replica that begins to lead, or ends, has filters to show, or none any more.
-    if (!page.querySelector("fieldset") !== !document.querySelector("fieldset")) return location.reload();
+    document.title = title = page.title;
+    // An operator that starts has no filters to show yet: what somebody chose there is of no interest then.
+    if (!page.querySelector("fieldset") !== !place.querySelector("fieldset")) {
+      place.replaceChildren(...page.querySelector("main").childNodes);
+      begin();
+      return age();
+    }
     const next = page.getElementById("live"), before = new Map();
     for (const module of live.querySelectorAll(".modules > li")) before.set(module.id, module);
     const now = new Map(), focused = document.activeElement && document.activeElement.closest(".modules > li");
@@ -56,13 +61,13 @@
       const here = document.getElementById(count.id);
       if (here) here.textContent = count.textContent;
     }
-    document.title = title = page.title;
     const said = live.querySelector("#said"), fresh = next.querySelector("#said");
     // The same element, so that what reads the page aloud notices.
     if (said && fresh) {
       if (said.textContent !== fresh.textContent) said.textContent = fresh.textContent;
       fresh.replaceWith(said);
     }
+    current.replaceChildren(...page.getElementById("now").childNodes);
     live.replaceChildren(...next.childNodes);
     narrow();
     age();
@@ -89,13 +94,15 @@
       setTimeout(follow, RETRY);
     };
   };
-  age();
-  setInterval(() => { age(); if (live) told(); }, 1000);
-  if (!live) return;
-  for (const module of live.querySelectorAll(".modules > li")) written.set(module.id, "");
-  if (find) {
+  const begin = () => {
+    [live, current, find] = ["live", "now", "find"].map((id) => document.getElementById(id));
+    written = new Map();
+    if (!find) return;
     find.closest("label").hidden = false;
     find.addEventListener("input", narrow);
-  }
-  follow();
+  };
+  begin();
+  age();
+  setInterval(() => { age(); if (live) told(); }, 1000);
+  if (live) follow();
 })();

@@ -8,7 +8,7 @@ from addon_operator.aio import turns
 from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.drift import watched_resources
 from addon_operator.modules.health import resource_health
-from addon_operator.status import health, module_status
+from addon_operator.status import health, module_status, stored_modules
 
 _MOST_SHARED: Final = 200
 
@@ -43,6 +43,25 @@ class Content:
     shared: Sequence[tuple[str, str]] = ()
     """Modules, and an object that all of them have, as a person calls both; the first ones."""
     shared_total: int = 0
+    stored: "Stored | None" = None
+    """What is said of the Module objects that the modules are shown from; ``None`` if this replica knows
+    its modules itself."""
+    not_registered: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """By module: what of its hooks the API server does not ask, where the rows do not say it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The Module objects, which the leader writes."""
+
+    written: str = ""
+    """When one of them was written last; RFC 3339, UTC; empty if that is not known."""
+    trouble: str = ""
+    """Why they cannot be followed just now."""
+    trouble_since: str = ""
+    """RFC 3339, UTC."""
+    left_out: int = 0
+    """How many are not shown, as they are too many."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,6 +84,11 @@ class PageContent:
         self._views: introspection.Introspection | None = None
         self._resources: watched_resources.WatchedResources | None = None
         self._objects: Objects | None = None
+        self._followed: stored_modules.FollowedModules | None = None
+
+    def stand_in(self, followed: stored_modules.FollowedModules) -> None:
+        """Show what the Module objects say, while this replica stands by and until :meth:`show`."""
+        self._followed = followed
 
     def show(
         self,
@@ -74,6 +98,9 @@ class PageContent:
     ) -> None:
         """Show modules and queues as well, and which objects several modules have."""
         self._views, self._resources, self._objects = views, resources, objects
+        if self._followed is not None:
+            self._followed.close()
+            self._followed = None
 
     async def events(self, module: str) -> Sequence[module_status.ToldEvent]:
         """Return the last Events about a module, newest first."""
@@ -107,7 +134,7 @@ class PageContent:
             refusals=status.refusals(),
         )
         if self._views is None or self._resources is None:
-            return content
+            return await self._of_leader(content)
         rows = await self._views.modules()
         shown = await self._shown([row["name"] for row in rows])
         pairs = sorted(self._resources.shared.items())
@@ -122,6 +149,30 @@ class PageContent:
             queues=self._views.queue_heads(),
             shared=shared[:_MOST_SHARED],
             shared_total=len(shared),
+        )
+
+    async def _of_leader(self, content: Content) -> Content:
+        """Add what the leader wrote of the modules, if this replica stands by, or did until now."""
+        followed = self._followed
+        if followed is None or (content.leader is None and not followed.is_followed):
+            return content
+        found = await followed.look()
+        modules = {each.row["name"]: each for each in found.modules}
+        return dataclasses.replace(
+            content,
+            knows_modules=found.is_known,
+            modules=[each.row for each in modules.values()],
+            errors={name: each.error for name, each in modules.items() if each.error},
+            objects={name: each.shown for name, each in modules.items()},
+            not_registered={
+                name: each.not_registered for name, each in modules.items() if each.not_registered
+            },
+            stored=Stored(
+                written=max((each.written for each in modules.values()), default=""),
+                trouble=found.trouble,
+                trouble_since=found.trouble_since,
+                left_out=found.total - len(found.modules),
+            ),
         )
 
 

@@ -6,7 +6,7 @@ Pure: rows in, texts out.
 import dataclasses
 import enum
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from addon_operator.engine import introspection
 from addon_operator.engine.bindings import hook_bindings
@@ -32,8 +32,8 @@ class Moment:
     """A point in time among texts; RFC 3339, UTC."""
 
     at: str
-    is_due: bool = False
-    """Whether something begins then, as soon as it can."""
+    kind: Literal["", "due", "since"] = ""
+    """``due``: something begins then, as soon as it can; ``since``: something is so from then on."""
 
 
 Text = str | Moment
@@ -123,7 +123,8 @@ class _Module:
 
     @property
     def _not_registered(self) -> str:
-        return hook_bindings.not_registered(self.row["answering"])
+        stored = self.content.not_registered.get(self.row["name"], "")
+        return stored or hook_bindings.not_registered(self.row["answering"])
 
     @property
     def _is_unregistered(self) -> bool:
@@ -203,7 +204,7 @@ class _Module:
         if row["wrongValues"]:
             return ["the last good values stay"]
         if row["heldBack"]:
-            return ["the window opens ", Moment(row["heldBack"]["until"], is_due=True)]
+            return ["the window opens ", Moment(row["heldBack"]["until"], kind="due")]
         return []
 
     def _since(self, group: Group) -> str:
@@ -224,7 +225,7 @@ class _Module:
         yield "Next try", self._next_try(sentence=False)
         if row["health"]:
             health = ": ".join(filter(None, (row["health"], news(row["healthMessage"]))))
-            yield "Health", [health, *([Moment(at)] if (at := self._condition("Healthy")) else ())]
+            yield "Health", [health, *([Moment(at, "since")] if (at := self._condition("Healthy")) else ())]
         yield "Changed by others", [news(row["drift"])]
         yield "Not in force", [news(row["wrongValues"])]
         yield (
@@ -240,7 +241,7 @@ class _Module:
         yield "Failing hooks", ["; ".join(filter(news, hooks))]
         yield "Waiting bindings", ["; ".join(filter(news, map(_waiting, row["waitingBindings"])))]
         yield "Queue", [self._place()]
-        yield "Reason", [news(row["reason"].removeprefix(row["suspended"]).removeprefix("; "))]
+        yield "On or off", [news(row["reason"].removeprefix(row["suspended"]).removeprefix("; "))]
         yield "Requires", [", ".join(row["requires"])]
         yield "About", [news(row["description"])]
         yield "Order", [str(row["order"])]
@@ -257,7 +258,7 @@ class _Module:
         row = self.row
         if not row["nextTry"]:
             return []
-        next_try, cure = Moment(row["nextTry"], is_due=True), ", ".join(row["cure"])
+        next_try, cure = Moment(row["nextTry"], kind="due"), ", ".join(row["cure"])
         if sentence:
             return ["next try ", next_try, f", or sooner: it waits for {cure}" if cure else ""]
         tries = f"after {row['tries']} that failed" if row["tries"] else ""

@@ -51,8 +51,12 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
     cards = page_modules.cards(content)
     counts = collections.Counter(card.group for card in cards)
     filters = _filters(len(cards), counts) if content.knows_modules else ""
-    head = _head(content, has_endpoints=link is no_link)
-    body = f"{head}{filters}{_live(content, cards, counts, link)}"
+    now = f"{_status(content, counts[page_modules.Group.FAILED])}{_refused(content)}{_global_hooks(content)}"
+    modules = _modules(cards, counts, link) if content.knows_modules else ""
+    live = f"{modules}{_shared(content)}{_queues(content)}"
+    # What changes while somebody looks is around the filters, which stay.
+    main = f'<main>\n<div id="now">\n{now}</div>\n{filters}<div id="live">\n{live}</div>\n</main>\n'
+    body = f"{_head(content)}{main}{_foot(has_endpoints=link is no_link)}"
     return document(_title(content, counts), body)
 
 
@@ -82,15 +86,18 @@ def _title(content: page_content.Content, counts: collections.Counter[page_modul
     return f"{now}{where} · addon-operator"
 
 
-def _head(content: page_content.Content, *, has_endpoints: bool) -> str:
+def _head(content: page_content.Content) -> str:
     where = f" <small>in {_text(content.namespace)}</small>" if content.namespace else ""
-    skip = '<a class="skip" href="#modules">Skip to the modules</a>\n' if content.knows_modules else ""
-    links = " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS if has_endpoints)
+    skip = '<a class="skip" href="#live">Skip to the modules</a>\n'
     return (
-        f"{skip}<header>\n<h1>addon-operator{where}</h1>\n"
-        f'<nav aria-label="Endpoints">{_text(addon_operator.__version__)} {links}</nav>\n</header>\n'
-        '<p id="lost" role="alert" hidden></p>\n'
+        f'{skip}<header>\n<h1>addon-operator{where}</h1>\n</header>\n<p id="lost" role="alert" hidden></p>\n'
     )
+
+
+def _foot(*, has_endpoints: bool) -> str:
+    links = " ".join(f'<a href="{link}">{link}</a>' for link in _LINKS if has_endpoints)
+    nav = f' <nav aria-label="Endpoints">{links}</nav>' if links else ""
+    return f"<footer>\naddon-operator {_text(addon_operator.__version__)}{nav}\n</footer>\n"
 
 
 def _filters(total: int, counts: collections.Counter[page_modules.Group]) -> str:
@@ -102,6 +109,7 @@ def _filters(total: int, counts: collections.Counter[page_modules.Group]) -> str
         for key, label, count in choices
     )
     return (
+        '<h2 id="modules">Modules</h2>\n'
         f'<div role="search">\n<fieldset>\n<legend>Show modules</legend>\n{radios}'
         '<label class="find" hidden>Name '
         '<input type="search" id="find" autocomplete="off" spellcheck="false"></label>\n</fieldset>\n</div>\n'
@@ -109,21 +117,6 @@ def _filters(total: int, counts: collections.Counter[page_modules.Group]) -> str
 
 
 _GROUPS: Final = tuple(page_modules.Group)
-
-
-def _live(
-    content: page_content.Content,
-    cards: Sequence[page_modules.Card],
-    counts: collections.Counter[page_modules.Group],
-    link: Link,
-) -> str:
-    """Return what changes while somebody looks."""
-    operator = _status(content, counts[page_modules.Group.FAILED])
-    modules = _modules(cards, counts, link) if content.knows_modules else ""
-    return (
-        f'<main id="live">\n{operator}{_refused(content)}{_global_hooks(content)}'
-        f"{modules}{_shared(content)}{_queues(content)}</main>\n"
-    )
 
 
 def _status(content: page_content.Content, failed: int) -> str:
@@ -148,19 +141,43 @@ def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
 
 
 def _leader(content: page_content.Content) -> str:
-    """Say where the modules are shown, if this replica does not lead."""
-    if content.leader is None:
+    """Say whose view this is, and where there is more, if this replica does not lead."""
+    if content.leader is None and content.stored is None:
         return ""
-    if not content.leader:
-        return "<p>This replica shows no modules, and nobody leads yet: look again in a moment.</p>\n"
-    namespace = f" -n {content.namespace}" if content.namespace else ""
-    port = content.port or DEFAULT_PORT
-    forward = f"kubectl{namespace} port-forward pod/{content.leader} {port}"
-    page = f"addon-operator page{namespace}"
-    return (
-        "<p>This replica shows no modules: the leader does, with "
-        f"<code>{_text(forward)}</code> or <code>{_text(page)}</code>.</p>\n"
-    )
+    texts = [*_stored(content), *_more(content)]
+    return "".join(f"<p>{text}</p>\n" for text in texts if text)
+
+
+def _stored(content: page_content.Content) -> Iterator[str]:
+    """Say what is shown of the Module objects, how old it is, and what is wrong with it."""
+    stored = content.stored
+    if stored is None or not content.knows_modules:
+        because = "" if stored is None or not stored.trouble else f": {_text(stored.trouble)}"
+        yield f"This replica shows no modules{because}."
+        return
+    who = "the leader" if content.leader else "the last leader"
+    when = f", last {_time(stored.written)}" if stored.written else ""
+    yield f"The modules are shown as {who} wrote them into their Module objects{when}."
+    if stored.trouble:
+        since = f" {_time(stored.trouble_since, 'since')}" if stored.trouble_since else ""
+        yield f"<b>They may be out of date</b>: they could not be followed{since}: {_text(stored.trouble)}."
+    if stored.left_out:
+        yield f"{stored.left_out} more modules are not shown here: they are too many."
+
+
+def _more(content: page_content.Content) -> Iterator[str]:
+    """Say where everything is shown."""
+    if content.leader is None:
+        yield "This replica begins to lead, and will soon show what it knows itself."
+    elif not content.leader:
+        yield "Nobody leads yet: look again in a moment."
+    else:
+        namespace = f" -n {content.namespace}" if content.namespace else ""
+        forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
+        page = f"addon-operator page{namespace}"
+        more = "queues, hooks that fail on events, bindings that wait and Events, too" * content.knows_modules
+        codes = " ".join(f"<code>{_text(command)}</code>" for command in (forward, page))
+        yield f"The leader shows {more or 'them'}, to be seen with either command: {codes}"
 
 
 _DOING: Final = {
@@ -194,13 +211,13 @@ def _modules(
     cards: Sequence[page_modules.Card], counts: collections.Counter[page_modules.Group], link: Link
 ) -> str:
     if not cards:
-        return '<section id="modules">\n<h2>Modules</h2>\n<p>None are shown here.</p>\n</section>\n'
+        return "<p>None are shown here.</p>\n"
     said = ", ".join(f"{counts[group]} {_many(group, counts[group])}" for group in _GROUPS if counts[group])
     total = f"{len(cards)} {'module' if len(cards) == 1 else 'modules'}"
     items = "".join(_card(card, link) for card in cards)
     return (
-        f'<section id="modules">\n<h2>Modules</h2>\n<p id="said" role="status">{total}: {said}.</p>\n'
-        f'<ul class="modules">\n{items}</ul>\n<p class="none">No module is like that.</p>\n</section>\n'
+        f'<p id="said" role="status">{total}: {said}.</p>\n'
+        f'<ul class="modules">\n{items}</ul>\n<p class="none">No module is like that.</p>\n'
     )
 
 
@@ -236,7 +253,7 @@ def _facts(card: page_modules.Card) -> Iterator[str]:
 
 def _said(text: page_modules.Text) -> str:
     if isinstance(text, page_modules.Moment):
-        return _time(text.at, "due" if text.is_due else "")
+        return _time(text.at, text.kind)
     return _text(text)
 
 

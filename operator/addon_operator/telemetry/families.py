@@ -94,16 +94,18 @@ class HookRunMetrics:
         """Make the family ``<owner>_hook_run_…``."""
         labels = (*extra, *_RUN)
         name = f"{owner}_hook_run"
-        self.seconds = make.histogram(f"{name}_seconds", f"Time that {owner} hooks ran.", *labels)
+        self.seconds = make.histogram(f"{name}_seconds", f"Seconds that {owner} hooks ran.", *labels)
         self.user_cpu_seconds = make.histogram(
-            f"{name}_user_cpu_seconds", f"User CPU of {owner} hooks.", *labels, buckets=CPU_BUCKETS
+            f"{name}_user_cpu_seconds", f"User CPU seconds of {owner} hooks.", *labels, buckets=CPU_BUCKETS
         )
         self.sys_cpu_seconds = make.histogram(
-            f"{name}_sys_cpu_seconds", f"System CPU of {owner} hooks.", *labels, buckets=CPU_BUCKETS
+            f"{name}_sys_cpu_seconds", f"System CPU seconds of {owner} hooks.", *labels, buckets=CPU_BUCKETS
         )
-        self.max_rss_bytes = make.gauge(f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks.", *labels)
+        self.max_rss_bytes = make.gauge(
+            f"{name}_max_rss_bytes", f"Peak memory of {owner} hooks, in bytes.", *labels
+        )
         self.success_total = make.counter(
-            f"{name}_success_total", f"Successful runs of {owner} hooks.", *labels
+            f"{name}_success_total", f"Runs of {owner} hooks that succeeded.", *labels
         )
         self.errors_total = make.counter(f"{name}_errors_total", f"Failed runs of {owner} hooks.", *labels)
         """Failures of hooks that may not fail."""
@@ -117,10 +119,10 @@ class ModuleMetrics:
     """Modules."""
 
     def __init__(self, make: Factory) -> None:
-        self.run_seconds = make.histogram("module_run_seconds", "Time of module runs.", "module")
-        self.run_errors_total = make.counter("module_run_errors_total", "Failed module runs.", "module")
+        self.run_seconds = make.histogram("module_run_seconds", "Seconds of module runs.", "module")
+        self.run_errors_total = make.counter("module_run_errors_total", "Module runs that failed.", "module")
         self.delete_errors_total = make.counter(
-            "module_delete_errors_total", "Failed module deletes.", "module"
+            "module_delete_errors_total", "Removals of modules that failed.", "module"
         )
         self.info = make.gauge("module_info", "The state of each module; always 1.", "module", "state")
         """``module``, ``state``; set through :meth:`.Metrics.module_state`."""
@@ -129,17 +131,17 @@ class ModuleMetrics:
         )
         """``module``, ``state``: ``Healthy``, ``Progressing`` or ``Failed``; there only when it is known"""
         self.failure = make.gauge(
-            "module_failure", "Why each failed module failed; always 1.", "module", "reason"
+            "module_failure", "Why a module failed its last run; always 1.", "module", "reason"
         )
         """``module``, ``reason``: ``RunFailed``, ``RolledBack`` or ``RollbackRefused``; only while failed"""
         self.failed_tries = make.gauge(
-            "module_failed_tries", "How often in a row each failed module failed.", "module"
+            "module_failed_tries", "How often in a row a module has failed.", "module"
         )
         """``module``; there only while it is failed"""
-        self.enabled = make.gauge("module_enabled", "Whether each module is enabled.", "module")
+        self.enabled = make.gauge("module_enabled", "1 if the module is enabled, else 0.", "module")
         """``module``; 1 or 0"""
         self.held_back = make.gauge(
-            "module_held_back", "Since when something of a module waits for a window, in Unix time.", "module"
+            "module_held_back", "When a change began to wait for its window, in Unix time.", "module"
         )
         """``module``; there only while something waits"""
         self.maintenance = make.gauge(
@@ -148,7 +150,7 @@ class ModuleMetrics:
         """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
         self.suspended = make.gauge(
             "module_suspended",
-            "When each suspended module was suspended, in seconds since the epoch.",
+            "When a module was suspended, in Unix time.",
             "module",
         )
         """``module``; there only while the module is suspended"""
@@ -159,10 +161,10 @@ class ReleaseMetrics:
 
     def __init__(self, make: Factory) -> None:
         run = ("module", "activation")
-        self.helm_seconds = make.histogram("module_helm_seconds", "Time of Helm in module runs.", *run)
+        self.helm_seconds = make.histogram("module_helm_seconds", "Seconds of Helm in module runs.", *run)
         self.helm_operation_seconds = make.histogram(
             "helm_operation_seconds",
-            "Time of single operations of Helm.",
+            "Seconds that single operations of Helm took.",
             *run,
             "operation",
             buckets=OPERATION_BUCKETS,
@@ -173,13 +175,13 @@ class ReleaseMetrics:
         )
         """``module``, ``by``: inputs or manifest"""
         self.resources_healed_total = make.counter(
-            "resources_healed_total", "Missing resources of releases that were restored.", "module"
+            "resources_healed_total", "Resources that were missing and were restored.", "module"
         )
         self.resources_corrected_total = make.counter(
-            "resources_corrected_total", "Changed resources of releases that were put back.", "module"
+            "resources_corrected_total", "Resources that others changed and that were put back.", "module"
         )
         self.corrections_given_up_total = make.counter(
-            "corrections_given_up_total", "Times that somebody changed a resource again and again.", "module"
+            "corrections_given_up_total", "Changes that came back again and again, and were left.", "module"
         )
         self.drifted_resources = make.gauge(
             "module_drifted_resources", "Resources that somebody changed and that are not put back.", "module"
@@ -192,18 +194,18 @@ class ConvergeMetrics:
 
     def __init__(self, make: Factory) -> None:
         self.discover_errors_total = make.counter(
-            "module_discover_errors_total", "Failures in module discovery."
+            "module_discover_errors_total", "Failures to find out which modules are enabled."
         )
         self.convergence_seconds = make.plain_counter(
-            "convergence_seconds", "Time of converges.", "activation"
+            "convergence_seconds", "Seconds that converges took.", "activation"
         )
-        self.convergence_total = make.counter("convergence_total", "Converges.", "activation")
+        self.convergence_total = make.counter("convergence_total", "Converges that ended.", "activation")
         self.config_values_errors_total = make.counter(
-            "config_values_errors_total", "Invalid edits of the ConfigMap."
+            "config_values_errors_total", "Edits of the values ConfigMap or Secret that were refused."
         )
         self.config_values_invalid = make.gauge(
             "config_values_invalid",
-            "1 if the ConfigMap is invalid now, so that older values or no values are in force.",
+            "1 if the values ConfigMap or Secret is invalid now, and older values, or none, are in force.",
         )
         """1 or 0"""
 
@@ -214,12 +216,12 @@ class QueueMetrics:
     def __init__(self, make: Factory, *, actions: bool) -> None:
         self.length = make.gauge("tasks_queue_length", "Tasks in each queue.", "queue")
         self.head_age_seconds = make.gauge(
-            "tasks_queue_head_age_seconds", "How long the task at the head has been there.", "queue"
+            "tasks_queue_head_age_seconds", "Age of the first task, in seconds.", "queue"
         )
-        self.retries = make.gauge("tasks_queue_retries", "Failed tries of the task at the head.", "queue")
+        self.retries = make.gauge("tasks_queue_retries", "How often the first task has failed.", "queue")
         self.wait_seconds_total = make.counter(
             "task_wait_in_queue_seconds_total",
-            "Time that tasks waited.",
+            "Seconds that tasks waited in queues.",
             "module",
             "hook",
             "binding",
@@ -228,7 +230,7 @@ class QueueMetrics:
         self.action_seconds = (
             make.histogram(
                 "tasks_queue_action_duration_seconds",
-                "Time of single operations of queues.",
+                "Seconds that single operations of queues took.",
                 "queue_name",
                 "queue_action",
                 buckets=SHORT_BUCKETS,
@@ -246,25 +248,25 @@ class BindingMetrics:
         labels = ("module", "hook", "binding", "queue")
         self.count = make.gauge("binding_count", "Bindings of each hook.", "module", "hook")
         self.hook_timeouts_total = make.counter(
-            "hook_timeouts_total", "Hooks stopped because of their timeout."
+            "hook_timeouts_total", "Hooks that were stopped at their timeout."
         )
         self.snapshot_objects = make.gauge(
             "kube_snapshot_objects", "Objects in each binding's snapshot.", *labels
         )
         self.snapshot_bytes = make.gauge(
-            "kube_snapshot_bytes", "Size of each binding's snapshot as JSON.", *labels
+            "kube_snapshot_bytes", "Bytes of each binding's snapshot as JSON.", *labels
         )
         self.waiting = make.gauge(
             "kube_binding_waiting", "1 if a binding's objects cannot be watched.", *labels
         )
         """1 as long as the objects cannot be followed"""
         self.event_seconds = make.histogram(
-            "kube_event_duration_seconds", "Time to handle an event.", *labels, "kind", buckets=EVENT_BUCKETS
+            "kube_event_duration_seconds", "Seconds to queue events.", *labels, "kind", buckets=EVENT_BUCKETS
         )
         """and ``kind``"""
         self.jq_filter_seconds = make.histogram(
             "kube_jq_filter_duration_seconds",
-            "Time to apply a jqFilter to an object.",
+            "Seconds that a jqFilter took for an object.",
             *labels,
             "kind",
             buckets=FILTER_BUCKETS,
@@ -286,7 +288,7 @@ class WebhookHookMetrics:
         """and ``result``: allowed, patched, denied, error, timeout or overload"""
         self.seconds = make.histogram(
             "webhook_hook_seconds",
-            "Time from a request of the API server to the answer of a hook.",
+            "Seconds from a request of the API server to the answer of a hook.",
             *labels,
             buckets=(*SHORT_BUCKETS, 1, 2, 5, 10, 30),
         )
@@ -297,32 +299,32 @@ class AdmissionMetrics:
 
     def __init__(self, make: Factory) -> None:
         self.podpreset_admissions_total = make.counter(
-            "podpreset_admissions_total", "Pods answered by the webhook.", "namespace", "result"
+            "podpreset_admissions_total", "Pods that the webhook answered.", "namespace", "result"
         )
         """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""
         self.requests_refused_total = make.counter(
             "admission_requests_refused_total",
-            "Requests to the admission server that got no review answered.",
+            "Requests that the admission server refused, as invalid or for lack of room.",
             "webhook",
             "status",
         )
         """``webhook``: its path, ``status``: that of HTTP"""
         self.podpreset_admission_seconds = make.histogram(
-            "podpreset_admission_seconds", "Time to answer for a pod.", buckets=(*SHORT_BUCKETS, 1, 2, 5)
+            "podpreset_admission_seconds", "Seconds to answer for a pod.", buckets=(*SHORT_BUCKETS, 1, 2, 5)
         )
         self.expansion_unresolved_total = make.counter(
-            "expansion_unresolved_total", "References of pods that nothing resolves."
+            "expansion_unresolved_total", "References $(NAME) in pods that nothing defines."
         )
         self.pod_checks_dropped_total = make.counter(
             "pod_checks_dropped_total",
-            "Pods not checked for Events, because too many waited or took too much memory.",
+            "Pods that were not checked, as too many waited or took too much memory.",
         )
         self.env_sources_dropped_total = make.counter(
             "env_sources_dropped_total",
             "Pods whose ConfigMaps and Secrets were not all read, because they were too many or too large.",
         )
         self.webhook_certificate_expiry_seconds = make.gauge(
-            "webhook_certificate_expiry_seconds", "Time until the admission server's certificate expires."
+            "webhook_certificate_expiry_seconds", "Seconds until the admission server's certificate expires."
         )
         """NaN as long as no admission server is served, which makes no alert."""
         self.webhook_certificate_expiry_seconds.set(math.nan)
@@ -351,27 +353,32 @@ class ProcessMetrics:
     """The operator's process and its requests."""
 
     def __init__(self, make: Factory) -> None:
-        self.live_ticks = make.plain_counter("live_ticks", "Increases every 10 seconds.")
+        self.live_ticks = make.plain_counter("live_ticks", "Grows by 1 every 10 seconds.")
         self.build_info = make.gauge(
             "build_info", "The versions of the operator and of Python; always 1.", "version", "python"
         )
         self.build_info.labels(version=addon_operator.__version__, python=platform.python_version()).set(1)
         self.leader = make.gauge("leader", "1 if this replica leads, 0 if it stands by.")
         self.loop_lag_seconds = make.histogram(
-            "event_loop_lag_seconds", "How late the event loop wakes.", buckets=(*SHORT_BUCKETS, 1, 2, 5)
+            "event_loop_lag_seconds",
+            "Seconds by which the event loop wakes late.",
+            buckets=(*SHORT_BUCKETS, 1, 2, 5),
         )
         self.request_result_total = make.counter(
-            "kubernetes_client_request_result_total", "Requests to the API server.", "code", "method"
+            "kubernetes_client_request_result_total",
+            "Requests to the API server, each try counted.",
+            "code",
+            "method",
         )
         self.request_latency_seconds = make.histogram(
             "kubernetes_client_request_latency_seconds",
-            "Time of requests to the API server.",
+            "Seconds that requests to the API server took.",
             "verb",
             "url",
             buckets=REQUEST_BUCKETS,
         )
         self.watch_errors_total = make.counter(
-            "watch_errors_total", "Lists and watches that failed or broke.", "kind", "reason"
+            "watch_errors_total", "Lists and watches that failed or broke off.", "kind", "reason"
         )
         self.internal_errors_total = make.counter(
             "internal_errors_total",

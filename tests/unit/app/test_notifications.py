@@ -96,3 +96,12 @@ async def test_a_secret_that_is_wrong_or_gone_is_said_in_the_log_the_list_and_by
     assert (bench.problem(), bench.gauges()) == ("", (1, 0))
     assert "canary" not in str(bench.log.lines)
     await bench.made.close()
+
+
+async def test_a_pattern_that_matches_no_module_is_an_event_on_the_secret() -> None:
+    bench = Bench()
+    bench.made.unmatched("target ops may hear of fewer modules than it should: 'wbe' matches no module")
+    assert bench.events.told[-1][-2:] == (
+        "UnmatchedPattern",
+        "Target ops may hear of fewer modules than it should: 'wbe' matches no module.",
+    )

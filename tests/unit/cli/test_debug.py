@@ -878,6 +878,8 @@ def test_targets_of_notifications_are_listed(monkeypatch: pytest.MonkeyPatch) ->
     answers = {"/notify/list.json": [row], "/notify/source.json": right}
     monkeypatch.setattr(debug_client.DebugClient, "get", lambda _, path: answers[path])
     assert "ops     slack   hooks.example  2m     -" in text("notify", "list")
+    listed = testing.CliRunner().invoke(main.cli, ["notify", "list"], standalone_mode=False)
+    assert listed.stderr == "Warning: target ops: hooks.example answers with status 500\n", "never cut"
     assert text("notify", "list", "-o", "name") == "target/ops\n"
     answers["/notify/list.json"] = []
     assert text("notify", "list") == "no targets: nobody is notified\n"

@@ -8,6 +8,7 @@ from addon_operator.engine import module_states, state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config
+from addon_operator.modules.health import module_health, resource_health
 from addon_operator.values.schema import schema_violations
 
 WEB = names.ModuleName("web")
@@ -174,3 +175,31 @@ def test_a_module_whose_run_has_not_begun_says_for_which_it_waits(reported: list
     told.clear()
     states.mark(db, state.ModuleStatus.READY, "")
     assert told == ["db: on", "web: on"]
+
+
+def test_each_module_that_is_not_as_it_should_be_is_named_with_its_reason() -> None:
+    wrong = "030-shop/values.yaml, line 1: not YAML"
+    found = module_states.ModuleStates(
+        [
+            model.Module(names.ModuleName("web"), 10, pathlib.Path("web")),
+            model.Module(names.ModuleName("db"), 20, pathlib.Path("db")),
+            model.Module(names.ModuleName("shop"), 30, pathlib.Path("shop"), problem=wrong),
+            model.Module(
+                names.ModuleName("till"), 40, pathlib.Path("till"), hooks_problem="run.sh: not executable"
+            ),
+            model.Module(names.ModuleName("fine"), 50, pathlib.Path("fine")),
+        ],
+        lambda _event: None,
+    )
+    found.mark(names.ModuleName("web"), state.ModuleStatus.FAILED, "no such image")
+    found.will_retry(names.ModuleName("web"), 90.0, 4)
+    failed = module_health.ModuleHealth(resource_health.HealthState.FAILED, "1 of 3 pods ready")
+    found.note_health(names.ModuleName("db"), failed)
+    assert found.troubles == [
+        "module web failed 4 times: no such image",
+        "module db is unhealthy: 1 of 3 pods ready",
+        f"module shop cannot run: {wrong}",
+        "module till cannot run: run.sh: not executable",
+    ]
+    found.mark(names.ModuleName("web"), state.ModuleStatus.READY, "")
+    assert found.troubles[0].startswith("module db ")

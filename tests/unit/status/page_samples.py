@@ -98,6 +98,23 @@ def every_state() -> page_content.Content:
     )
 
 
+def standby() -> page_content.Content:
+    """Return a replica that stands by, and shows what the leader wrote of the modules."""
+    leader = every_state()
+    return page_content.Content(
+        namespace="addons",
+        state="STANDBY: addon-operator-7d9c8b6f5-x2x4l leads",
+        leader="addon-operator-7d9c8b6f5-x2x4l",
+        port=9650,
+        modules=leader.modules,
+        errors=leader.errors,
+        objects={each["name"]: shown(3) for each in leader.modules},
+        stored=page_content.Stored(
+            written=AT, trouble="the API server cannot be reached: connection refused", trouble_since=AT
+        ),
+    )
+
+
 def many(number: int) -> page_content.Content:
     """Return an operator with so many modules that are well."""
     modules = [row(f"module-{n}", n // 10, description=f"Add-on number {n}") for n in range(number)]

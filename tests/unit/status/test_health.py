@@ -68,6 +68,10 @@ class Beginning(health.Beginning):
     def refusals(self) -> Sequence[str]:
         return self.wrong
 
+    @override
+    def troubles(self) -> Sequence[str]:
+        return ["module web failed: no such image"]
+
 
 class Engine(engine.Engine):
     """The status asks nothing else of an engine."""
@@ -210,6 +214,8 @@ async def test_the_page_of_an_operator_that_waits_for_right_values_says_what_is_
     found.begin(Beginning("it waits", ["ConfigMap x is invalid since <today>: web.size"]))
     assert "<li>ConfigMap x is invalid since &lt;today&gt;: web.size</li>" in await rendered(found)
     assert found.refusals() == ["ConfigMap x is invalid since <today>: web.size"]
+    assert found.details() == [*found.refusals(), "module web failed: no such image"]
+    assert health.OperatorStatus().details() == ()
 
 
 async def test_the_page_shows_the_engine() -> None:

@@ -41,7 +41,7 @@ class Reported(health.OperatorStatus):
     wrong: tuple[str, ...] = ()
 
     @override
-    def refusals(self) -> tuple[str, ...]:
+    def details(self) -> tuple[str, ...]:
         return self.wrong
 
     @override

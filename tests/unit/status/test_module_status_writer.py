@@ -45,7 +45,7 @@ class Cluster:
             server.on("PATCH", f"{COLLECTION}/{name}/status", self._apply_status)
             server.on("DELETE", f"{COLLECTION}/{name}", self._delete)
 
-    def add(self, name: str, labels: Object = writing.LABELS, status: Object | None = None) -> None:
+    def add(self, name: str, labels: Object = module_status.LABELS, status: Object | None = None) -> None:
         self.objects[name] = {
             "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1, "labels": labels},
             "status": status or {},
@@ -224,7 +224,7 @@ async def test_an_object_that_somebody_else_made_is_kept_from_then_on(
     writer.module_changed(module())
     await writer.turn()
     assert cluster.writes == ["PATCH /web", "PATCH /web/status"]
-    assert cluster.objects["web"]["metadata"]["labels"] == writing.LABELS
+    assert cluster.objects["web"]["metadata"]["labels"] == module_status.LABELS
 
 
 async def test_what_an_earlier_operator_reported_is_kept_until_there_is_news(
@@ -414,6 +414,32 @@ async def test_it_writes_by_itself_once_something_changes(
     assert writing.RETRY_SECONDS not in pauses.seconds
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_after_a_quiet_time_some_changes_are_shown_at_once_and_then_one_in_a_while(
+    writer: writing.ModuleStatusWriter, cluster: Cluster, pauses: api_server.Pauses
+) -> None:
+    running = asyncio.create_task(writer.run())
+
+    async def change(status: state.ModuleStatus) -> float:
+        """Return after how many seconds it is shown."""
+        began = pauses.now
+        cluster.status_written.clear()
+        writer.module_changed(module(status=status))
+        async with asyncio.timeout(5):
+            await cluster.status_written.wait()
+        return pauses.now - began
+
+    try:
+        took = [await change(each) for each in (Status.RUNNING, Status.READY) * 4]
+        assert took[1] <= 2 * writing.GATHER_SECONDS
+        assert sum(took) >= 5 * writing.PAUSE_SECONDS, "however often it changes"
+        assert max(took) <= writing.PAUSE_SECONDS + 2 * writing.GATHER_SECONDS
+        await pauses.sleep(10.0)
+        assert await change(Status.RUNNING) <= 2 * writing.GATHER_SECONDS
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_the_last_changes_are_written_at_the_end_unless_that_never_worked(

@@ -164,7 +164,7 @@ def test_what_happens_next_stands_with_the_module() -> None:
     card = next(each for each in page_modules.cards(page_samples.every_state()) if each.word == "Failed")
     facts = dict(card.facts)
     assert facts["Next try"] == [
-        page_modules.Moment(page_samples.LATER, is_due=True),
+        page_modules.Moment(page_samples.LATER, kind="due"),
         "after 4 that failed",
         "or sooner: it waits for endpoints of Service ingress/ingress-admission",
     ]
@@ -308,7 +308,7 @@ async def test_no_message_that_may_hold_values_is_shown() -> None:
 
 
 def test_what_happens_next_is_said_without_a_click() -> None:
-    due = page_modules.Moment(page_samples.LATER, is_due=True)
+    due = page_modules.Moment(page_samples.LATER, kind="due")
     said = {card.name: card.next for card in page_modules.cards(page_samples.every_state()) if card.next}
     assert said == {
         "ingress-nginx": [
@@ -339,7 +339,9 @@ async def test_a_failing_task_stands_with_its_module_and_its_queue() -> None:
 def test_failing_global_hooks_stand_there() -> None:
     page = status_page.render(page_samples.every_state())
     assert "<li>hook nodes.sh on nodes failed 3 times: exit 1</li>" in page
-    assert page.index("Global hooks that fail") < page.index("<h2>Modules</h2>"), "what is broken comes first"
+    assert page.index("Global hooks that fail") < page.index('<h2 id="modules">Modules</h2>'), (
+        "what is broken comes first"
+    )
     assert "Global hooks that fail" not in status_page.render(page_samples.many(1))
 
 
@@ -362,7 +364,7 @@ def test_what_is_wrong_with_values_that_are_not_in_force_stands_above_all() -> N
     content = page_content.Content(state="x", refusals=["ConfigMap a/b is invalid: web.size: <rule>"])
     page = status_page.render(content)
     assert "<li>ConfigMap a/b is invalid: web.size: &lt;rule&gt;</li>" in page
-    assert page.index("<h2>Values that are not in force</h2>") < page.index("<h2>Modules</h2>")
+    assert page.index("<h2>Values that are not in force</h2>") < page.index('<h2 id="modules">Modules</h2>')
     assert "Not in force" not in status_page.render(page_content.Content(state="x"))
 
 
@@ -402,8 +404,8 @@ def test_the_banner_is_green_only_if_nothing_failed() -> None:
 
 def test_what_a_page_without_an_answer_shows_is_not_green() -> None:
     page = status_page.render(page_content.Content(state=health.DONE))
-    assert page.index('id="lost"') < page.index('id="live"'), "the style looks for the one behind the other"
-    assert "#lost:not([hidden]) ~ #live .operator { border-color: var(--failed); }" in page
+    assert page.index('id="lost"') < page.index("<main>"), "the style looks for the one behind the other"
+    assert "#lost:not([hidden]) ~ main .operator { border-color: var(--failed); }" in page
 
 
 def test_a_replica_that_stands_by_says_where_the_modules_are_shown_and_counts_none() -> None:
@@ -416,7 +418,7 @@ def test_a_replica_that_stands_by_says_where_the_modules_are_shown_and_counts_no
     assert 'id="count-' not in page
     assert 'id="modules"' not in page
     nobody = status_page.render(page_content.Content(**standby, leader=""))  # type: ignore[arg-type]
-    assert "nobody leads yet" in nobody
+    assert "Nobody leads yet" in nobody
     assert "port-forward" not in nobody
 
 

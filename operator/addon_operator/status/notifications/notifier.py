@@ -75,12 +75,17 @@ class Outcomes:
         total: prometheus_client.Counter,
         targets: prometheus_client.Gauge,
         unmatched: prometheus_client.Gauge,
+        tell: Callable[[str], None],
     ) -> None:
-        """``total`` has the labels ``target`` and ``result``; the others count targets, and patterns."""
+        """``total`` has the labels ``target`` and ``result``; the others count targets, and patterns.
+
+        ``tell`` is called with what is said of patterns that match no module, once each.
+        """
         self._log = log
         self._total = total
         self._targets = targets
         self._unmatched = unmatched
+        self._tell = tell
         self._warned: set[tuple[str, str]] = set()
         self._trouble: dict[str, warn_once.WarnOnce] = {}
 
@@ -102,7 +107,9 @@ class Outcomes:
         """Note patterns that match no module, by the target's name; each is said once."""
         said = {(target, text) for target, each in found.items() for text in each}
         for target, text in sorted(said - self._warned):
-            self._log.warning(f"target {target} may hear of fewer modules than it should: {text}")
+            warning = f"target {target} may hear of fewer modules than it should: {text}"
+            self._log.warning(warning)
+            self._tell(warning)
         self._warned = said
         self._unmatched.set(len(said))
 

@@ -44,4 +44,5 @@ class Unmatched:
 def _said(pattern: str, modules: frozenset[str]) -> str:
     if pattern == "*" or any(fnmatch.fnmatchcase(name, pattern) for name in modules):
         return ""
-    return f"no module is called {pattern!r}; {names.did_you_mean(pattern, modules, 'correct or remove it')}"
+    hint = names.did_you_mean(pattern, modules, "correct or remove it")
+    return f"{pattern!r} in modules matches no module; {hint}"

@@ -82,7 +82,10 @@ class Bench:
         self.meters = metrics.Metrics().notifications
         total: prometheus_client.Counter = self.meters.notifications_total
         self.total = total
-        outcomes = notifying.Outcomes(self.log, total, self.meters.targets, self.meters.unmatched_patterns)
+        self.told: list[str] = []
+        outcomes = notifying.Outcomes(
+            self.log, total, self.meters.targets, self.meters.unmatched_patterns, self.told.append
+        )
         self.notifier = notifying.Notifier(
             "addons", self.post, self.kept.__setitem__, outcomes, self.fence, self.time
         )
@@ -296,9 +299,10 @@ async def test_a_pattern_that_matches_no_module_is_told_where_one_looks(bench: B
     patterns = dataclasses.replace(a_target(), modules=("wbe", "d*"))
     bench.configure(patterns, a_target("all"))
     await bench.after(30)
-    told = "no module is called 'wbe'; did you mean 'web'?"
+    told = "'wbe' in modules matches no module; did you mean 'web'?"
     assert [row["problem"] for row in bench.notifier.rows()] == [told, ""]
     assert bench.log.warnings == [f"target ops may hear of fewer modules than it should: {told}"]
+    assert bench.told == bench.log.warnings
     assert bench.meters.targets._value.get() == 2
     assert bench.meters.unmatched_patterns._value.get() == 1
     bench.mend("wbe")

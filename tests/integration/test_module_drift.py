@@ -3,6 +3,7 @@
 import base64
 import json
 import pathlib
+import shlex
 import time
 from typing import Any, Final
 
@@ -169,9 +170,9 @@ def with_app(site: operator_site.Site, drift: str = "") -> pathlib.Path:
     return module
 
 
-def message(modules: module_objects.Modules) -> str:
+def message(modules: module_objects.Modules, condition: str = "Drifted") -> str:
     found = (modules.get("web") or {}).get("status", {}).get("conditions", ())
-    return next((each["message"] for each in found if each["type"] == "Drifted"), "")
+    return next((each["message"] for each in found if each["type"] == condition), "")
 
 
 def patch(site: operator_site.Site, resource: str, body: dict[str, Any], *more: str) -> None:
@@ -260,6 +261,68 @@ def test_what_somebody_changes_is_put_back_without_a_revision(
     operator.wait_until(lambda: "Corrected" in modules.reasons("web"), "it is told")
     settle(modules, operator)
     operator.stop()
+
+
+PORTS: Final = """\
+apiVersion: v1
+kind: Service
+metadata: {name: ports}
+spec: {selector: {app: app}, ports: [{name: http, port: 80}, {name: metrics, port: 9090, targetPort: TARGET}]}
+"""
+
+
+def renumber(site: operator_site.Site) -> None:
+    port = [{"op": "replace", "path": "/spec/ports/1/port", "value": 9191}]
+    site.kubectl(
+        "patch", "service/ports", "--type=json", "-p", json.dumps(port), "--field-manager=kubectl-edit"
+    )
+
+
+@pytest.mark.parametrize("version", ["helm", "helm4"])
+def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgrades_work_again(
+    site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
+) -> None:
+    if version == "helm4":
+        site.use_helm(request.getfixturevalue(version))
+    module = with_app(site)
+    ports = module / "templates" / "ports.yaml"
+    ports.write_text(PORTS.replace("TARGET", "1"))
+    operator = site.start().wait_ready()
+    settle(modules, operator)
+    renumber(site)
+    told = "Service ports: /spec/ports/1 (by kubectl-edit), /spec/ports/2 (by kubectl-edit)"
+    operator.wait_until(lambda: told in message(modules), "what is missing and what was added is told")
+    shown = site.command("module", "diff", "web").stdout
+    assert '"port":9191' in shown.partition("/spec/ports/2 (by kubectl-edit)\n  - (missing)\n  + {")[2]
+    operator.stop()
+
+    # Helm's merge would have two ports of one name: plan says so, and so does the module that fails.
+    ports.write_text(PORTS.replace("TARGET", "2"))
+    cause = "Service ports: kubectl-edit added /spec/ports/1, "
+    assert cause in " ".join(site.command("plan").stdout.split())
+    again = site.start()
+    again.wait_until(lambda: cause in message(modules, "Ready"), "the cause is told")
+    command = (
+        message(modules, "Ready").partition("remove it with: kubectl ")[2].partition("; helm upgrade")[0]
+    )
+    site.kubectl(*shlex.split(command))
+    again.wait_ready()
+    modules.wait(again, "web", Ready="True", Drifted="False")
+    found = json.loads(site.kubectl("get", "service/ports", "-o", "json"))["spec"]["ports"]
+    assert [(each["port"], each["targetPort"]) for each in found] == [(80, 80), (9090, 2)]
+    again.stop()
+
+    # With drift.mode correct, nobody has to.
+    (module / "module.yaml").write_text("drift: {mode: correct}\n")
+    last = site.start().wait_ready()
+    settle(modules, last)
+    renumber(site)
+    last.wait_metric(1, "resources_corrected_total", module="web")
+    after = json.loads(site.kubectl("get", "service/ports", "-o", "json", "--show-managed-fields"))
+    assert sorted(each["port"] for each in after["spec"]["ports"]) == [80, 9090]
+    managers = {each["manager"] for each in after["metadata"]["managedFields"]}
+    assert "addon-operator" not in managers, "what Helm drops later must not be held on to"
+    last.stop()
 
 
 def test_somebody_who_insists_is_left_alone_with_a_warning_that_names_them(

@@ -49,6 +49,12 @@ def is_index(token: str) -> bool:
     return _INDEX.fullmatch(token) is not None
 
 
+def in_order(tokens: Tokens) -> list[tuple[int, str]]:
+    """Return what places are sorted by, so that items of a list stand by their numbers."""
+    # A number with more digits is longer: a key of a mapping may be any text.
+    return [(len(token), token) if is_index(token) else (0, token) for token in tokens]
+
+
 def is_prefix(prefix: Tokens, tokens: Tokens) -> bool:
     """Say whether the second place is the first one or inside it."""
     return tokens[: len(prefix)] == prefix

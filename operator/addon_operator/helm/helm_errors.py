@@ -20,6 +20,10 @@ class HelmError(errors.ModuleError):
         """The same without what Helm and the API server quote."""
         return f"module {self.module}: {self._without_values}"
 
+    def because(self, cause: str) -> "HelmError":
+        """Return the same error with its cause before it."""
+        return type(self)(self.module, f"{cause}; {self.message}", f"{cause}; {self._without_values}")
+
 
 class HelmTimeoutError(HelmError):
     """Helm did not end in time and was stopped."""

@@ -8,6 +8,7 @@ from typing import Final
 import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.documents import quotations
+from addon_operator.helm import fixed_fields
 
 _ERROR: Final = "Error: "
 _ERROR_START: Final = re.compile(rf"^{_ERROR}", re.MULTILINE)
@@ -59,10 +60,12 @@ _REMEDIES: Final = (
         "; HELM_TIMEOUT says how long a step of Helm may take",
     ),
     (
-        re2.compile(
-            r"field is immutable|updates to \S+(?: \S+){0,3} for fields|may not be specified when strategy"
-        ),
-        "; delete the object, and Helm creates it again",
+        re2.compile(r"provided (?:port|IP) is already allocated"),
+        "; another Service has it, as 'kubectl get services -A' shows: take another one, or leave it out",
+    ),
+    (
+        re2.compile(r"missing from spec\.versions"),
+        "; keep that version in the definition, unserved if need be, as long as objects are stored in it",
     ),
 )
 _NOT_SERVED: Final = "no matches for kind"
@@ -92,11 +95,6 @@ _RECORD_VERBS: Final = "get, list, create, update, patch, delete"
 _CHANGE: Final = re.compile(
     r'cannot patch "(?P<old>[^"]+)" with kind (?P<old_kind>\w+): |'
     r"server-side apply failed for object (?:(?P<namespace>[^\s/]*)/)?(?P<name>\S+) \S+, Kind=(?P<kind>\w+): "
-)
-_UNCHANGEABLE: Final = re.compile(
-    r"\bimmutable\b|(?:may|can) ?not (?:be )?change|updates to \S+(?: \S+){0,3} (?:for fields|are forbidden)"
-    # What server-side apply cannot take away from an object: nobody owns a default.
-    r"|may not be specified when strategy"
 )
 _FILE_OF_CHART: Final = re.compile(r"(?<![\w./-])[\w.-]{1,250}/(?=(?:charts/[\w.-]{1,250}/){0,9}templates/)")
 """The chart's name, where Helm says which file is wrong; subcharts are below it."""
@@ -196,15 +194,22 @@ def cause_first(verb: str, text: str) -> str:
     return f"{cause} at <{field}> in {place}, says helm {verb}"
 
 
-def unchangeable(description: str) -> frozenset[ObjectName]:
-    """Return the objects that Helm could not change, by its error, because fields of them never change."""
+def refused_changes(description: str) -> list[tuple[ObjectName, str]]:
+    """Return the objects that Helm could not change, by its error, and what the API server says of each."""
     starts = list(_CHANGE.finditer(description))
     ends = [later.start() for later in starts[1:]]
-    return frozenset(
-        ObjectName(start["kind"] or start["old_kind"], start["name"] or start["old"], start["namespace"])
+    return [
+        (
+            ObjectName(start["kind"] or start["old_kind"], start["name"] or start["old"], start["namespace"]),
+            description[start.end() : end],
+        )
         for start, end in zip(starts, [*ends, len(description)], strict=False)
-        if _UNCHANGEABLE.search(description, start.end(), end)
-    )
+    ]
+
+
+def unchangeable(description: str) -> frozenset[ObjectName]:
+    """Return the objects that Helm could not change, by its error, because fields of them never change."""
+    return frozenset(name for name, said in refused_changes(description) if fixed_fields.is_told(said))
 
 
 def is_foreign(text: str) -> bool:
@@ -237,6 +242,8 @@ def advice(text: str, chart: str, namespace: str) -> str:
     for pattern, remedy in _REMEDIES:
         if pattern.search(text):
             return remedy
+    if fixed := fixed_fields.advice(text, namespace):
+        return fixed
     return _of_rights(text) or _of_namespace(text, namespace) or _of_kind(text)
 
 

@@ -10,7 +10,16 @@ ROOT = pathlib.Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "how-to" / "troubleshoot.md"
 ROW = re.compile(r"^\| (?P<first>.*?) \| .* \|$", re.MULTILINE)
 GAP = "…"
-OF_KUBERNETES = {'cannot patch "…" … field is immutable', "Reason: OOMKilled", "Liveness probe failed"}
+OF_KUBERNETES = {
+    'cannot patch "…" … field is immutable',
+    "…: spec.ports[…].name: Duplicate value",
+    "… may not be specified when … is not empty",
+    "may not specify more than 1 …",
+    "provided port is already allocated",
+    "provided IP is already allocated",
+    "Reason: OOMKilled",
+    "Liveness probe failed",
+}
 
 
 def messages() -> list[str]:

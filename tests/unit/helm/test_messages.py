@@ -141,7 +141,7 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
         pytest.param(
             'cannot patch "db" with kind StatefulSet: StatefulSet.apps "db" is invalid: spec: Forbidden: '
             "updates to statefulset spec for fields other than 'replicas', 'ordinals' are forbidden",
-            "delete the object",
+            "--cascade=orphan",
             id="an object that cannot be changed",
         ),
         pytest.param(

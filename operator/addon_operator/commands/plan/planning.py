@@ -17,6 +17,7 @@ from addon_operator.commands.plan import (
     cluster_lookup,
     dry_run,
     given_values,
+    merge_check,
     plan_base,
     plan_report,
     plan_sources,
@@ -129,6 +130,7 @@ class _Planner:
         self._cluster = cluster_lookup.ClusterLookup(parts.kube, self._seen.kinds, notes.append)
         self._unknowns = plan_unknown.Unknowns(self._runner)
         self._dry_run = dry_run.DryRun(parts.kube, self._seen.kinds, parts.helm_major, notes.append)
+        self._merge_check = merge_check.MergeCheck(parts.kube, self._seen.kinds, parts.helm_major)
 
     async def make(self, chosen: Collection[names.ModuleName]) -> plan_report.PlanReport:
         self._manager.places.assign(self._modules.values())
@@ -278,7 +280,8 @@ class _Planner:
             return refused
         brought = await asyncio.to_thread(self._cluster.defined, definitions)
         namespace = self._manager.places.of(module.name).namespace
-        return redact(await self._dry_run.refused(module, namespace, preview, brought.__contains__))
+        refused = await self._dry_run.refused(module, namespace, preview, brought.__contains__)
+        return redact(refused or await self._merge_check.refused(namespace, preview))
 
     async def _given_before(self, module: model.Module) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with; nothing of it is shown if it cannot be read."""

@@ -7,7 +7,7 @@ from addon_operator.engine.drift import live_contents, restoring, watched_resour
 from addon_operator.helm import release_types
 from addon_operator.kernel import clock as clocks
 from addon_operator.modules import manifests
-from addon_operator.modules.drift import drift_config, field_drift
+from addon_operator.modules.drift import drift_config, field_drift, others_fields
 
 _REPLICAS: Final = ("spec", "replicas")
 """The field that autoscalers write."""
@@ -41,7 +41,7 @@ def find(
             continue
         differences = [
             each
-            for each in field_drift.differences(body, live, settled=settled)
+            for each in others_fields.changes(body, live, settled=settled)
             if config.counts(watched.resource.kind, watched.key.name, each.path)
         ]
         if any(each.path == _REPLICAS for each in differences):

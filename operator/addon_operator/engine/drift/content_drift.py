@@ -24,7 +24,7 @@ from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.modules import manifests
-from addon_operator.modules.drift import corrections, drift_config, drift_report, field_drift
+from addon_operator.modules.drift import corrections, drift_config, drift_report, field_drift, others_fields
 
 GATHER: Final = 0.2
 """Seconds in which further changes of a module join the first."""
@@ -249,20 +249,26 @@ class ContentDrift(watched_resources.ResourceListener):
     ) -> list[field_drift.Difference]:
         """Put the differences back if that is wanted; return those that are left and count."""
         is_corrected = self._may_correct(module, watched, differences)
-        operations = corrections.json_patch(live, differences)
         try:
-            if is_corrected and deployed.is_server_side:
-                after = await self._contents.apply(
-                    watched, self._owned(module, corrections.kept_to(expected, live, differences))
+            if is_corrected:
+                body = self._owned(module, corrections.kept_to(expected, live, differences))
+                correction = live_contents.Correction(
+                    watched, live, differences, others_fields.beside(expected, live, with_applied=False)
                 )
+                after = await self._contents.put_back(correction, body if deployed.is_server_side else None)
             else:
-                after = await self._contents.patch(watched, operations, dry_run=not is_corrected)
+                operations = corrections.json_patch(live, differences)
+                after = await self._contents.patch(watched, operations, dry_run=True)
         except api_errors.Unreachable:
             raise
         except api_errors.KubernetesError as error:
             self._note_refused(module, watched, differences, error, is_corrected=is_corrected)
             return differences
-        still = {each.path for each in field_drift.differences(expected, after, whoever=True)}
+        left = (
+            *field_drift.differences(expected, after, whoever=True),
+            *others_fields.beside(expected, after),
+        )
+        still = {each.path for each in left}
         kept = [each for each in differences if each.path not in still]
         self._note_not_kept(module, watched, [each for each in differences if each.path in still])
         if is_corrected and kept:

@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from addon_operator.engine.drift import kind_watch, watched_resources
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.modules import manifests
+from addon_operator.modules.drift import corrections, field_drift, others_fields
 
 _LABEL: Final = "app.kubernetes.io/managed-by=Helm"
 _LIST_FROM: Final = 10
@@ -17,8 +19,21 @@ _LIST_FROM: Final = 10
 _AT_ONCE: Final = 8
 _FIELD_MANAGER: Final = "helm"
 """Helm's own name: the fields stay those of its next upgrade."""
+_PASSING_MANAGER: Final = "addon-operator"
+"""Of fields that Helm's own apply makes its own at once."""
 
 Contents = dict[watched_resources.Watched, client.Object]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Correction:
+    """What is put back of one object."""
+
+    watched: watched_resources.Watched
+    live: client.Object
+    differences: Sequence[field_drift.Difference]
+    others: Sequence[field_drift.Difference]
+    """What others put beside, which goes if the API server names it as in the way."""
 
 
 class LiveContents:
@@ -68,10 +83,15 @@ class LiveContents:
                 return None
 
     async def patch(
-        self, watched: watched_resources.Watched, operations: Sequence[Mapping[str, Any]], *, dry_run: bool
+        self,
+        watched: watched_resources.Watched,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        dry_run: bool = False,
+        manager: str = _FIELD_MANAGER,
     ) -> client.Object:
         """Change fields of an object, or return what it would be; raises what the client raises."""
-        query = {"fieldManager": _FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
+        query = {"fieldManager": manager} | ({"dryRun": "All"} if dry_run else {})
         return await self._kube.patch(
             self._path(watched), list(operations), client.PatchType.JSON, query=query
         )
@@ -79,6 +99,46 @@ class LiveContents:
     async def apply(self, watched: watched_resources.Watched, body: manifests.Object) -> client.Object:
         """Apply an object by force, as Helm 4 does; raises what the client raises."""
         return await self._kube.apply(self._path(watched), body, field_manager=_FIELD_MANAGER, force=True)
+
+    async def put_back(self, correction: Correction, applied: manifests.Object | None) -> client.Object:
+        """Put fields back, and take away what is in the way of that; raises what the client raises.
+
+        ``applied``: the object as Helm would apply it; ``None`` if Helm makes it with patches.
+        """
+        try:
+            return await self._put(correction, correction.differences, applied)
+        except api_errors.Invalid as error:
+            known = {each.live_path for each in correction.differences}
+            blamed = others_fields.blamed(correction.others, error.message)
+            more = [each for each in blamed if each.live_path not in known]
+            if not more:
+                raise
+        return await self._put(correction, [*correction.differences, *more], applied)
+
+    async def _put(
+        self,
+        correction: Correction,
+        differences: Sequence[field_drift.Difference],
+        applied: manifests.Object | None,
+    ) -> client.Object:
+        operations = corrections.json_patch(correction.live, differences)
+        if applied is None:
+            return await self.patch(correction.watched, operations)
+        if any(each.expected is None for each in differences):
+            # No apply takes away what others own.
+            await self.patch(correction.watched, operations, manager=_PASSING_MANAGER)
+            return await self._not_passing(correction.watched, await self.apply(correction.watched, applied))
+        return await self.apply(correction.watched, applied)
+
+    async def _not_passing(self, watched: watched_resources.Watched, found: client.Object) -> client.Object:
+        """Have Helm alone own what was put back: two would hold on to what a later chart drops."""
+        entries = (found.get("metadata") or {}).get("managedFields") or []
+        operations: list[dict[str, Any]] = []
+        for number, entry in reversed(list(enumerate(entries))):
+            if entry.get("manager") == _PASSING_MANAGER:
+                path = f"/metadata/managedFields/{number}"
+                operations += [{"op": "test", "path": path, "value": entry}, {"op": "remove", "path": path}]
+        return await self.patch(watched, operations) if operations else found
 
     def _path(self, watched: watched_resources.Watched) -> str:
         return watched.resource.path(namespace=watched.key.namespace or None, name=watched.key.name)

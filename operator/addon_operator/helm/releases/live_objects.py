@@ -1,8 +1,8 @@
 """The objects of a manifest as they are in the cluster: whose they are, and what the API server would say."""
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import messages, places
@@ -76,6 +76,29 @@ class LiveObjects:
             is_ours = any(labels.get(key) == value for key, value in self._labels.items())
             foreign.append(Foreign(f"{resource}{whose}", is_helms or is_ours))
         return tuple(foreign)
+
+    async def get(
+        self, module: names.ModuleName, resource: manifests.ManifestResource
+    ) -> tuple[manifests.Object, str]:
+        """Return an object of a module's release, and its namespace; raises what the client raises."""
+        path = await self._path(resource, self._places.of(module).namespace)
+        found = await self._cluster.get(path)
+        return found, str((found.get("metadata") or {}).get("namespace") or "")
+
+    async def would_take(
+        self,
+        module: names.ModuleName,
+        resource: manifests.ManifestResource,
+        operations: Sequence[Mapping[str, Any]],
+    ) -> bool:
+        """Return whether the API server would take a JSON patch of an object."""
+        query = {"fieldManager": _FIELD_MANAGER, "dryRun": "All"}
+        try:
+            path = await self._path(resource, self._places.of(module).namespace)
+            await self._cluster.patch(path, list(operations), client.PatchType.JSON, query=query)
+        except api_errors.KubernetesError:
+            return False
+        return True
 
     async def has_namespace(self, module: names.ModuleName) -> bool:
         """Return whether the namespace of a module's release is known to be there."""

@@ -23,6 +23,7 @@ from typing import Final
 
 from addon_operator.helm import helm_errors, messages, release_types, verbs
 from addon_operator.helm.releases import (
+    merge_conflicts,
     release_planning,
     release_preview,
     release_records,
@@ -148,11 +149,17 @@ class ReleaseRun:
                     f"(revision {record.revision.number} failed because of this, and no further one is made)"
                     f"{messages.advice(str(refusal), '', namespace)}"
                 )
-                raise helm_errors.HelmError(
+                error = helm_errors.HelmError(
                     self._request.module,
                     f"{self._request.redact(str(refusal))} {note}",
                     f"{self._request.redact(refusal.without_values)} {note}",
                 )
+                raise await self._explained(error, manifest, failed.description)
+
+    async def _explained(
+        self, error: helm_errors.HelmError, manifest: str, description: str
+    ) -> helm_errors.HelmError:
+        return await merge_conflicts.explained(error, self._planner.live, manifest, description)
 
     async def _forget_failed(self, rendered: release.Rendered | None) -> None:
         """Let another try of what failed take the place of the revision that failed.
@@ -193,7 +200,7 @@ class ReleaseRun:
                 await upgrade(marked, validate=validate)
             except helm_errors.HelmError as error:
                 if not messages.is_foreign(error.message):
-                    raise
+                    raise await self._explained(error, plan.manifest, error.message) from error
                 self._adopted += await self._adoption(plan, error)
                 await upgrade(marked, validate=validate, take_ownership=True)
             self._record = await self._records.read(self._request.module)

@@ -4,7 +4,7 @@ The values are those of the release record; what people are shown is masked else
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from addon_operator.documents import json_pointers
@@ -17,9 +17,11 @@ def json_patch(live: KubernetesObject, found: Sequence[field_drift.Difference]) 
 
     The version of the object is no measure: its status may be written every second.
     """
-    operations = [{"op": "test", "path": path, "value": value} for path, value in _tested(live, found)]
+    operations = list(_tested(live, found))
     made: set[field_drift.Path] = set()
     for difference in found:
+        if difference.expected is None:
+            continue
         parent = difference.live_path[:-1]
         if parent and parent not in made and json_pointers.find(live, parent) is None:
             # Somebody removed all labels, say.
@@ -28,20 +30,37 @@ def json_patch(live: KubernetesObject, found: Sequence[field_drift.Difference]) 
         operation = "add" if difference.live is None else "replace"
         path = json_pointers.render(difference.live_path)
         operations.append({"op": operation, "path": path, "value": difference.expected})
-    return operations
+    return [*operations, *removals(found)]
 
 
-def _tested(live: KubernetesObject, found: Sequence[field_drift.Difference]) -> Iterator[tuple[str, Any]]:
-    """Yield the values that are replaced, and the names of the items that they stand in."""
-    named: set[field_drift.Path] = set()
+def removals(found: Iterable[field_drift.Difference]) -> list[dict[str, Any]]:
+    """Return the operations that take away what the manifest does not have: of items the last ones first."""
+    foreign = sorted(
+        (each.live_path for each in found if each.expected is None), key=json_pointers.in_order, reverse=True
+    )
+    return [{"op": "remove", "path": json_pointers.render(path)} for path in foreign]
+
+
+def _tested(live: KubernetesObject, found: Sequence[field_drift.Difference]) -> Iterator[dict[str, Any]]:
+    """Yield the tests of the values that are replaced, and of the names of the items that they stand in."""
     for difference in found:
         if difference.live is not None:
-            yield json_pointers.render(difference.live_path), difference.live
-        for end, step in enumerate(difference.live_path):
-            place = (*difference.live_path[: end + 1], "name")
-            if step.isdigit() and place not in named and (name := json_pointers.find(live, place)):
-                named.add(place)
-                yield json_pointers.render(place), name
+            path = json_pointers.render(difference.live_path)
+            yield {"op": "test", "path": path, "value": difference.live}
+    yield from named(live, found)
+
+
+def named(live: KubernetesObject, found: Iterable[field_drift.Difference]) -> Iterator[dict[str, Any]]:
+    """Yield the tests of the names of all items on the way to the fields: these may have moved."""
+    places = dict.fromkeys(
+        (*difference.live_path[: end + 1], "name")
+        for difference in found
+        for end, step in enumerate(difference.live_path)
+        if step.isdigit()
+    )
+    for place in places:
+        if name := json_pointers.find(live, place):
+            yield {"op": "test", "path": json_pointers.render(place), "value": name}
 
 
 def kept_to(
@@ -58,7 +77,7 @@ def kept_to(
         for each in field_drift.differences(expected, live, whoever=True)
         if each.path not in counts and not field_drift.is_ours(each.manager)
     ]
-    for difference in sorted(others, key=_place, reverse=True):
+    for difference in sorted(others, key=lambda each: json_pointers.in_order(each.path), reverse=True):
         _remove(body, difference.path)
     return body
 
@@ -69,8 +88,3 @@ def _remove(body: dict[str, Any], path: field_drift.Path) -> None:
         parent.pop(path[-1], None)
     elif isinstance(parent, list):
         del parent[int(path[-1])]
-
-
-def _place(difference: field_drift.Difference) -> list[tuple[int, str]]:
-    # Items go from the last one to the first, as the others are named by their numbers.
-    return [(int(step) if step.isdigit() else -1, step) for step in difference.path]

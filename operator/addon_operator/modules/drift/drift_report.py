@@ -52,7 +52,7 @@ def rows(found: Found) -> list[dict[str, Any]]:
             "resource": title,
             "path": each.pointer,
             "manager": each.manager,
-            "expected": _shown(title, each.expected),
+            "expected": None if each.expected is None else _shown(title, each.expected),
             "live": None if each.live is None else _shown(title, each.live),
         }
         for title, differences in sorted(found.items())

@@ -9,7 +9,7 @@ import base64
 import binascii
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import conversions
 from addon_operator.kernel import clock, quantities
 from addon_operator.kernel.json_types import KubernetesObject
-from addon_operator.modules.drift import field_owners
+from addon_operator.modules.drift import field_owners, keyed_items
 
 MOST_DIFFERENCES: Final = 50
 """How many fields of one object are told."""
@@ -44,6 +44,7 @@ class Difference:
     live_path: Path
     """In the live object; ``-`` stands for an item that its list lacks."""
     expected: Any = dataclasses.field(repr=False)
+    """``None`` for what the manifest does not have."""
     live: Any = dataclasses.field(repr=False)
     """``None`` if it is missing."""
     manager: str = ""
@@ -143,7 +144,7 @@ class _Looked:
         path: Path,
         live_path: Path,
     ) -> Iterator[Difference]:
-        index, places = _Index(live, keys), place.items()
+        index, places = keyed_items.ItemIndex(live, keys), place.items()
         for number, item in enumerate(expected):
             here = (*path, str(number))
             found = index.find(item)
@@ -152,7 +153,7 @@ class _Looked:
                 yield from self._unless_excused(added, place)
                 continue
             there = live[found]
-            below = places.item({key: there.get(key) for key in keys if key in there})
+            below = places.item(keyed_items.key_of(there, keys))
             yield from self._value(item, there, below, here, (*live_path, str(found)))
 
     def _unless_excused(self, difference: Difference, place: field_owners.OwnedPlace) -> Iterator[Difference]:
@@ -170,42 +171,6 @@ class _Looked:
 def is_ours(manager: str) -> bool:
     """Say whether a manager is Helm or the operator, so that what it wrote is what the manifest led to."""
     return _OURS.fullmatch(manager) is not None
-
-
-class _Index:
-    """Finds items of a list by their keys, each in one step."""
-
-    def __init__(self, items: Sequence[Any], keys: Sequence[str]) -> None:
-        self._keys = keys
-        self._whole: dict[tuple[Any, ...], int] = {}
-        self._items = items
-        for number, item in enumerate(items):
-            if isinstance(item, dict):
-                self._whole.setdefault(self._key(item), number)
-        self._some: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = {}
-
-    def find(self, item: Any) -> int | None:  # noqa: ANN401 - JSON
-        if not isinstance(item, dict):
-            return None
-        if (found := self._whole.get(self._key(item))) is not None:
-            return found
-        # The API server filled in a default, such as the protocol of a port.
-        said = tuple(key for key in self._keys if key in item)
-        if not said or len(said) == len(self._keys):
-            return None
-        if said not in self._some:
-            self._some[said] = {}
-            for number, each in enumerate(self._items):
-                if isinstance(each, dict):
-                    self._some[said].setdefault(_values(each, said), number)
-        return self._some[said].get(_values(item, said))
-
-    def _key(self, item: Mapping[str, Any]) -> tuple[Any, ...]:
-        return _values(item, self._keys)
-
-
-def _values(item: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(str(item.get(key)) for key in keys)
 
 
 def without_conversion(expected: KubernetesObject, live: KubernetesObject) -> KubernetesObject:

@@ -60,7 +60,12 @@ class Contents(live_contents.LiveContents):
 
     @override
     async def patch(
-        self, watched: watched_resources.Watched, operations: Sequence[Mapping[str, Any]], *, dry_run: bool
+        self,
+        watched: watched_resources.Watched,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        dry_run: bool = False,
+        manager: str = "helm",
     ) -> client.Object:
         name = watched.key.name
         self.writes.append((name, dry_run))

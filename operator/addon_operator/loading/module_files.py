@@ -53,6 +53,14 @@ class LoadedModules:
     """Where charts from repositories lie."""
     namespace: str = ""
     """That of the operator; empty where it is not known."""
+    strays: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
+    """Directories that lie where modules do and are none, with a sentence for each."""
+
+    @property
+    def strays_by_name(self) -> Mapping[str, str]:
+        """The same by the names that they would have as modules, as far as modules may be called so."""
+        named = ((module_directories.module_name(path), text) for path, text in self.strays.items())
+        return {name: text for name, text in named if name is not None}
 
     @property
     def strangers(self) -> tuple[str, ...]:
@@ -128,11 +136,11 @@ def load(
         )
     modules = in_run_order(_one_of_each_name(modules), namespace)
     global_schemas = _global_schemas(global_hooks, evaluator)
-    passed = itertools.chain.from_iterable(map(module_directories.passed_over, directories))
+    strays = module_directories.strays(directories)
     beside = (unused_files.beside_modules(each, global_hooks) for each in directories)
     unused = dict.fromkeys(itertools.chain.from_iterable(beside))
-    warnings = (*passed, *unused, *_warnings(modules), *global_schemas.warnings)
-    return LoadedModules(tuple(modules), tuple(common), warnings, global_schemas, charts, namespace)
+    warnings = (*strays.values(), *unused, *_warnings(modules), *global_schemas.warnings)
+    return LoadedModules(tuple(modules), tuple(common), warnings, global_schemas, charts, namespace, strays)
 
 
 def _global_schemas(

@@ -110,7 +110,7 @@ class _Planner:
         self._given_sources = sources
         self._settings = settings
         self._modules = {files.module.name: files.module for files in loaded.modules}
-        self._lacks = loaded.lacks
+        self._lacks, self._strays = loaded.lacks, loaded.strays_by_name
         self._values = sources.values
         self._manager = parts.releases
         self._charts = parts.charts
@@ -174,7 +174,7 @@ class _Planner:
 
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
         states = module_states.ModuleStates(list(self._modules.values()), _ignore)
-        states.lacks = self._lacks
+        states.lacks, states.strays = self._lacks, self._strays
         discovery = module_discovery.Discovery(
             states,
             self._values,

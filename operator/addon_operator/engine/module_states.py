@@ -32,7 +32,7 @@ class ModuleStates:
         self.lacks = ""
         """What is not there of the modules directories, as :attr:`.LoadedModules.lacks` says."""
         self.strays: Mapping[str, str] = {}
-        """As :attr:`.LoadedModules.strays_by_name` says."""
+        """As :attr:`.LoadedModules.strays` says."""
         self.withholds = False
         """Whether the last discovery found releases to purge, and something on disk that is wrong."""
 

@@ -6,7 +6,7 @@ import itertools
 import os
 import pathlib
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm.charts import plain_files
@@ -168,6 +168,11 @@ def strays(directories: Sequence[pathlib.Path]) -> dict[pathlib.Path, str]:
             )
         found |= {path: why for path in _below(directory) if (why := _why_stray(path))}
     return {path: f"{path.absolute()} {why}" for path, why in found.items() if path.resolve() not in named}
+
+
+def by_name(found: Mapping[pathlib.Path, str]) -> dict[str, str]:
+    """Return the same by the names that the directories would have as modules."""
+    return {module_name(path) or path.name: why for path, why in found.items()}
 
 
 def _why_stray(path: pathlib.Path) -> str:

@@ -116,9 +116,15 @@ def test_nothing_is_removed_by_a_start_with_a_wrong_directory(site: operator_sit
     below = site.start("--modules-dir", str(web)).wait_end()
     assert below.exit_code == 1
     assert f"modules directory {web} is a module itself: it holds hooks/, templates/" in below.output
+    for path in ("deploy/chart/operator/Chart.yaml", "charts/web/Chart.yaml", "api/values.yaml"):
+        (site.root / path).parent.mkdir(parents=True)
+        (site.root / path).touch()
     above = site.start("--modules-dir", str(web.parent.parent)).wait_end()
     assert above.exit_code == 1
-    assert f"holds no module, but {web.parent} does; name that with MODULES_DIR" in above.output
+    inside = site.start("--modules-dir", str(web / "templates")).wait_end()
+    assert inside.exit_code == 1
+    assert f"lies in module 010-web; set MODULES_DIR={web.parent}, or --modules-dir" in inside.output
+    assert f"is one level too high: the modules are below it; set MODULES_DIR={web.parent}," in above.output
     web.joinpath("values.yaml").rename(web / "values.yml")
     renamed = site.start()
     renamed.wait_logged("values.yml is not read; rename it to values.yaml", "web")

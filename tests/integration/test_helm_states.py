@@ -112,7 +112,7 @@ async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
         assert site.get("configmap", "dep")["data"] == {"size": "of the subchart"}
         site.write("charts/dep/values.yaml", "size: changed\n")
         outcome = await manager.ensure(site.asked(1))
-        assert outcome.reason == "the chart's files changed"
+        assert outcome.reason == "files of the chart changed, such as templates or values.yaml"
         assert site.get("configmap", "dep")["data"] == {"size": "changed"}
 
 

@@ -142,7 +142,7 @@ def test_a_leader_that_was_paused_past_its_lease_does_nothing_any_more(site: ope
     os.kill(first.pid, signal.SIGCONT)
     ended = first.wait_end()
     assert ended.exit_code == 1
-    assert "Error: the Lease addon-operator-leader-election" in ended.output
+    assert "the Lease addon-operator-leader-election" in ended.output
     assert "Traceback" not in ended.output
     assert site.revisions() == revisions == {"web": 1}
     assert not done.exists()

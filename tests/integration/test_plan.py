@@ -56,7 +56,9 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
     assert actions(second) == {"old": "delete", "db": "nothing", "web": "upgrade", "lab": "nothing"}
     assert second["modules"][0]["name"] == "old", "deletes come first"
     assert [purge["release"] for purge in second["purges"]] == ["gone"]
-    change = next(module for module in second["modules"] if module["name"] == "web")["changes"][0]
+    due = next(module for module in second["modules"] if module["name"] == "web")
+    assert due["reason"] == "values changed: web.color"
+    change = due["changes"][0]
     assert (change["change"], change["kind"], change["name"]) == ("changed", "ConfigMap", "web")
     assert "-  color: green\n+  color: red\n" in change["diff"]
 
@@ -72,6 +74,17 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
     assert actions(broken)["web"] == "unknown"
     assert "no way" in next(module for module in broken["modules"] if module["name"] == "web")["reason"]
     assert actions(broken)["db"] == "restore", "the others are told all the same"
+
+
+def test_a_module_without_a_release_whose_values_cannot_be_read_is_not_known(
+    site: operator_site.Site,
+) -> None:
+    new = site.module("060-new", {"a": "b"}, values="new: [")
+    (unread,) = documents(site, code=1)["modules"]
+    assert (unread["action"], unread["enabled"]) == ("unknown", False)
+    assert unread["reason"].startswith(f"whether it is enabled is not known: {new}/values.yaml")
+    site.config(newEnabled="false")
+    assert actions(documents(site, code=0)) == {"new": "nothing"}, "somebody says so"
 
 
 def test_the_text_is_a_table_and_diffs_without_secrets(site: operator_site.Site) -> None:

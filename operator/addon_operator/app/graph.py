@@ -96,6 +96,7 @@ class Graph(health.Beginning):
         self._crd_sources = tools.crd_sources(self._values)
         self._states = module_states.ModuleStates([files.module for files in modules.modules], tell)
         self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
+        self._states.strays = modules.strays
         self._refused = refused_config.RefusedConfig(self._states, self._clock)
         self._inbox = intents.Inbox()
         self._tell = self._listeners(tell)

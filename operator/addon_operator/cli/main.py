@@ -172,7 +172,7 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
         sys.exit(result if isinstance(result, int) else 0)
     except errors.AddonOperatorError as error:
-        _fail(str(error), color=color)
+        _fail(str(error) if sys.stderr.isatty() else error.line, color=color)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.possibilities:
             near = difflib.get_close_matches(error.option_name, error.possibilities, cutoff=_NEAR)

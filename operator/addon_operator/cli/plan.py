@@ -54,7 +54,7 @@ _SUMMARY: Final = {
 Document = dict[str, Any]
 
 
-@click.command()
+@click.command(cls=settings.SettingsCommand)
 @click.option("-m", "--module", "modules", multiple=True, metavar="NAME",
               help="Plan this module only, without purges. May be repeated.")  # fmt: skip
 @click.option("--from-pod", "from_pod", metavar="[NAMESPACE/]POD|deployment/NAME",

@@ -66,12 +66,11 @@ def listing(
     Each row is one line. Columns whose names are written in lower case are cut first, the longest one before
     the others. Where there is no terminal, nothing is cut but what is longer than a line. With ``folds``,
     these columns go on in the next line instead, and where there is no terminal, nothing is cut: for findings
-    and reasons, of which the end counts as much as the beginning. Columns that are ``spared`` go, one after
-    the other, as long as texts have no useful width.
+    and reasons, of which the end counts as much as the beginning. A text with a word that has no room in its
+    column, such as a path, stands below its row, where nothing breaks it. Columns that are ``spared`` go, one
+    after the other, as long as texts have no useful width.
     """
     import rich.cells
-    import rich.table
-    import rich.text
 
     shown = [tuple(map(_flat, row)) for row in rows]
     widths = [max(map(rich.cells.cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
@@ -81,21 +80,54 @@ def listing(
     cut_first = [columns[number].islower() for number in kept]
     if not wide:
         widths = _fitted(widths, cut_first, room - _GAP * (len(kept) - 1))
-    made = rich.table.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    folded = [folds and may for may in cut_first]
-    for number, width, may_fold in zip(kept, widths, folded, strict=True):
-        title = _cut(columns[number].upper(), width)
-        made.add_column(title, width=width, no_wrap=not may_fold, overflow="fold")
+    titles = [_cut(columns[number].upper(), width) for number, width in zip(kept, widths, strict=True)]
+    layout = _Layout(titles, widths, [folds and may for may in cut_first])
+    rendered, pending = "", list[tuple[list[str], str]]()
     for row in shown:
-        cells = [
-            row[number] if may_fold else _cut(row[number], width)
-            for number, width, may_fold in zip(kept, widths, folded, strict=True)
-        ]
-        made.add_row(*map(rich.text.Text, cells), style=style(row))
-    printer = console(_UNFOLDED_WIDTH)
-    with printer.capture() as captured:
-        printer.print(made)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+        cells, below = layout.cells([row[number] for number in kept])
+        pending.append((cells, style(row)))
+        if below:
+            rendered += layout.lines(pending, with_titles=not rendered) + below
+            pending = []
+    return rendered + (layout.lines(pending, with_titles=not rendered) if pending or not rendered else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Layout:
+    """The columns of a table, and how wide they are."""
+
+    titles: Sequence[str]
+    widths: Sequence[int]
+    folded: Sequence[bool]
+
+    def cells(self, row: Sequence[str]) -> tuple[list[str], str]:
+        """Return what stands in the columns, and the lines below for what has no room there."""
+        cells, below = [], ""
+        is_one = sum(self.folded) == 1
+        for title, width, is_folded, text in zip(self.titles, self.widths, self.folded, row, strict=True):
+            if is_folded and any(len(word) > width for word in text.split()):
+                below += f"  {text}\n" if is_one else f"  {title.lower()}: {text}\n"
+                cells.append("…")
+            else:
+                cells.append(text if is_folded else _cut(text, width))
+        return cells, below
+
+    def lines(self, rows: Sequence[tuple[Sequence[str], str]], *, with_titles: bool) -> str:
+        """Return rows, each with its style, as lines."""
+        import rich.table
+        import rich.text
+
+        made = rich.table.Table(
+            box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_header=with_titles
+        )
+        for title, width, is_folded in zip(self.titles, self.widths, self.folded, strict=True):
+            made.add_column(title, width=width, no_wrap=not is_folded, overflow="fold")
+        for cells, style in rows:
+            made.add_row(*map(rich.text.Text, cells), style=style)
+        printer = console(_UNFOLDED_WIDTH)
+        with printer.capture() as captured:
+            printer.print(made)
+        return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def _kept(columns: Sequence[str], widths: Sequence[int], spared: Sequence[str], room: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -12,6 +12,8 @@ from addon_operator.kernel import json_types
 from addon_operator.settings import setting_names, setting_resolution
 from addon_operator.settings import settings as app_settings
 
+_GIVEN: Final = "addon_operator.arguments"
+"""Where click keeps what was typed: it tells only which option is meant, not how it was spelled."""
 _MISSING_ORIGIN: Final = "required, not set"
 
 Row = dict[str, json_types.JsonValue]
@@ -21,7 +23,8 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a flag for each setting to a click command, and call the function with ``flags``.
 
     ``flags`` has the texts that were given, by field name, as :func:`.load` wants
-    them; a flag that was not given is ``None``.
+    them; a flag that was not given is ``None``. If another spelling than the first was typed, the text is
+    there by that, too. The command has to be a :class:`SettingsCommand`.
     """
 
     @functools.wraps(function)
@@ -29,6 +32,8 @@ def settings_options(function: Callable[..., Any]) -> Callable[..., Any]:
         flags = {field: kwargs.pop(field) for field in app_settings.TABLE}
         unused = {flag: kwargs.pop(_parameter(flag)) for flag in setting_names.FLAGS_WITHOUT_MEANING}
         flags |= {flag: text for flag, text in unused.items() if text is not None}
+        typed = _typed(click.get_current_context().meta[_GIVEN])
+        flags |= {flag: text for flag in typed if (text := flags.get(_FIELDS[flag])) is not None}
         return function(*args, flags=flags, **kwargs)
 
     command: Callable[..., Any] = with_flags
@@ -56,8 +61,30 @@ def _option(
     )
 
 
-class GroupedCommand(click.Command):
-    """A command that takes all settings: its help lists them below the headings of the documentation."""
+_FIELDS: Final = {flag: field for field, row in app_settings.TABLE.items() for flag in row.flags}
+
+
+def _typed(arguments: Sequence[str]) -> list[str]:
+    """Return the other spellings of settings that were typed, of each setting the last if it counts."""
+    last: dict[str, str] = {}
+    for argument in arguments:
+        flag = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
+        if flag in _FIELDS:
+            last[_FIELDS[flag]] = flag
+    return [flag for field, flag in last.items() if flag != app_settings.TABLE[field].flags[0]]
+
+
+class SettingsCommand(click.Command):
+    """A command that takes all settings, and knows how their flags were spelled."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse, and keep what was typed."""
+        ctx.meta[_GIVEN] = tuple(args)
+        return super().parse_args(ctx, args)
+
+
+class GroupedCommand(SettingsCommand):
+    """One whose help lists the settings below the headings of the documentation."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, each below its heading."""

@@ -48,14 +48,13 @@ def start(flags: Mapping[str, str | None]) -> None:
 
 
 def _end_with_a_record(error: errors.AddonOperatorError, log_type: str) -> None:
-    """Log why the operator ends; whoever reads JSON records gets no other line, which would be none.
+    """Log why the operator ends, and end: another line would not be a record for whoever reads the log.
 
-    A person at a terminal reads the sentence that follows, and not both.
+    A person at a terminal reads the sentence that follows instead.
     """
     if log_type != _JSON and sys.stderr.isatty():
         return
     import structlog
 
-    structlog.get_logger("addon-operator").error(str(error))
-    if log_type == _JSON:
-        sys.exit(1)
+    structlog.get_logger("addon-operator").error(error.line)
+    sys.exit(1)

@@ -31,6 +31,8 @@ class ModuleStates:
         """Keys of values files on disk that mean nothing, one sentence each."""
         self.lacks = ""
         """What is not there of the modules directories, as :attr:`.LoadedModules.lacks` says."""
+        self.strays: Mapping[str, str] = {}
+        """As :attr:`.LoadedModules.strays` says."""
         self.withholds = False
         """Whether the last discovery found releases to purge, and something on disk that is wrong."""
 

@@ -159,6 +159,8 @@ class RevisionInputs:
     """:attr:`ReleaseRequest.hook_places` of then."""
     made_at: int
     """When it was made or changed, in seconds since the epoch; 0 if that is not known."""
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    """What Helm laid below the values: the chart's own ``values.yaml``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

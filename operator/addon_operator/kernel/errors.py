@@ -19,6 +19,11 @@ class AddonOperatorError(Exception):
             return text.replace(str(cause), cause.without_values)
         return text
 
+    @property
+    def line(self) -> str:
+        """The text as one line, for where there is no terminal."""
+        return str(self)
+
 
 def without_values(error: BaseException | str) -> str:
     """Return an error's text, or a text that is one, without values; of any other error, its class."""

@@ -2,10 +2,11 @@
 
 import contextlib
 import enum
+import itertools
 import os
 import pathlib
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm.charts import plain_files
@@ -23,6 +24,12 @@ _ENABLED: Final = "enabled"
 _MARKS: Final = ("Chart.yaml", "templates", "crds", _ENABLED)
 _MARKS_OF_NUMBERED: Final = (*_MARKS, "hooks", SCHEMAS_DIRECTORY, VALUES_FILE)
 _PARTS: Final = ("chart", "charts", "crds", "hooks", SCHEMAS_DIRECTORY, "templates")
+_PART: Final = frozenset(_PARTS)
+_OWN: Final = frozenset(map(str.lower, (*_FILES, _ENABLED, *_DIRECTORIES_OF_A_MODULE)))
+_HAS: Final = (
+    "Chart.yaml, chart/Chart.yaml, module.yaml, values.yaml, enabled, templates/, hooks/, crds/ and openapi/"
+)
+_STRAY_REMEDY: Final = "move it out of MODULES_DIR, or give it a number such as 010- if it is one"
 
 
 class Kind(enum.Enum):
@@ -77,32 +84,33 @@ def holds_a_module(directory: pathlib.Path) -> bool:
 def listed(directory: pathlib.Path) -> list[pathlib.Path]:
     """Return the directories of modules in a modules directory, by name.
 
-    Raises a :class:`.ConfigurationError` for one that is missing, cannot be read, or is a module itself.
+    Those that belong to a module, such as ``hooks``, are none beside files of a module; those without
+    anything of a module are none at all, see :func:`strays`.
+
+    Raises a :class:`.ConfigurationError` for one that is missing, cannot be read, is a module, lies in one,
+    or only lies around a directory of modules. Everybody who reads modules asks here.
     """
     check(directory)
     try:
-        directories = list(of(directory))
-        _check_is_no_module(directory, directories)
-        _check_is_not_around(directory, directories)
-        return directories
+        found = _below(directory)
+        _check_is_no_module(directory, found)
+        _check_is_not_in_module(directory, found)
+        _check_is_not_around(directory, found)
+        return [path for path in found if not _why_stray(path)]
     except OSError as error:
         raise errors.ConfigurationError(
-            f"modules directory {directory} cannot be read: {error.strerror}; correct its permissions"
+            f"modules directory {directory.absolute()} cannot be read: {error.strerror}; correct its "
+            "permissions"
         ) from None
 
 
-def of(directory: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Return the directories of modules in a modules directory, by name.
-
-    Those that belong to a module, such as ``hooks``, are none beside files of a module.
-    """
+def _below(directory: pathlib.Path) -> list[pathlib.Path]:
     parts = parts_of_module(directory)
-    entries = sorted(directory.iterdir())
-    return (
+    return [
         entry
-        for entry in entries
+        for entry in sorted(directory.iterdir())
         if not entry.name.startswith(".") and entry.name not in parts and _is_directory(entry)
-    )
+    ]
 
 
 def _is_directory(entry: pathlib.Path) -> bool:
@@ -145,15 +153,38 @@ def _is_module(part: pathlib.Path) -> bool:
     )
 
 
-def passed_over(directory: pathlib.Path) -> Iterator[str]:
-    """Yield a sentence for each directory beside modules that looks like a part of one."""
-    for name in parts_of_module(directory):
-        yield (
-            f"{directory / name} is no module, as a directory of that name belongs to one; if it is one, "
-            f"rename it to '010-{name}'"
-        )
-    for path in _around_modules(of(directory)):
-        yield f"{path} is no module, and the modules in it are not read; name it in MODULES_DIR, too"
+def strays(directories: Sequence[pathlib.Path]) -> dict[pathlib.Path, str]:
+    """Return the directories that lie where modules do and are none, with a sentence for each.
+
+    Raises :class:`OSError` for a modules directory that cannot be read.
+    """
+    named = {path.resolve() for path in directories}
+    found: dict[pathlib.Path, str] = {}
+    for directory in directories:
+        for name in parts_of_module(directory):
+            found[directory / name] = (
+                "is not a module, as a directory of that name belongs to one; if it is one, rename it to "
+                f"'010-{name}'"
+            )
+        found |= {path: why for path in _below(directory) if (why := _why_stray(path))}
+    return {path: f"{path.absolute()} {why}" for path, why in found.items() if path.resolve() not in named}
+
+
+def by_name(found: Mapping[pathlib.Path, str]) -> dict[str, str]:
+    """Return the same by the names that the directories would have as modules."""
+    return {module_name(path) or path.name: why for path, why in found.items()}
+
+
+def _why_stray(path: pathlib.Path) -> str:
+    """Say why a directory beside modules is not one; empty if it is, or may be.
+
+    A number says that it is a module, whatever is missing in it. So does what cannot be read.
+    """
+    if _is_around_modules(path):
+        return "is not a module, and the modules in it are not read; name it in MODULES_DIR, too"
+    if path.name == GLOBAL_NAME and not _has_any(path, _FILES_OF_A_MODULE):
+        return "is not a module, as its name is that of global hooks: GLOBAL_HOOKS_DIR names these"
+    return "" if _looks_like_module(path) else f"is not a module: it has none of {_HAS}; {_STRAY_REMEDY}"
 
 
 def _check_is_no_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) -> None:
@@ -163,37 +194,70 @@ def _check_is_no_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) 
     if (parts or is_chart) and not any(map(_looks_like_module, found)):
         seen = [name for name in _FILES if (directory / name).is_file()]
         holds = ", ".join([*(f"{name}/" for name in parts), *seen])
-        raise errors.ConfigurationError(
-            f"modules directory {directory.absolute()} is a module itself: it holds {holds}; name the "
-            f"directory around it, {directory.absolute().parent}, with MODULES_DIR or --modules-dir"
-        )
+        around = (module_around(directory) or directory.absolute()).parent
+        raise _wrong(directory, f"is a module itself: it holds {holds}", around)
+
+
+def _check_is_not_in_module(directory: pathlib.Path, found: Sequence[pathlib.Path]) -> None:
+    """Raise a :class:`.ConfigurationError` for a part of a module in the place of a directory of modules."""
+    module = module_around(directory)
+    if module is None or module == directory.resolve():
+        return
+    is_part = not _PART.isdisjoint(directory.resolve().relative_to(module).parts)
+    if is_part or not any(map(_looks_like_module, found)):
+        raise _wrong(directory, f"lies in module {module.name}", module.parent)
+
+
+def module_around(directory: pathlib.Path) -> pathlib.Path | None:
+    """Return the module that a directory is or lies in; ``None`` if it is not in one for sure.
+
+    One with a number or ``module.yaml`` is one for sure. A chart alone may be a repository's: it is one only
+    around its parts.
+    """
+    path = directory.resolve()
+    above = [path, *path.parents]
+    for each in above:
+        if _has_any(each, (module_config.FILE,)) or (_has_number(each) and is_module(each)):
+            return each
+    inside = itertools.pairwise(above)
+    charts = (outer for inner, outer in inside if inner.name in _PART and _has_any(outer, ("Chart.yaml",)))
+    return next(charts, None)
 
 
 def _check_is_not_around(directory: pathlib.Path, found: Sequence[pathlib.Path]) -> None:
     """Raise a :class:`.ConfigurationError` for what only lies around a directory of modules."""
-    around = list(_around_modules(found))
+    around = [path for path in found if _is_around_modules(path)]
+    is_repository = any(path.name == MODULES_NAME for path in around)
+    # Beside modules/, a repository has much that looks like a module, such as charts and definitions.
+    is_own = _is_module_for_sure if is_repository else _looks_like_module
     beside = (path for path in found if path not in around and path.name != GLOBAL_NAME)
-    if around and not any(map(_looks_like_module, beside)):
-        inner = ":".join(str(path.absolute()) for path in around)
-        raise errors.ConfigurationError(
-            f"modules directory {directory.absolute()} holds no module, but {inner} does; name that with "
-            "MODULES_DIR or --modules-dir"
-        )
+    if around and not any(map(is_own, beside)):
+        inner = [path for path in around if path.name == MODULES_NAME or not is_repository]
+        raise _wrong(directory, "is one level too high: the modules are below it", *inner)
 
 
-def _around_modules(found: Iterable[pathlib.Path]) -> Iterator[pathlib.Path]:
-    """Return those that have nothing of a module but modules in them, such as a directory of modules."""
-    own = (*_FILES_OF_A_MODULE, *_PARTS, _ENABLED)
-    for path in found:
-        # Foreign directories lie there, too, and may be closed.
-        with contextlib.suppress(OSError):
-            has_parts = any((path / name).exists() for name in own)
-            if not has_parts and not _is_numbered(path) and _has_numbered(path):
-                yield path
+def _wrong(directory: pathlib.Path, why: str, *right: pathlib.Path) -> errors.ConfigurationError:
+    meant = os.pathsep.join(str(path.absolute()) for path in right)
+    return errors.ConfigurationError(
+        f"modules directory {directory.absolute()} {why}; set MODULES_DIR={meant}, or --modules-dir"
+    )
+
+
+def _is_around_modules(path: pathlib.Path) -> bool:
+    """Say whether it has nothing of a module but modules in it, as a directory of modules has."""
+    if _has_number(path) or path.name == GLOBAL_NAME:
+        return False
+    if path.name == MODULES_NAME and not _has_any(path, (*_FILES_OF_A_MODULE, _ENABLED, "templates")):
+        return holds_a_module(path)
+    has_parts = _has_any(path, (*_FILES_OF_A_MODULE, *_PARTS, _ENABLED))
+    return not has_parts and (_has_numbered(path) if _has_any(path, _FILES) else holds_a_module(path))
 
 
 def _has_numbered(path: pathlib.Path) -> bool:
-    return any(_is_numbered(entry) and entry.is_dir() for entry in path.iterdir())
+    # Foreign directories lie there, too, and may be closed.
+    with contextlib.suppress(OSError):
+        return any(_is_numbered(entry) and entry.is_dir() for entry in path.iterdir())
+    return False
 
 
 def _is_numbered(path: pathlib.Path) -> bool:
@@ -204,8 +268,19 @@ def _has_number(path: pathlib.Path) -> bool:
     return names.directory_order(path.name) is not None
 
 
+def _is_module_for_sure(path: pathlib.Path) -> bool:
+    return _has_number(path) or _has_any(path, (module_config.FILE,))
+
+
 def _looks_like_module(path: pathlib.Path) -> bool:
-    return _is_numbered(path) or any((path / name).exists() for name in (*_FILES, *_PARTS, _ENABLED))
+    """Say whether it has a number, or anything of a module, under a name that is nearly right, too."""
+    if _has_number(path) or _has_any(path / module_config.CHART_DIRECTORY, ("Chart.yaml",)):
+        return True
+    try:
+        return any(entry.name.lower().replace(".yml", ".yaml") in _OWN for entry in path.iterdir())
+    except OSError:
+        # What is closed may be one, if one may be called so.
+        return module_name(path) is not None
 
 
 def check(directory: pathlib.Path) -> None:

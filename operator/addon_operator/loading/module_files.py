@@ -53,6 +53,8 @@ class LoadedModules:
     """Where charts from repositories lie."""
     namespace: str = ""
     """That of the operator; empty where it is not known."""
+    strays: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Directories beside modules that are none, with a sentence for each, by the names they would have."""
 
     @property
     def strangers(self) -> tuple[str, ...]:
@@ -128,11 +130,11 @@ def load(
         )
     modules = in_run_order(_one_of_each_name(modules), namespace)
     global_schemas = _global_schemas(global_hooks, evaluator)
-    passed = itertools.chain.from_iterable(map(module_directories.passed_over, directories))
+    strays = module_directories.by_name(module_directories.strays(directories))
     beside = (unused_files.beside_modules(each, global_hooks) for each in directories)
     unused = dict.fromkeys(itertools.chain.from_iterable(beside))
-    warnings = (*passed, *unused, *_warnings(modules), *global_schemas.warnings)
-    return LoadedModules(tuple(modules), tuple(common), warnings, global_schemas, charts, namespace)
+    warnings = (*strays.values(), *unused, *_warnings(modules), *global_schemas.warnings)
+    return LoadedModules(tuple(modules), tuple(common), warnings, global_schemas, charts, namespace, strays)
 
 
 def _global_schemas(
@@ -157,7 +159,7 @@ def common_values(directory: pathlib.Path) -> sources.ValuesFile:
     """
     module_directories.check(directory)
     path = directory / VALUES_FILE
-    return sources.parse_common_values(_text_if_there(path), str(path))
+    return sources.parse_common_values(named_files.text_if_there(path), str(path))
 
 
 def read_module(
@@ -177,7 +179,8 @@ def read_module(
     nothing = sources.ValuesFile(str(path / VALUES_FILE))
     own = wrong.attempt(lambda: own_values(module), nothing)
     if own is nothing:
-        own = dataclasses.replace(nothing, enabled=_switch(module))
+        switch = _switch(module)
+        own = dataclasses.replace(nothing, enabled=switch, is_unread=not switch)
     checks = wrong.attempt(
         lambda: _looked_at(module_schemas.schemas_of(module, evaluator)), schemas.SectionSchemas()
     )
@@ -322,11 +325,7 @@ def own_values(module: model.Module) -> sources.ValuesFile:
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     path = module.path / VALUES_FILE
-    return sources.parse_module_values(module.name, _text_if_there(path), str(path))
-
-
-def _text_if_there(path: pathlib.Path) -> str:
-    return named_files.read_text(path) if named_files.is_there(path) else ""
+    return sources.parse_module_values(module.name, named_files.text_if_there(path), str(path))
 
 
 def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:

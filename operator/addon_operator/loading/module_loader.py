@@ -109,7 +109,9 @@ class ModuleLoader:
         common = [
             self._common(now, *each) for each in zip(self.directories, self._loaded.common, strict=True)
         ]
-        shared = dataclasses.replace(self._loaded, common=tuple(common))
+        shared = dataclasses.replace(
+            self._loaded, common=tuple(common), strays=module_directories.by_name(now.strays)
+        )
         modules = [
             self._module(now, path, values, shared, by_path.get(path))
             for directory, values in zip(self.directories, common, strict=True)

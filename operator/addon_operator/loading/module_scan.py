@@ -31,6 +31,8 @@ class Scan:
     """Each module's directory."""
     with_values: frozenset[pathlib.Path] = frozenset()
     """Those whose ``values.yaml`` is there and not empty: it may be what enables the module."""
+    strays: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
+    """Directories among them that are not modules, with a sentence for each."""
 
     def is_less_than(self, before: "Scan") -> bool:
         """Say whether something is gone that was there, and whose end would be the end of a release."""
@@ -44,13 +46,16 @@ class Scan:
 def scan(directories: Sequence[pathlib.Path]) -> Scan:
     """Look at the directories; files that editors and interpreters leave behind do not count.
 
-    Raises :class:`OSError` when one of them cannot be read.
+    Raises :class:`OSError` when one of them cannot be read, and a :class:`.ConfigurationError` when one is
+    not a directory of modules any more.
     """
-    modules = [path for directory in directories for path in module_directories.of(directory)]
+    strays = module_directories.strays(directories)
+    modules = [path for directory in directories for path in module_directories.listed(directory)]
     return Scan(
         {directory: _of_file(directory / module_files.VALUES_FILE) for directory in directories},
         {path: _of_directory(path) for path in modules},
         frozenset(path for path in modules if _is_filled(path / module_files.VALUES_FILE)),
+        strays,
     )
 
 

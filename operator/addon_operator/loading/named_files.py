@@ -50,3 +50,8 @@ def read_text(path: pathlib.Path, most: int = plain_files.MAX_FILE) -> str:
         raise errors.ConfigurationError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
+
+
+def text_if_there(path: pathlib.Path) -> str:
+    """Return the text of a file; empty if there is none. Raises as :func:`is_there` and :func:`read_text`."""
+    return read_text(path) if is_there(path) else ""

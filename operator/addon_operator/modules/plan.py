@@ -47,6 +47,8 @@ class Observed:
     """Releases of modules that have another one now."""
     hidden_by: str = ""
     """What is wrong on disk, so that modules may be there that are not among these; empty if nothing is."""
+    strays: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Directories beside modules that are none, with a sentence for each, by the names they would have."""
     removals: RemovalPolicy = RemovalPolicy()
 
 
@@ -110,9 +112,12 @@ def _purges(observed: Observed) -> tuple[str, ...]:
 def _hidden_by(observed: Observed) -> str:
     """Say what is wrong on disk, so that nobody knows which releases are left over; empty if nothing is.
 
-    Which release is that of a module whose ``module.yaml`` cannot be read is not known.
+    Which release is that of a module whose ``module.yaml`` cannot be read is not known. A directory that is
+    not a module may have been one, and lost what was in it.
     """
-    return observed.hidden_by or next((module.problem for module in observed.modules if module.problem), "")
+    emptied = (observed.strays[name] for name in _left_over(observed) if name in observed.strays)
+    problems = (module.problem for module in observed.modules if module.problem)
+    return observed.hidden_by or next(itertools.chain(problems, emptied), "")
 
 
 def stays(observed: Observed) -> tuple[str, ...]:
@@ -150,7 +155,7 @@ def spared(observed: Observed) -> tuple[str, ...]:
     if observed.removals.allow_empty:
         return ()
     if not observed.modules:
-        return _purges(observed)
+        return () if observed.hidden_by else _left_over(observed)
     own = {release for release, is_ours in observed.releases.items() if is_ours}
     own -= observed.removals.ignored
     explained = {str(module.name) for module in observed.modules} | observed.moved

@@ -18,6 +18,8 @@ Checksum = NewType("Checksum", str)
 MANAGED_LABEL: Final = "addon-operator.io/managed"
 INPUTS_LABEL: Final = "addon-operator.io/inputs-checksum"
 MANIFEST_LABEL: Final = "addon-operator.io/documents-checksum"
+CHART_CHANGED: Final = "files of the chart changed, such as templates or values.yaml"
+VALUES_CHANGED: Final = "the values, Helm or the cluster changed"
 CHART_LABEL: Final = "addon-operator.io/chart-checksum"
 OPERATOR_LABEL: Final = "addon-operator.io/operator"
 """On a release outside of the namespace of the operator that made it: that namespace."""
@@ -281,11 +283,7 @@ def _changed_input(state: ReleaseState) -> str | None:
     known = state.known
     if known is None or known.inputs == state.inputs:
         return None
-    return (
-        "the chart's files changed"
-        if known.chart != state.chart
-        else "the values, Helm or the cluster changed"
-    )
+    return CHART_CHANGED if known.chart != state.chart else VALUES_CHANGED
 
 
 def _needs_validation(state: ReleaseState, revision: Revision) -> bool:

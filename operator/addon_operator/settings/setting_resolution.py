@@ -120,6 +120,14 @@ class SettingsError(errors.ConfigurationError):
         super().__init__(f"{text}\nAlso set:{_lines(warnings)}" if warnings else text)
         self.problems = problems
         """One sentence for each wrong setting."""
+        self._warnings = warnings
+
+    @property
+    def line(self) -> str:
+        """All of it as one line."""
+        count = f"{len(self.problems)} settings are wrong: " if len(self.problems) > 1 else ""
+        also = f"; also set: {'; '.join(self._warnings)}" if self._warnings else ""
+        return f"{count}{'; '.join(self.problems)}{also}"
 
 
 def _lines(sentences: tuple[str, ...]) -> str:
@@ -150,13 +158,16 @@ def resolve(
     flags: Mapping[str, str | None],
     environ: Mapping[str, str],
 ) -> Resolution:
-    """Return values, origins and problems of all settings; never raises for what a user wrote."""
+    """Return values, origins and problems of all settings; never raises for what a user wrote.
+
+    ``flags`` are by field, and once more by the flag itself if another one than the first was typed.
+    """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     problems: list[str] = []
     missing: list[str] = []
     for field, row in table.items():
-        given = _given(row, flags.get(field), environ)
+        given = _given(field, row, flags, environ)
         if given is None:
             missing.append(
                 f"{row.documented} is not set: give {row.type.allowed}, or the flag {row.flags[0]}"
@@ -176,7 +187,7 @@ def texts(
     table: Mapping[str, Setting], flags: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the texts of settings that are not left to their default, by variable without prefix."""
-    given = {field: _given(row, flags.get(field), environ) for field, row in table.items()}
+    given = {field: _given(field, row, flags, environ) for field, row in table.items()}
     return {
         table[field].name: each[0]
         for field, each in given.items()
@@ -184,10 +195,20 @@ def texts(
     }
 
 
-def _given(row: Setting, flag: str | None, environ: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the text that wins, and where it came from."""
-    if flag is not None:
-        return flag, f"flag {row.flags[0]}"
+def spelled(row: Setting, origin: str) -> str:
+    """Return how somebody set it, by its origin, or how one may: the flag or variable, for messages."""
+    if origin == DEFAULT_ORIGIN:
+        return f"{row.documented} or {row.flags[0]}"
+    return origin.partition(" ")[2]
+
+
+def _given(
+    field: str, row: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """Return the text that wins, and where it came from; ``flags`` as :func:`resolve` takes them."""
+    if (text := flags.get(field)) is not None:
+        typed = next((flag for flag in row.flags if flags.get(flag) is not None), row.flags[0])
+        return text, f"flag {typed}"
     for variable in row.variables:
         if text := environ.get(variable):
             return text, f"variable {variable}"

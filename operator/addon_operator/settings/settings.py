@@ -347,6 +347,11 @@ class Settings:
     warnings: tuple[str, ...] = ()
     """Sentences about names that are unknown or have no meaning; the caller logs them once."""
 
+    def spelled(self, field: str) -> str:
+        """Return the flag or variable that set a field, or those that may, for messages."""
+        origin = self.origins.get(field, setting_resolution.DEFAULT_ORIGIN)
+        return setting_resolution.spelled(TABLE[field], origin)
+
     @property
     def values_secret_name(self) -> str | None:
         """Return the name of the Secret with values; ``None`` if there is to be none."""

@@ -30,10 +30,6 @@ CONNECTIONS: Final = connections.Bounds(
 )
 """Probes and scrapes need one at a time each; a probe that meets a closing connection is asked again."""
 _SHUTDOWN_SECONDS: Final = 1.0
-_HOW_TO_MOVE: Final = (
-    "choose others with ADDON_OPERATOR_LISTEN_ADDRESS and ADDON_OPERATOR_LISTEN_PORT "
-    "(--prometheus-listen-address, --prometheus-listen-port)"
-)
 
 
 class SiteListenError(errors.ConfigurationError):
@@ -66,8 +62,9 @@ async def serving(
         )
     except OSError as error:
         place = f"{settings_.listen_address} port {settings_.listen_port}"
+        others = " and ".join(settings_.spelled(field) for field in ("listen_address", "listen_port"))
         raise SiteListenError(
-            f"cannot listen on {place}: {listening.reason(error)}; {_HOW_TO_MOVE}"
+            f"cannot listen on {place}: {listening.reason(error)}; choose others with {others}"
         ) from error
     served = connections.Connections(
         application(registry, status, content if settings_.page else None),

@@ -49,6 +49,8 @@ class ValuesFile:
     """Values by their section: ``global`` or a module's values key."""
     enabled: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     """Switches by their key, e.g. ``someModuleEnabled``."""
+    is_unread: bool = False
+    """Whether it is there and cannot be read, so that nobody knows what it switches."""
 
     def section(self, key: names.ValuesKey) -> json_types.JsonObject:
         """Return what it says of a section; not to be changed."""

@@ -547,6 +547,28 @@ def test_what_is_folded_for_a_narrow_terminal_keeps_its_words(
     assert max(map(len, shown)) <= columns
 
 
+PATH = "/home/somebody/a-project-of-addons/modules/010-web/values.yaml"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100])
+def test_a_path_that_has_no_room_in_its_column_is_whole_below_the_row(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    why, because = f"enabled by webEnabled in {PATH}", f"{PATH}, line 2: it is wrong"
+    rows = [("web", "unknown", why, because), ("db", "nothing", "enabled", "it is as it was")]
+    made = printing.listing(("MODULE", "ACTION", "why", "because"), rows, folds=True)
+    lines = click.unstyle(made).splitlines()
+    assert lines[1].split() == ["web", "unknown", "…", "…"]
+    assert lines[2:4] == [f"  why: {why}", f"  because: {because}"]
+    assert lines[4].startswith("db      nothing  enabled")
+    one = click.unstyle(printing.listing(("LEVEL", "finding"), [("error", because)], folds=True))
+    fits = len(PATH) + 1 <= columns - 7
+    assert one.splitlines()[1:][-1 if not fits else 0].startswith("error  /home" if fits else f"  {because}")
+    assert all(PATH in text for text in (made, one))
+
+
 def test_without_an_operator_there_is_one_sentence(tmp_path: pathlib.Path) -> None:
     missing = tmp_path / "none.socket"
     sentence = error("queue", "list", "--debug-unix-socket", str(missing))

@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import tomllib
+from typing import Final
 
 import click
 import pytest
@@ -200,11 +201,74 @@ def test_only_options_that_are_near_are_offered(capsys: pytest.CaptureFixture[st
     assert "Did you mean '--namespace'?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("is_terminal", "records"), [(True, 0), (False, 1)])
-def test_why_the_operator_ends_is_said_once_to_a_person(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool, records: int
+def test_why_the_operator_ends_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
-    start._end_with_a_record(errors.ConfigurationError("the port is taken"), "text")
+    error = errors.ConfigurationError("the port is taken")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    start._end_with_a_record(error, "text")
     printed = capsys.readouterr()
-    assert (printed.out + printed.err).count("the port is taken") == records
+    assert printed.out + printed.err == "", "the sentence follows"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    with pytest.raises(SystemExit) as ended:
+        start._end_with_a_record(error, "text")
+    printed = capsys.readouterr()
+    assert (ended.value.code, (printed.out + printed.err).count("the port is taken")) == (1, 1)
+
+
+SEVERAL: Final = {row.name: row for row in settings.TABLE.values() if len(row.flags) > 1}
+WRONG: Final = {
+    "NAMESPACE": "A_B",
+    "UNNUMBERED_MODULE_ORDER": "x",
+    "CRD_FILTER_PREFIXES": None,
+    "LISTEN_ADDRESS": None,
+    "LISTEN_PORT": "x",
+    "KUBE_CONFIG": None,
+    "KUBE_CONTEXT": None,
+}
+"""A text that is not allowed for each setting that has several flags; ``None`` where any text is."""
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_flag_of_several_spellings_is_named_as_it_was_typed(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADDON_OPERATOR_NAMESPACE", "addons")
+    row, text = SEVERAL[name], WRONG[name] or "some"
+    for flag in row.flags:
+        for arguments in ([flag, text], [f"{flag}={text}" if flag.startswith("--") else f"{flag}{text}"]):
+            with pytest.raises(SystemExit):
+                main.main([*(["start"] if WRONG[name] else ["settings", "-o", "json"]), *arguments])
+            printed = capsys.readouterr()
+            assert f"flag {flag}" in printed.err + printed.out
+            others = [f"flag {each}" for each in row.flags if each != flag]
+            assert not [
+                other for other in others if f"{other})" in printed.err or f'"{other}"' in printed.out
+            ]
+
+
+def test_the_last_of_two_spellings_counts_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.main(["start", "-n", "addons", "--prometheus-listen-port", "1", "--listen-port", "x"])
+    assert "'x' (flag --listen-port) is not allowed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["start", "plan", "settings"])
+def test_wrong_settings_are_one_line_where_there_is_no_terminal(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ADDON_OPERATOR_LISTEN_PRT", "1")
+
+    def told(*, is_terminal: bool) -> list[str]:
+        monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+        with pytest.raises(SystemExit):
+            main.main([command, "-n", "x", "--listen-port", "x", "--log-type", "y"])
+        return click.unstyle(capsys.readouterr().err).splitlines()
+
+    assert len(told(is_terminal=True)) == 5
+    (line,) = told(is_terminal=False)
+    assert line.startswith(
+        "Error: 2 settings are wrong: ADDON_OPERATOR_LISTEN_PORT: 'x' (flag --listen-port)"
+    )
+    assert "; LOG_TYPE: 'y'" in line
+    assert "; also set: ADDON_OPERATOR_LISTEN_PRT is not a setting" in line

@@ -85,7 +85,7 @@ def test_warnings_go_to_the_error_output(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_switch_may_stand_alone_or_have_a_value(args: list[str], value: str | None) -> None:
     seen: dict[str, str | None] = {}
 
-    @click.command()
+    @click.command(cls=cli_settings.SettingsCommand)
     @cli_settings.settings_options
     def command(flags: dict[str, str | None]) -> None:
         seen.update(flags)

@@ -33,15 +33,20 @@ def test_a_module_in_the_place_of_a_directory_of_modules_is_told(
     with pytest.raises(errors.ConfigurationError) as raised:
         module_files.load([module], 1)
     assert str(raised.value) == (
-        f"modules directory {module} is a module itself: it holds {holds}; name the directory around it, "
-        f"{tmp_path / 'modules'}, with MODULES_DIR or --modules-dir"
+        f"modules directory {module} is a module itself: it holds {holds}; set MODULES_DIR={module.parent}, "
+        "or --modules-dir"
     )
 
 
 @pytest.mark.parametrize(
     "beside",
-    [[], ["global-hooks/hooks/a.sh", "docs/x", "modules/values.yaml"]],
-    ids=["alone", "as in a project"],
+    [
+        [],
+        ["global-hooks/hooks/a.sh", "docs/x", "modules/values.yaml"],
+        ["crds/a.yaml", "deploy/chart/operator/Chart.yaml", "docs/x", "modules/crds/a.yaml"],
+        ["chart/Chart.yaml", "charts/web/Chart.yaml", "helm/values.yaml", "api/openapi/x", "templates/x"],
+    ],
+    ids=["alone", "as in a project", "as in this repository", "beside what looks like modules"],
 )
 def test_what_lies_around_a_directory_of_modules_is_told(
     tmp_path: pathlib.Path, beside: Sequence[str]
@@ -50,16 +55,55 @@ def test_what_lies_around_a_directory_of_modules_is_told(
     with pytest.raises(errors.ConfigurationError) as raised:
         module_files.load([tmp_path], 1)
     assert str(raised.value) == (
-        f"modules directory {tmp_path} holds no module, but {tmp_path / 'modules'} does; name that with "
-        "MODULES_DIR or --modules-dir"
+        f"modules directory {tmp_path} is one level too high: the modules are below it; set "
+        f"MODULES_DIR={tmp_path / 'modules'}, or --modules-dir"
     )
+
+
+def test_modules_below_another_name_are_found_if_nothing_beside_looks_like_a_module(
+    tmp_path: pathlib.Path,
+) -> None:
+    make(tmp_path, "addons/web/Chart.yaml", "more/010-db/x", "docs/x")
+    with pytest.raises(errors.ConfigurationError, match=f"={tmp_path}/addons:{tmp_path}/more, or"):
+        module_files.load([tmp_path], 1)
+    make(tmp_path, "api/values.yaml")
+    assert [path.name for path in module_directories.listed(tmp_path)] == ["api"]
+
+
+INSIDE = {
+    "of a numbered one": ("modules/010-web/values.yaml", "modules/010-web/templates", "modules"),
+    "below a part": ("modules/010-web/Chart.yaml", "modules/010-web/hooks/010-first", "modules"),
+    "its subcharts": ("modules/010-web/Chart.yaml", "modules/010-web/charts", "modules"),
+    "a part of a subchart": ("m/010-web/module.yaml", "m/010-web/charts/sub/templates", "m"),
+    "of one that is a chart": ("addons/web/Chart.yaml", "addons/web/templates", "addons"),
+    "what is not a part": ("addons/web/module.yaml", "addons/web/dashboards", "addons"),
+}
+
+
+@pytest.mark.parametrize(("file", "below", "right"), INSIDE.values(), ids=list(INSIDE))
+def test_a_directory_in_a_module_is_told(tmp_path: pathlib.Path, file: str, below: str, right: str) -> None:
+    make(tmp_path, file, f"{below}/sub/Chart.yaml" if "charts" in below else f"{below}/x")
+    with pytest.raises(errors.ConfigurationError) as raised:
+        module_files.load([tmp_path / below], 1)
+    assert f"{tmp_path / below} lies in module " in str(raised.value)
+    assert f"; set MODULES_DIR={tmp_path / right}, or" in str(raised.value)
+
+
+def test_modules_of_a_repository_that_is_a_chart_are_not_in_a_module(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, "Chart.yaml", "modules/web/hooks/x", "addons/README.md")
+    assert [path.name for path in module_directories.listed(tmp_path / "modules")] == ["web"]
+    assert module_directories.listed(tmp_path / "addons") == []
 
 
 def test_modules_that_lie_one_level_too_deep_beside_modules_are_warned_of(tmp_path: pathlib.Path) -> None:
     make(tmp_path, "010-web/values.yaml", "team/020-db/values.yaml", "tool/hooks/010-a")
-    assert module_files.load([tmp_path], 1).warnings == (
-        f"{tmp_path / 'team'} is no module, and the modules in it are not read; name it in MODULES_DIR, too",
+    loaded = module_files.load([tmp_path], 1)
+    assert [files.module.name for files in loaded.modules] == ["tool", "web"]
+    assert loaded.warnings == (
+        f"{tmp_path}/team is not a module, and the modules in it are not read; name it in MODULES_DIR, too",
     )
+    both = module_files.load([tmp_path, tmp_path / "team"], 1)
+    assert (len(both.modules), both.warnings) == (3, ())
 
 
 def test_parts_of_a_module_beside_modules_are_no_modules(tmp_path: pathlib.Path) -> None:
@@ -68,18 +112,36 @@ def test_parts_of_a_module_beside_modules_are_no_modules(tmp_path: pathlib.Path)
     assert [files.module.name for files in loaded.modules] == ["web"]
     (warning,) = loaded.warnings
     assert warning == (
-        f"{tmp_path / 'hooks'} is no module, as a directory of that name belongs to one; if it is one, "
+        f"{tmp_path / 'hooks'} is not a module, as a directory of that name belongs to one; if it is one, "
         "rename it to '010-hooks'"
     )
 
 
-@pytest.mark.parametrize("paths", [["hooks/a.sh", "web/x"], ["values.yaml", "web/x"], ["010-hooks/x"], []])
+def test_a_directory_without_anything_of_a_module_is_none_unless_it_has_a_number(
+    tmp_path: pathlib.Path,
+) -> None:
+    make(tmp_path, "web/values.yml", "010-empty/x", "docs/x", "deploy/chart/web/Chart.yaml", "lost+found/x")
+    make(tmp_path, "global-hooks/hooks/a.sh", "db/chart/Chart.yaml", "api/Hooks/x")
+    loaded = module_files.load([tmp_path], 1)
+    assert {files.module.name for files in loaded.modules} == {"web", "empty", "db", "api"}
+    assert loaded.strays.keys() == {"docs", "deploy", "lost+found", "global-hooks"}
+    assert loaded.strays["docs"] == (
+        f"{tmp_path / 'docs'} is not a module: it has none of Chart.yaml, chart/Chart.yaml, module.yaml, "
+        "values.yaml, enabled, templates/, hooks/, crds/ and openapi/; move it out of MODULES_DIR, or give "
+        "it a number such as 010- if it is one"
+    )
+    assert set(loaded.strays.values()) <= set(loaded.warnings)
+
+
+@pytest.mark.parametrize(
+    "paths", [["hooks/a.sh", "web/enabled"], ["values.yaml", "web/hooks/x"], ["010-hooks/x"], []]
+)
 def test_modules_may_have_any_name_where_nothing_says_otherwise(
     tmp_path: pathlib.Path, paths: Sequence[str]
 ) -> None:
     make(tmp_path, "README.md", *paths)
     found = [path.name for path in module_directories.listed(tmp_path)]
-    assert found == sorted({path.split("/")[0] for path in paths if "/" in path})
+    assert found == sorted({path.split("/")[0] for path in paths if "/" in path} - {"hooks"})
 
 
 def test_a_module_with_the_name_of_a_part_is_a_module(tmp_path: pathlib.Path) -> None:
@@ -155,4 +217,4 @@ def test_a_directory_that_is_wrong_is_named_with_its_whole_path(
     with pytest.raises(errors.ConfigurationError) as raised:
         module_directories.listed(pathlib.Path(given))
     assert f"modules directory {tmp_path / wrong} " in str(raised.value)
-    assert f"{tmp_path}/modules" in str(raised.value).partition(";")[2 if wrong else 0]
+    assert f"MODULES_DIR={tmp_path}/modules, or" in str(raised.value)

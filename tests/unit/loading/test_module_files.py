@@ -13,11 +13,10 @@ from addon_operator.loading import module_files
 from addon_operator.values import checks
 
 
-def module(root: pathlib.Path, directory: str, values: str | None = None) -> pathlib.Path:
+def module(root: pathlib.Path, directory: str, values: str = "") -> pathlib.Path:
     path = root / directory
     path.mkdir(parents=True)
-    if values is not None:
-        (path / "values.yaml").write_text(values)
+    (path / "values.yaml").write_text(values)
     return path
 
 
@@ -102,7 +101,7 @@ def test_of_two_modules_of_one_name_there_is_one_that_cannot_run(tmp_path: pathl
 def test_a_directory_whose_name_is_not_a_modules_is_a_module_that_cannot_run(tmp_path: pathlib.Path) -> None:
     for directory in ("001-Web_Server", "002-db", "DB", "модуль"):
         module(tmp_path, directory)
-    (tmp_path / os.fsdecode(b"\xff")).mkdir()
+    (tmp_path / os.fsdecode(b"\xff") / "hooks").mkdir(parents=True)
     found = problems(tmp_path)
     assert found.keys() == {"web-server", "db", "db-n1", "unnamed-n1"}
     assert re.search(r"001-Web_Server.*rename", found["web-server"])
@@ -124,8 +123,8 @@ def test_a_directory_whose_name_is_not_a_modules_is_a_module_that_cannot_run(tmp
 def test_a_file_under_another_name_is_a_problem_and_not_passed_over(
     tmp_path: pathlib.Path, name: str
 ) -> None:
-    file = module(tmp_path, "010-web") / name
-    file.parent.mkdir(exist_ok=True)
+    file = tmp_path / "010-web" / name
+    file.parent.mkdir(parents=True)
     file.touch()
     module(tmp_path, "020-db", "dbEnabled: true")
     right = {"module.yml": "module.yaml", "Chart.yml": "Chart.yaml"}.get(name, "values.yaml")

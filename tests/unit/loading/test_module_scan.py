@@ -88,7 +88,8 @@ def test_links_are_followed_and_circles_end(modules: pathlib.Path) -> None:
 
 
 def test_modules_are_found_by_their_directory(modules: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    other = tmp_path / "010-web" / "hooks"
+    other = tmp_path / "other"
+    other.mkdir()
     assert module_scan.scan([modules, other]).of(modules) == [modules / "010-web", modules / "020-db"]
 
 

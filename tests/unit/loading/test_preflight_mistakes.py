@@ -169,7 +169,7 @@ def test_a_module_that_sets_values_of_another_one(reading: Callable[[], str], mo
 def test_a_module_name_that_does_not_survive_the_way_to_its_values_key(
     reading: Callable[[], str], modules: pathlib.Path, directory: str
 ) -> None:
-    (modules / directory).mkdir()
+    (modules / directory / "hooks").mkdir(parents=True)
     sentence = reading()
     assert str(modules / directory) in sentence
     assert "rename" in sentence

@@ -156,6 +156,16 @@ def test_nothing_is_purged_while_a_change_on_disk_is_taken_in_part_only() -> Non
     assert plan.stays(seen) == ()
 
 
+def test_nothing_is_purged_as_long_as_a_directory_of_its_name_is_there_that_lost_all_of_a_module() -> None:
+    seen = observed({"a": (1, True)}, {"a": True, "web": True, "old": True})
+    emptied = dataclasses.replace(seen, strays={"web": "/m/web is not a module"})
+    assert plan.plan_converge(emptied).purges == ()
+    assert [text.endswith(": /m/web is not a module") for text in plan.stays(emptied)] == [True, True]
+    assert plan.spared(dataclasses.replace(emptied, modules=())) == ("web", "old", "a")
+    other = dataclasses.replace(seen, strays={"docs": "/m/docs is not a module"})
+    assert plan.plan_converge(other).purges == ("web", "old")
+
+
 def test_a_module_that_runs_is_one_of_those_that_are_meant() -> None:
     assert plan.spared(observed({"a": (1, True)}, {"mine": True}, frozenset({"a"}))) == ()
 

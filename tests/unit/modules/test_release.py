@@ -15,7 +15,7 @@ LABELS = {
 }
 MANIFEST = release.Checksum("manifest-1")
 VALUES_CHANGED = "the values, Helm or the cluster changed"
-CHART_CHANGED = "the chart's files changed"
+CHART_CHANGED = "files of the chart changed, such as templates or values.yaml"
 BY_HAND = "revision {} was not made by this operator"
 NOT_KNOWN = "from what revision 3 was made is not known"
 

@@ -93,7 +93,7 @@ def find(place: str, modules_dirs: Sequence[pathlib.Path]) -> tuple[pathlib.Path
     known = {
         each.name: each
         for directory in filter(pathlib.Path.is_dir, modules_dirs)
-        for each in module_directories.of(directory)
+        for each in module_directories.listed(directory)
     }
     for directory, each in known.items():
         with contextlib.suppress(names.ModuleNameError):

@@ -104,7 +104,7 @@ def _place(request: Request) -> tuple[names.ModuleName, pathlib.Path]:
             f"{request.name!r} is not the name of a module; write it without directory, which is an argument "
             "of its own, and without number, which is --order"
         )
-    others = list(module_directories.of(directory)) if directory.is_dir() else []
+    others = module_directories.listed(directory) if directory.is_dir() else []
     for other in others:
         with contextlib.suppress(names.ModuleNameError):
             if names.parse_module_directory(other.name)[1] == request.name:

@@ -28,7 +28,7 @@ from addon_operator.helm.releases import rendering
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.loading import hook_files, module_directories, module_files, module_schemas
+from addon_operator.loading import hook_files, module_files, module_schemas
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
 from addon_operator.values import checks, store
@@ -88,10 +88,10 @@ def readable(places: values_files.FilesToCheck) -> list[module_files.ModuleFiles
     """Return the modules that can be read; what is wrong with the others is told elsewhere."""
     readable: list[module_files.ModuleFiles] = []
     evaluator = cel_rules.CelEvaluator()
-    for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
+    for directory, below in places.directories.items():
         with contextlib.suppress(errors.ConfigurationError):
             common = module_files.common_values(directory)
-            for path in module_directories.of(directory):
+            for path in below:
                 with contextlib.suppress(errors.ConfigurationError):
                     order = places.unnumbered_module_order
                     readable.append(module_files.read_module(path, common, order, evaluator, places.charts))

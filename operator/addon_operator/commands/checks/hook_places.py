@@ -54,11 +54,6 @@ class Configured:
             check_global(self.global_hooks_dir)
         yield of_global(self.global_hooks_dir)
         for directory in self.modules_dirs:
-            if not directory.is_dir():
-                raise errors.ConfigurationError(
-                    f"modules directory {directory.absolute()} does not exist; "
-                    "name it with MODULES_DIR or --modules-dir"
-                )
             yield from in_modules(directory)
 
     def below(self, path: pathlib.Path) -> Sequence[HookRoot]:
@@ -146,8 +141,11 @@ def of_global(directory: pathlib.Path) -> HookRoot:
 
 
 def in_modules(directory: pathlib.Path) -> Iterator[HookRoot]:
-    """Yield the place of hooks of each module in a directory."""
-    return map(_of_module, _directories(directory))
+    """Yield the place of hooks of each module in a directory.
+
+    Raises a :class:`.ConfigurationError` for one that is not a directory of modules.
+    """
+    return map(_of_module, module_directories.listed(directory))
 
 
 def _of_module(path: pathlib.Path) -> HookRoot:

@@ -77,7 +77,9 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     rendered = chart_renders.check(places, broken)
     findings = dict.fromkeys((*report.findings, *more, *_of_configs(places), *rendered.findings))
     notes = itertools.chain.from_iterable(map(passed_over.notes, modules))
-    return dataclasses.replace(report, findings=tuple(findings), notes=(*notes, *rendered.notes))
+    return dataclasses.replace(
+        report, findings=tuple(findings), notes=(*report.notes, *notes, *rendered.notes)
+    )
 
 
 def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.ValuesReport:
@@ -104,10 +106,9 @@ def _chosen(places: values_files.FilesToCheck) -> Iterator[module_files.ModuleFi
 
 
 def _modules(places: values_files.FilesToCheck) -> Iterator[model.Module]:
-    for directory in filter(pathlib.Path.is_dir, places.modules_dirs):
-        for path in module_directories.of(directory):
-            if places.only in (None, path.name):
-                yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
+    for path in itertools.chain.from_iterable(places.directories.values()):
+        if places.only in (None, path.name):
+            yield module_files.module_of(path, places.unnumbered_module_order, places.charts)
 
 
 def _beside(places: values_files.FilesToCheck) -> _Found:
@@ -116,6 +117,8 @@ def _beside(places: values_files.FilesToCheck) -> _Found:
         for directory in places.modules_dirs:
             for warning in unused_files.beside_modules(directory, places.global_hooks_dir):
                 yield values_check.Finding(_WARNING, str(directory), warning, Rule.UNUSED_FILE)
+        for path, warning in module_directories.strays(tuple(places.directories)).items():
+            yield values_check.Finding(_WARNING, str(path.parent), warning, Rule.UNUSED_FILE)
 
 
 def _of_templates(places: values_files.FilesToCheck) -> _Found:
@@ -179,8 +182,7 @@ def _of_configs(places: values_files.FilesToCheck) -> _Found:
     configured = hook_places.configured({"modules_dirs": None, "global_hooks_dir": None})
     roots = [
         root
-        for directory in filter(pathlib.Path.is_dir, places.modules_dirs)
-        for root in hook_places.in_modules(directory)
+        for root in itertools.chain.from_iterable(map(hook_places.in_modules, places.directories))
         if places.only in (None, root.root.parent.name) and not root.problem
     ]
     if places.only is None:

@@ -123,6 +123,7 @@ class _ValuesCheck:
         self._programs = programs
         self._schema_level = schema_level
         self._findings: list[Finding] = []
+        self._notes: list[str] = []
         self._evaluator = cel_rules.CelEvaluator()
         self._seen: dict[names.ModuleName, pathlib.Path] = {}
 
@@ -153,7 +154,7 @@ class _ValuesCheck:
 
     def _report(self) -> ValuesReport:
         if (only := self._places.only) is None:
-            return ValuesReport(tuple(self._findings), len(self._seen))
+            return ValuesReport(tuple(self._findings), len(self._seen), tuple(self._notes))
         subjects = {only, *(name for name, path in self._seen.items() if path.name == only)}
         return ValuesReport(tuple(finding for finding in self._findings if finding.subject in subjects), 1)
 
@@ -178,14 +179,14 @@ class _ValuesCheck:
         path = directory / module_files.VALUES_FILE
         file = sources.ValuesFile(str(path))
         with self._noting(directory.absolute(), Rule.VALUES_FILE):
+            if not module_directories.listed(directory):
+                self._notes.append(f"{directory.absolute()} holds no module, so nothing is checked there")
             file = module_files.common_values(directory)
             self._warn_of_words(directory.absolute(), path)
         return file
 
     def _modules(self, directory: pathlib.Path, common: sources.ValuesFile) -> list[module_files.ModuleFiles]:
-        if not directory.is_dir():
-            return []
-        found = [self._module(path, common) for path in module_directories.of(directory)]
+        found = [self._module(path, common) for path in self._places.directories.get(directory, ())]
         modules = [files for files in found if files is not None]
         for problem in shared_values.strangers(common, [files.module.name for files in modules]):
             self._add(Level.WARNING, directory.absolute(), problem, Rule.UNKNOWN_SECTION)

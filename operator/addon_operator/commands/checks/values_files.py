@@ -1,9 +1,10 @@
 """Values as files alone make them, for commands that work without a cluster."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.commands.checks import hook_places
@@ -32,6 +33,15 @@ class FilesToCheck:
     """The variables that programs among hooks inherit."""
     only: str | None = None
     """The directory of the one module that is looked at, in the one directory of modules."""
+
+    @property
+    def directories(self) -> Mapping[pathlib.Path, Sequence[pathlib.Path]]:
+        """The modules of each directory, without those that are refused: ``values check`` says why."""
+        found: dict[pathlib.Path, list[pathlib.Path]] = {}
+        for directory in self.modules_dirs:
+            with contextlib.suppress(errors.ConfigurationError):
+                found[directory] = module_directories.listed(directory)
+        return found
 
     def load(self) -> module_files.LoadedModules:
         """Return all files.

@@ -188,8 +188,7 @@ def named_cluster(
 def check_modules(of: Modules) -> None:
     """Refuse a directory without modules: nothing would ever happen.
 
-    Raises :class:`DevError`.
+    Raises :class:`DevError`, and a :class:`.ConfigurationError` for what is not a directory of modules.
     """
-    found = [path for path in of.modules_dir.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    if not found and not module_directories.is_module(of.shown):
+    if not module_directories.listed(of.modules_dir):
         raise DevError(f"{of.shown} has no modules; write one with 'addon-operator new module NAME'")

@@ -116,13 +116,14 @@ class PlanReport:
 
 
 def without_release(
-    module: model.Module, decided: plan.ConvergePlan, maintenance: str
+    module: model.Module, decided: plan.ConvergePlan, maintenance: str, *, switch_is_unread: bool = False
 ) -> ReleaseReport | None:
-    """Return the report on a module whose release need not be looked at; ``None`` if it has to be."""
-    if module.name in decided.deletes:
-        return ReleaseReport(PlanStep.DELETE, "the module is disabled and has a release")
+    """Return the report on a module whose release need not be looked at; ``None`` if it has to be.
+
+    ``switch_is_unread``: whether no source switches it, and its ``values.yaml`` cannot be read.
+    """
     if module.name not in decided.enabled:
-        return ReleaseReport(PlanStep.NOTHING, "the module is disabled and has no release")
+        return _disabled(module, decided, switch_is_unread=switch_is_unread)
     if module.stopped_by:
         return ReleaseReport(PlanStep.UNKNOWN, module.stopped_by)
     if not module.has_chart:
@@ -130,6 +131,14 @@ def without_release(
     if maintenance:
         return ReleaseReport(PlanStep.NOTHING, f"the module is in maintenance: {maintenance}")
     return None
+
+
+def _disabled(module: model.Module, decided: plan.ConvergePlan, *, switch_is_unread: bool) -> ReleaseReport:
+    if module.name in decided.deletes:
+        return ReleaseReport(PlanStep.DELETE, "the module is disabled and has a release")
+    if switch_is_unread:
+        return ReleaseReport(PlanStep.UNKNOWN, f"whether it is enabled is not known: {module.problem}")
+    return ReleaseReport(PlanStep.NOTHING, "the module is disabled and has no release")
 
 
 def purges(observed: plan.Observed, decided: plan.ConvergePlan) -> tuple[Purge, ...]:

@@ -19,6 +19,7 @@ from addon_operator.commands.plan import (
     given_values,
     merge_check,
     plan_base,
+    plan_causes,
     plan_report,
     plan_sources,
     plan_unknown,
@@ -30,6 +31,7 @@ from addon_operator.engine.converge import cluster_requirements, module_discover
 from addon_operator.engine.definitions import crd_index
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm.charts import chart
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster
 from addon_operator.loading import hook_files
@@ -111,7 +113,8 @@ class _Planner:
         self._given_sources = sources
         self._settings = settings
         self._modules = {files.module.name: files.module for files in loaded.modules}
-        self._lacks = loaded.lacks
+        self._unread = {files.module.name for files in loaded.modules if files.values.own.is_unread}
+        self._lacks, self._strays = loaded.lacks, loaded.strays
         self._values = sources.values
         self._manager = parts.releases
         self._charts = parts.charts
@@ -168,7 +171,8 @@ class _Planner:
         try:
             manifest = await self._manager.manifest(names.ModuleName(purge.release))
         except errors.AddonOperatorError as error:
-            return (f"the manifest of release {purge.release} cannot be read: {error}",)
+            unknown = f"whether modules take over objects of release {purge.release} is not known: {error}"
+            return (unknown,)
         return tuple(plan_report.taken_over(purge, manifest or "", modules, self._namespace_of))
 
     def _namespace_of(self, release: str) -> str:
@@ -176,7 +180,7 @@ class _Planner:
 
     async def _observe(self, releases: Mapping[str, bool]) -> plan.Observed:
         states = module_states.ModuleStates(list(self._modules.values()), _ignore)
-        states.lacks = self._lacks
+        states.lacks, states.strays = self._lacks, self._strays
         discovery = module_discovery.Discovery(
             states,
             self._values,
@@ -193,7 +197,12 @@ class _Planner:
 
     async def _module(self, module: model.Module, decided: plan.ConvergePlan) -> plan_report.ModuleReport:
         verdict = decided.verdicts[module.name]
-        report = plan_report.without_release(module, decided, self._values.maintenance(module.name))
+        report = plan_report.without_release(
+            module,
+            decided,
+            self._values.maintenance(module.name),
+            switch_is_unread=module.name in self._unread and self._values.flag(module.name).is_default,
+        )
         if report is None:
             async with self._turns:
                 report = await self._release(module)
@@ -245,7 +254,7 @@ class _Planner:
                 f"module {module.name} takes over objects that exist already (TAKE_OWNERSHIP={policy}): "
                 f"{', '.join(preview.adopted)}"
             )
-        step, reason = _STEPS[preview.action], preview.reason
+        step, reason = _STEPS[preview.action], await self._cause(preview.reason, request, before)
         if step is plan_report.PlanStep.UPGRADE and (why := self._unrecorded(module)):
             return plan_report.ReleaseReport(plan_report.PlanStep.UNKNOWN, why, preview.revision)
         if refused := await self._refused(module, preview, request.redact):
@@ -265,7 +274,7 @@ class _Planner:
         error = hidden.unplannable[module.name]
         return (
             "whether its manifest changes is not known: when the state was recorded, the chart did not "
-            f"render, or not with stand-ins for sensitive values: {error}"
+            f"render, or not with stand-ins for sensitive values: {error}; plan with the cluster"
         )
 
     async def _refused(
@@ -282,6 +291,23 @@ class _Planner:
         namespace = self._manager.places.of(module.name).namespace
         refused = await self._dry_run.refused(module, namespace, preview, brought.__contains__)
         return redact(refused or await self._merge_check.refused(namespace, preview))
+
+    async def _cause(
+        self,
+        reason: str,
+        request: release_types.ReleaseRequest,
+        before: release_types.RevisionInputs | None,
+    ) -> str:
+        """Return the reason of an upgrade with the values that changed; a state file does not tell which."""
+        if before is None or self._given_sources.hidden is not None:
+            return reason
+        lies_below = {} if request.has_own_values else before.defaults
+        with contextlib.suppress(errors.AddonOperatorError):
+            own = await asyncio.to_thread(chart.own_values, request.module, request.directory)
+            given = plan_causes.with_enabled(request.values, request.enabled_modules, before.values)
+            now = plan_causes.Given(given, {} if request.has_own_values else own)
+            return plan_causes.named(reason, plan_causes.Given(before.values, lies_below), now)
+        return reason
 
     async def _given_before(self, module: model.Module) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with; nothing of it is shown if it cannot be read."""

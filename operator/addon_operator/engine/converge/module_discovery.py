@@ -81,6 +81,7 @@ class Discovery:
             started=self._states.started,
             moved=moved,
             hidden_by=self._states.refused or ("" if self._removals.allow_empty else self._states.lacks),
+            strays=self._states.strays,
             removals=dataclasses.replace(self._removals, ignored=ignored),
         )
         if spared := plan.spared(observed):

@@ -76,6 +76,9 @@ class ModuleReload:
         was_refused = self._states.refuses
         is_due = self._states.withholds and not loading.refused and not loaded.lacks
         self._states.refused, self._states.lacks = loading.refused, loaded.lacks
+        for name in loaded.strays.keys() - self._states.strays.keys():
+            self._tell(events.Warned(loaded.strays[name]))
+        self._states.strays = loaded.strays
         self._states.leave(loading.left)
         self._ignore(loaded.strangers)
         for gone in sorted(self._states.replace(modules)):

@@ -11,6 +11,7 @@ from typing import Final
 
 from addon_operator.aio import waiting
 from addon_operator.engine.reload import module_reload
+from addon_operator.kernel import errors
 from addon_operator.loading import module_loader, module_scan
 
 INTERVAL: Final = 1.0
@@ -48,7 +49,7 @@ class ModuleWatch:
 
     async def work(self) -> None:
         """Look again and again, until cancelled."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, errors.ConfigurationError):
             await asyncio.to_thread(self._loader.learn)
         pause = self._interval
         while True:
@@ -86,6 +87,9 @@ class ModuleWatch:
             self._report(
                 f"{error.filename} cannot be read: {error.strerror}; put it back, or correct its permissions"
             )
+            return None
+        except errors.ConfigurationError as error:
+            self._report(str(error))
             return None
         finally:
             self._took = time.monotonic() - began

@@ -33,6 +33,8 @@ class Content:
     """When the last of the hooks ended, in seconds since the epoch; 0 if none ran."""
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
     """What the chart was given."""
+    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    """What Helm laid below that: the chart's own ``values.yaml``."""
 
 
 def with_manifest(stored: str, change: Callable[[str], str], *, is_secret: bool) -> str:
@@ -68,6 +70,7 @@ def decode(stored: str, *, is_secret: bool) -> Content:
         description=str((decoded.get("info") or {}).get("description") or ""),
         hooks_ended=max(map(_ended, decoded.get("hooks") or ()), default=0.0),
         values=decoded.get("config") or {},
+        defaults=(decoded.get("chart") or {}).get("values") or {},
     )
 
 

@@ -287,13 +287,14 @@ class ReleaseRecords:
     async def inputs(self, record: Record) -> release_types.RevisionInputs:
         """Return what a revision was made with; raises :class:`.ReleaseRecordError` if that is unreadable."""
         stored = await self._api.get(self.path_of(record))
-        revision = record.revision
+        revision, content = record.revision, await self._decoded(record, stored)
         return release_types.RevisionInputs(
             revision.number,
             by_go_operator=revision.by_go_operator,
-            values=(await self._decoded(record, stored)).values,
+            values=content.values,
             hook_places=saved_places.read(revision, stored["metadata"].get("annotations") or {}),
             made_at=_seconds(revision.labels),
+            defaults=content.defaults,
         )
 
     async def _unchangeable(self, last: Record) -> frozenset[messages.ObjectName]:

@@ -135,7 +135,10 @@ def _read(path: pathlib.Path) -> Entry:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise api_errors.AccessError(f"the kubeconfig {path} cannot be read: {error.strerror}") from error
+        raise api_errors.AccessError(
+            f"the kubeconfig {path} cannot be read: {error.strerror}; name another one with KUBE_CONFIG or "
+            "--kubeconfig"
+        ) from error
     try:
         document = yaml_loader.load(text.decode())
     except (yaml.YAMLError, UnicodeDecodeError) as error:

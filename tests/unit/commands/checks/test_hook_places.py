@@ -148,8 +148,9 @@ def test_a_configured_directory_must_exist(environ: dict[str, str], sentence: st
 
 
 def test_the_default_directory_of_global_hooks_need_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir("addons/010-web")
-    (place,) = configured(MODULES_DIR="hooks/sub").places()
+    pathlib.Path("elsewhere/none").mkdir(parents=True)
+    monkeypatch.chdir("elsewhere")
+    (place,) = configured(MODULES_DIR="none").places()
     assert place.owner == "global"
 
 

@@ -1,5 +1,6 @@
 """A plan for people."""
 
+import dataclasses
 import pathlib
 
 import pytest
@@ -45,6 +46,14 @@ def test_some_releases_need_no_look(
     assert release is not None
     assert release.step is step
     assert maintenance in release.reason
+
+
+def test_a_disabled_module_whose_switch_cannot_be_read_is_not_known() -> None:
+    wrong = dataclasses.replace(module(), problem="web/values.yaml: cannot be read: Permission denied")
+    release = plan_report.without_release(wrong, made(), "", switch_is_unread=True)
+    assert release is not None
+    assert release.step is plan_report.PlanStep.UNKNOWN
+    assert release.reason == f"whether it is enabled is not known: {wrong.problem}"
 
 
 def test_an_enabled_module_with_a_chart_needs_a_look_at_its_release() -> None:

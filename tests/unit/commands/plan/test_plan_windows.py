@@ -13,7 +13,7 @@ WEB, DB, BASE = ModuleName("web"), ModuleName("db"), ModuleName("base")
 NOW = dt.datetime(2026, 11, 24, 3, tzinfo=dt.UTC)
 NOON = windows.parse([{"schedule": "0 12 * * *", "duration": "1h"}])
 NIGHTS = windows.parse([{"schedule": "0 22 * * *", "duration": "4h"}])
-UPGRADE = plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, "the chart's files changed", 1)
+UPGRADE = plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, "templates changed", 1)
 DELETE = plan_report.ReleaseReport(plan_report.PlanStep.DELETE, "the module is disabled")
 OLD = plan_report.Purge("old", "no module directory explains it")
 
@@ -39,9 +39,7 @@ def seen(default: windows.Windows | None = NOON, moment: dt.datetime = NOW) -> p
 def test_an_upgrade_outside_of_its_window_waits() -> None:
     made = seen().upgrade(MODULES[DB], UPGRADE)
     assert made.step is plan_report.PlanStep.WAIT
-    assert made.reason == (
-        "waits for a window, which opens at 2026-11-24T12:00:00Z: the chart's files changed"
-    )
+    assert made.reason == ("waits for a window, which opens at 2026-11-24T12:00:00Z: templates changed")
     assert made.revision == 1
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import pathlib
+import shutil
 from collections.abc import Collection, Sequence
 
 import pytest
@@ -535,6 +536,40 @@ async def test_a_directory_that_cannot_be_read_is_reported_once_and_changes_noth
     assert await bench.changed() is None
     assert bench.states.refusals == []
     assert len(bench.states.modules) == 2
+
+
+@pytest.mark.parametrize("becomes", ["a repository", "a module", "a file"])
+async def test_a_directory_that_holds_something_else_now_is_reported_and_changes_nothing(
+    bench: Bench, becomes: str
+) -> None:
+    away = bench.root.rename(bench.root.with_name("away"))
+    if becomes == "a repository":
+        bench.root.mkdir()
+        shutil.copytree(away, bench.root / "modules")
+        bench.write("deploy/chart/Chart.yaml", "")
+    elif becomes == "a module":
+        bench.write("module.yaml", "")
+        bench.write("templates/a.yaml", "")
+    else:
+        bench.root.touch()
+    for _ in range(2 * module_watch.GONE_LOOKS):
+        await bench.watch.look()
+    (said,) = bench.refusals
+    assert str(bench.root) in said
+    assert ("MODULES_DIR" in said) is (becomes != "a file")
+    assert (bench.told, bench.reactions, len(bench.states.modules)) == ([], [], 2)
+
+
+async def test_a_module_that_is_emptied_is_told_as_what_it_is_now(bench: Bench) -> None:
+    bench.write("api/values.yaml", "")
+    await bench.changed()
+    bench.write("api/README.md", "")
+    (bench.root / "api/values.yaml").unlink()
+    for _ in range(2 * module_watch.GONE_LOOKS):
+        await bench.watch.look()
+    assert (bench.told, list(bench.states.strays)) == (["api", "-api"], ["api"])
+    (warning,) = bench.warnings
+    assert warning.startswith(f"{bench.root}/api is not a module: it has none of")
 
 
 async def test_the_watch_looks_again_and_again(bench: Bench) -> None:

@@ -121,7 +121,7 @@ async def test_a_changed_chart_is_validated(world: fakes.World, module_dir: path
     await manager.ensure(asked(module_dir))
     (module_dir / "templates" / "config.yaml").write_text("kind: Secret\n")
     outcome = await manager.ensure(asked(module_dir))
-    assert outcome.reason == "the chart's files changed"
+    assert outcome.reason == "files of the chart changed, such as templates or values.yaml"
     assert "--disable-openapi-validation" not in world.helm.calls[-1]
 
 

@@ -91,7 +91,10 @@ def test_without_any_way_the_ways_are_named(tmp_path: pathlib.Path) -> None:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: pathlib.Path) -> None:
     text = refusal(tmp_path / "nope")
-    assert text == f"the kubeconfig {tmp_path / 'nope'} cannot be read: No such file or directory"
+    assert text == (
+        f"the kubeconfig {tmp_path / 'nope'} cannot be read: No such file or directory; name another one "
+        "with KUBE_CONFIG or --kubeconfig"
+    )
 
 
 def test_a_directory_is_not_a_kubeconfig(tmp_path: pathlib.Path) -> None:

@@ -79,6 +79,11 @@ def test_a_template_that_is_wrong_is_named_as_it_lies_in_the_module(
     assert said in problem
 
 
+def line_of(file: pathlib.Path, text: str) -> int:
+    lines = file.read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
 def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module) -> None:
     module.write("templates/deployment.yaml", DEPLOYMENT)
     assert module.lint() == ([], "")
@@ -93,7 +98,9 @@ def test_what_is_rendered_is_checked_by_the_schemas_of_kubernetes(module: Module
     found, _ = module.lint()
     file = module.path / "templates" / "deployment.yaml"
     assert found[0][0] == "error"
-    assert found[0][1].startswith(f"{file} renders Deployment web, which Kubernetes v")
+    assert found[0][1].startswith(
+        f"{file}:{line_of(file, 'replicas:')} renders Deployment web, which Kubernetes v"
+    )
     assert found[0][1].endswith("refuses: spec.replicas must be an integer")
     assert found[1][0] == "error"
     assert "of which Kubernetes v" in found[1][1]

@@ -1,5 +1,6 @@
 """Where each value of a section comes from, with the line in its file."""
 
+import dataclasses
 import pathlib
 from collections.abc import Sequence
 from typing import Any, Final, TypedDict
@@ -7,7 +8,7 @@ from typing import Any, Final, TypedDict
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
 from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.values import origins, section, store
-from addon_operator.values.schema import schemas
+from addon_operator.values.schema import schema_violations, schemas
 
 MOST: Final = 10_000
 """So many values are told of one section."""
@@ -82,6 +83,24 @@ class ValueOrigins:
         if source not in self._documents:
             self._documents[source] = _read(pathlib.Path(source))
         return self._documents[source]
+
+
+class SourceLines:
+    """Finds the lines of values in the files that set them; each file is read once."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, yaml_reading.Document | None] = {}
+
+    def of(self, violation: schema_violations.Violation) -> schema_violations.Violation:
+        """Return a violation whose origin has the line, if it is a file."""
+        source = violation.origin
+        if source not in self._documents:
+            self._documents[source] = _read(pathlib.Path(source))
+        document = self._documents[source]
+        position = None if document is None else document.position(violation.keys)
+        return (
+            violation if position is None else dataclasses.replace(violation, origin=f"{source}, {position}")
+        )
 
 
 def default_in_file(path: pathlib.Path, place: origins.Path) -> str:

@@ -83,6 +83,20 @@ def outline(text: str) -> dict[str, str] | None:
     return by_path
 
 
+def line_of(text: str, name: str) -> int:
+    """Return the line, from 1, in which a file names a definition; 0 if it has none of that name.
+
+    Raises :class:`.YamlError`.
+    """
+    for document in yaml_reading.load_documents(text, "", last_wins=True):
+        value = document.value if isinstance(document.value, dict) else {}
+        metadata = value.get("metadata")
+        position = document.position(("metadata", "name"))
+        if isinstance(metadata, dict) and metadata.get("name") == name and position is not None:
+            return position.line
+    return 0
+
+
 def without_schemas(text: str) -> str:
     """Return the text of definitions without the schemas of their versions, which are most of it.
 

@@ -5,6 +5,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from addon_operator.documents import patterns
+from addon_operator.testing import part_words
+
 _MISSING: Final = object()
 _SHOWN_CHARS: Final = 200
 _SHOWN: Final = 20
@@ -27,7 +30,8 @@ class Difference:
 def between(expected: Any, actual: Any, *, subset: bool = False) -> list[Difference]:  # noqa: ANN401 - JSON
     """Return all fields that differ; with ``subset``, fields that ``expected`` does not name may be anything.
 
-    There, ``null`` is for a field that is not set.
+    There, ``null`` is for a field that is not set, ``[]`` and ``{}`` are for empty ones, and words may stand
+    in place of values.
 
     Items of lists are compared by what names them, if something does, and else by their place.
     """
@@ -43,7 +47,11 @@ def shown(found: Sequence[Difference]) -> str:
 
 
 def _between(path: str, expected: Any, actual: Any, *, subset: bool) -> Iterator[Difference]:  # noqa: ANN401 - JSON
-    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+    if subset and part_words.are(expected):
+        yield from _of_words(path, expected, actual)
+    elif subset and expected in ([], {}):
+        yield from _between(path, expected, actual, subset=False)
+    elif isinstance(expected, Mapping) and isinstance(actual, Mapping):
         for key in dict.fromkeys([*expected, *(() if subset else actual)]):
             below = f"{path}.{key}" if path and not path.endswith(": ") else f"{path}{key}"
             yield from _between(below, expected.get(key, _MISSING), actual.get(key, _MISSING), subset=subset)
@@ -77,6 +85,50 @@ def _of_lists(
         yield from _between(f"{path}[{index}]", ours_now, theirs_now, subset=subset)
 
 
+def _of_words(path: str, words: Mapping[str, Any], actual: Any) -> Iterator[Difference]:  # noqa: ANN401 - JSON
+    """Yield what does not hold. For a field that is not there nothing does: a slip would pass for ever."""
+    for word, wanted in words.items():
+        for each in part_words.items(wanted) if word in part_words.OF_ITEMS else (wanted,):
+            if actual is _MISSING or not _holds(word, each, actual):
+                yield Difference(path or "the whole", part_words.said(word, each), _there(word, each, actual))
+
+
+def _holds(word: str, wanted: Any, actual: Any) -> bool:  # noqa: ANN401 - JSON
+    match word:
+        case "$has":
+            return _is_in(wanted, actual) is True
+        case "$lacks":
+            return _is_in(wanted, actual) is False
+        case "$matches":
+            return isinstance(actual, str) and patterns.found(wanted, actual)
+        case "$count":
+            return isinstance(actual, list | Mapping) and len(actual) == wanted
+        case "$is":
+            return not between(wanted, actual)
+        case _:
+            return bool(between(wanted, actual, subset=True))
+
+
+def _there(word: str, wanted: Any, actual: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return what there is: of a list the items, those first that are most like the wanted one."""
+    if not _is_list(actual) or word == "$is":
+        return actual
+    if word == "$lacks":
+        return part_words.listed([each for each in actual if not between(wanted, each, subset=True)])
+    if word == "$has":
+        actual = sorted(actual, key=lambda each: len(between(wanted, each, subset=True)))
+    return part_words.listed(actual)
+
+
+def _is_in(wanted: Any, actual: Any) -> bool | None:  # noqa: ANN401 - JSON
+    """Say whether a list or a text has this; ``None`` if it is neither, and cannot have it."""
+    if _is_list(actual):
+        return any(not between(wanted, each, subset=True) for each in actual)
+    if isinstance(actual, str) and isinstance(wanted, str):
+        return wanted in actual
+    return None
+
+
 def _named(items: Sequence[Any]) -> dict[str, Any] | None:
     """Return the items by what names them; ``None`` if something does not."""
     if not all(isinstance(each, Mapping) for each in items):
@@ -107,6 +159,8 @@ def _is_same(one: Any, other: Any) -> bool:  # noqa: ANN401 - JSON
 def _text(value: object) -> str:
     if value is _MISSING:
         return "(missing)"
+    if isinstance(value, part_words.Said):
+        return value.replace("\n", "\n      ")
     text = value if isinstance(value, str) and "\n" in value else json.dumps(value, default=str)
     if "\n" in text:
         text = text.replace("\n", "\n      ")

@@ -14,6 +14,10 @@ from addon_operator.testing.modules import places
 
 _OURS: Final = pathlib.Path(addon_operator.__file__).parent
 _REMEDY: Final = "correct the name, or install what it is of"
+_BESIDE: Final = (
+    "files beside a test are not imported, as several modules may have one of that name; "
+    "make a fixture of it in conftest.py beside the test"
+)
 
 
 def of_collection(excinfo: pytest.ExceptionInfo[BaseException], path: pathlib.Path) -> str | None:
@@ -26,7 +30,8 @@ def of_collection(excinfo: pytest.ExceptionInfo[BaseException], path: pathlib.Pa
         place = _place(pathlib.Path(error.filename or path), error.lineno)
         return f"{place}: {error.msg}; correct it{_marked(error)}"
     if isinstance(error, ImportError):
-        return f"{_importing(error.__traceback__, path)}: {error}; {_REMEDY}"
+        is_beside = bool(error.name) and (path.parent / f"{error.name}.py").is_file()
+        return f"{_importing(error.__traceback__, path)}: {error}; {_BESIDE if is_beside else _REMEDY}"
     return None
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _GROUP: Final = "addon-operator modules"
 _TESTS: Final = "tests"
+_GLOBAL: Final = "global-hooks"
+_PARTS: Final = ("module.yaml", "hooks", "openapi", "enabled")
 _SUFFIXES: Final = (".yaml", ".yml")
 _FAILED: Final = pytest.StashKey[bool]()
 _KEPT: Final = pytest.StashKey[list[str]]()
@@ -127,14 +129,43 @@ def operator(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> "Iterator[None] | pytest.CollectReport":
-    """Say in one sentence why a file of tests cannot be read."""
-    report: pytest.CollectReport = yield  # type: ignore[misc, assignment]
+    """Let files of several modules have one name, and say in one sentence why a file cannot be read."""
+    with _imported_apart(collector):
+        report: pytest.CollectReport = yield  # type: ignore[misc, assignment]
     if report.failed:
         from addon_operator.testing import failures
 
         excinfo = report.call.excinfo
         report.longrepr = failures.of_collection(excinfo, collector.path) or report.longrepr
     return report
+
+
+@contextlib.contextmanager
+def _imported_apart(collector: pytest.Collector) -> Iterator[None]:
+    """Import a file of a module's tests as ``module test`` does, whatever the mode of the run is.
+
+    Else pytest takes ``tests/test_web.py`` of the second module for that of the first, and refuses it.
+    """
+    option = collector.config.option
+    mode = option.importmode
+    if isinstance(collector, pytest.Module) and _may_be_of_module(collector.path):
+        from addon_operator.testing import failures
+
+        if failures.is_test(collector.path):
+            option.importmode = "importlib"
+    try:
+        yield
+    finally:
+        option.importmode = mode
+
+
+def _may_be_of_module(path: pathlib.Path) -> bool:
+    # A look that costs nothing, before what it takes to be sure is imported.
+    owners = [above.parent for above in path.parents if above.name == _TESTS]
+    return any(
+        each.name[:1].isdigit() or each.name == _GLOBAL or any((each / part).exists() for part in _PARTS)
+        for each in owners
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import io
+import pathlib
 import warnings
 
 import pytest
@@ -35,6 +36,7 @@ FILES = {
         "    modules.kubernetes = 'v1.20.0'\n"
         "    assert not module.enabled()\n",
     },
+    "095-beside": {"tests/test_h.py": "import beside\n", "tests/beside.py": "\n"},
 }
 
 
@@ -83,6 +85,7 @@ def test_what_is_broken_in_one_module_takes_no_other_with_it(ran: Ran) -> None:
         "070-hook": (0, 1),
         "080-none": (0, 0),
         "090-old": (1, 0),
+        "095-beside": (0, 1),
     }
     assert ran.exit_code == 1
 
@@ -96,6 +99,7 @@ def test_what_is_broken_in_one_module_takes_no_other_with_it(ran: Ran) -> None:
             "                        ^\n"
         ),
         "030-import/tests/test_b.py, line 1: No module named 'helpers_of_nobody'; correct the name",
+        "095-beside/tests/test_h.py, line 1: No module named 'beside'; files beside a test are not imported",
         "040-conftest/tests/conftest.py, line 2: cannot import name 'Pathh' from 'pathlib'",
         (
             ">       module.values(value={'size': 1})\n"
@@ -120,3 +124,20 @@ def test_a_summary_has_the_sentence_and_not_the_name_of_a_class(ran: Ran) -> Non
 
 def test_no_plugin_warns_of_settings_that_no_author_has_a_part_in(ran: Ran) -> None:
     assert [each for each in ran.warned if "asyncio_default" in each] == []
+
+
+@pytest.mark.parametrize("mode", ["prepend", "append", "importlib"])
+def test_files_of_several_modules_may_have_one_name_for_pytest_itself(
+    tmp_path: pathlib.Path, mode: str
+) -> None:
+    for module in ("010-one", "web", "global-hooks"):
+        (tmp_path / module / "tests").mkdir(parents=True)
+        (tmp_path / module / "module.yaml").touch()
+        (tmp_path / module / "tests" / "test_web.py").write_text("def test_web():\n    pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    arguments = ["-q", "-p", "no:cacheprovider", f"--import-mode={mode}", str(tmp_path)]
+    printed = io.StringIO()
+    with contextlib.chdir(tmp_path), contextlib.redirect_stdout(printed):
+        code = pytest.main(arguments)
+
+    assert (code, "3 passed" in printed.getvalue()) == (0, True), printed.getvalue()

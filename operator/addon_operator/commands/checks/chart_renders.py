@@ -23,12 +23,12 @@ from addon_operator.devcluster import api_schemas, locations
 from addon_operator.documents import manifest_diff
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import binary, capabilities, command, messages, release_types
-from addon_operator.helm.charts import chart_files
+from addon_operator.helm.charts import chart_files, template_lines
 from addon_operator.helm.releases import rendering
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.loading import hook_files, module_files, module_schemas
+from addon_operator.loading import hook_files, module_files, module_schemas, value_origins
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
 from addon_operator.values import checks, store
@@ -153,8 +153,10 @@ def _take(
         found = (values_check.Finding(_ERROR, module.name, str(error), _Rule.EXAMPLE),)
         return values_check.ValuesReport(found, 0)
     violations = checks.Checks(values).section_violations(module.name)
+    lines = value_origins.SourceLines()
     wrong = tuple(
-        values_check.Finding(_ERROR, module.name, f"{example}: {each}", _Rule.EXAMPLE) for each in violations
+        values_check.Finding(_ERROR, module.name, f"{example}: {lines.of(each)}", _Rule.EXAMPLE)
+        for each in violations
     )
     return values_check.ValuesReport(wrong, 0) if wrong else None
 
@@ -225,17 +227,18 @@ def _in_words(text: str) -> str:
 
 def _twice(
     document: manifest_diff.ManifestDocument, file: str, first: dict[tuple[str, ...], str]
-) -> Iterator[str]:
-    """Yield a sentence for each object that was rendered before; ``first`` says where each was."""
+) -> Iterator[tuple[template_lines.Field, str]]:
+    """Yield each object that was rendered before with a sentence; ``first`` says where each was."""
     for body in object_checks.bodies(document):
         identity = object_checks.identity(body, _NAMESPACE)
         if identity is None:
             continue
         if identity in first:
-            yield (
+            said = (
                 f"renders {body['kind']} {identity[-1]}, which {first[identity]} renders, too; Helm refuses "
                 "to install both, and later keeps one: give one another name, or remove it"
             )
+            yield template_lines.Field(str(body["kind"]), identity[-1]), said
         first.setdefault(identity, file)
 
 
@@ -350,16 +353,16 @@ class _Renders:
         }
         findings = []
         first: dict[tuple[str, ...], str] = {}
+        places = template_lines.Places()
         for document in manifest_diff.parse(manifest):
             file = messages.in_module(document.source, module.chart_directory)
             findings += [
-                values_check.Finding(_ERROR, module.name, f"{file} {text}", _Rule.OBJECT)
-                for text in _twice(document, file, first)
+                values_check.Finding(_ERROR, module.name, f"{places.of(file, field)} {text}", _Rule.OBJECT)
+                for field, text in _twice(document, file, first)
             ]
-            for mistake, text in self._objects.problems(document):
-                findings.append(
-                    values_check.Finding(levels[mistake], module.name, f"{file} {text}", _RULES[mistake])
-                )
+            for mistake, text, wrong in self._objects.problems(document):
+                said = f"{places.of(file, wrong)} {text}"
+                findings.append(values_check.Finding(levels[mistake], module.name, said, _RULES[mistake]))
         unmatched = list(unmatched_entries.find(module.config, manifest))
         if missing:
             why = "; ".join(missing)

@@ -20,6 +20,8 @@ _PARTS: Final = frozenset({"crds", "examples", "hooks", "openapi", "templates"})
 """Directories of a module whose files may have such comments, beside those at its top."""
 _PASSED: Final = frozenset({"node_modules", "venv", "__pycache__"})
 _NOT_READ: Final = (".md", ".json", ".tgz", ".txt")
+_WHERE_SET: Final = (("set", "in"), ("default", "in"))
+"""Words before the file of a wrong value; the schema is named before it."""
 _AROUND: Final = "()[]'\"`,;"
 
 
@@ -70,12 +72,18 @@ class Ignored:
 
 
 def place_of(finding: values_check.Finding, modules: Mapping[str, pathlib.Path]) -> Place | None:
-    """Return the first file that a finding names, or else the directory of its module."""
+    """Return where a wrong value was set, or else the first file that is named, or the module's directory."""
     words = finding.problem.split(" ", _MOST_WORDS)[:_MOST_WORDS]
+    first = None
     for number, word in enumerate(words):
         found = _place(word.strip(_AROUND))
         if found is not None:
-            return dataclasses.replace(found, line=found.line or _line(words[number + 1 : number + 3]))
+            found = dataclasses.replace(found, line=found.line or _line(words[number + 1 : number + 5]))
+            first = first or found
+            if tuple(words[max(number - 2, 0) : number]) in _WHERE_SET:
+                return found
+    if first is not None:
+        return first
     if finding.subject in modules:
         return Place(modules[finding.subject])
     # The subject may be a directory of modules.
@@ -96,7 +104,9 @@ def _place(word: str) -> Place | None:
 
 
 def _line(words: Sequence[str]) -> int:
-    """Return the number in the words ``line 3,``; 0 if they say something else."""
+    """Return the number in the words ``line 3,`` or ``document 2, line 3,``; 0 if they say something else."""
+    if words[:1] == ["document"]:
+        words = words[2:]
     if len(words) < 2 or words[0] != "line":
         return 0
     number = words[1].rstrip(":,;")

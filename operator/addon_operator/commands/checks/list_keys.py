@@ -19,8 +19,8 @@ def repeated(
     schema: Any,  # noqa: ANN401  # JSON
     value: Any,  # noqa: ANN401  # JSON
     path: Path = (),
-) -> Iterator[str]:
-    """Yield a sentence for each item whose keys an earlier one of its list has."""
+) -> Iterator[tuple[Path, str]]:
+    """Yield path and sentence for each item whose keys an earlier one of its list has."""
     schema = _resolved(definitions, schema)
     if isinstance(value, dict):
         known, others = schema.get("properties", {}), schema.get("additionalProperties")
@@ -34,7 +34,9 @@ def repeated(
             yield from repeated(definitions, item, inner, (*path, index))
 
 
-def _of_list(keys: list[str], schema: Mapping[str, Any], items: list[Any], path: Path) -> Iterator[str]:
+def _of_list(
+    keys: list[str], schema: Mapping[str, Any], items: list[Any], path: Path
+) -> Iterator[tuple[Path, str]]:
     defaults = {key: schema.get("properties", {}).get(key, {}).get("default") for key in keys}
     first: dict[str, int] = {}
     for index, item in enumerate(items):
@@ -47,7 +49,7 @@ def _of_list(keys: list[str], schema: Mapping[str, Any], items: list[Any], path:
         if before != index:
             said = ", ".join(f"{key} {json.dumps(value)}" for key, value in found.items())
             where, other = (yaml_reading.format_path((*path, number)) for number in (index, before))
-            yield f"{where} has the {said} of {other}; remove one of them"
+            yield (*path, index), f"{where} has the {said} of {other}; remove one of them"
 
 
 def _resolved(definitions: Mapping[str, Any], schema: Any) -> Mapping[str, Any]:  # noqa: ANN401  # JSON

@@ -34,7 +34,7 @@ from addon_operator.loading import (
     named_files,
     unused_files,
 )
-from addon_operator.modules import model, module_config
+from addon_operator.modules import crd_files, model, module_config
 from addon_operator.values import store
 from addon_operator.values.schema import cel_rules, chart_schemas, schemas
 
@@ -94,9 +94,22 @@ def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.
             passed_over.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
         )
         shared = crd_index.shared(sources, [each.module for each in modules])
-        findings = (values_check.Finding(_WARNING, module, said, Rule.CRD_SHARED) for module, said in shared)
+        findings = (
+            values_check.Finding(
+                _WARNING, module.name, f"{_defined(sources, module, name)}{said}", Rule.CRD_SHARED
+            )
+            for module, name, said in shared
+        )
         return values_check.ValuesReport(tuple(findings), 0)
     return values_check.ValuesReport((), 0)
+
+
+def _defined(sources: crd_sources.CrdSources, module: model.Module, name: str) -> str:
+    """Return file and line of a definition, to begin a sentence with; empty if they are not found."""
+    for place, text, _ in sources.texts(module, sources.chart_with_others(module)):
+        if name in text and (line := crd_files.line_of(text, name)):
+            return f"{place}:{line}: "
+    return ""
 
 
 def _chosen(places: values_files.FilesToCheck) -> Iterator[module_files.ModuleFiles]:

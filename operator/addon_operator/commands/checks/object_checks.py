@@ -1,15 +1,17 @@
 """Checks of rendered objects by the schemas of Kubernetes' own kinds."""
 
+import dataclasses
 import enum
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import jsonschema
 
 from addon_operator.commands.checks import list_keys
 from addon_operator.devcluster import api_schemas
 from addon_operator.documents import json_schemas, manifest_diff, yaml_reading
+from addon_operator.helm.charts import template_lines
 from addon_operator.kernel import names, quantities
 from addon_operator.modules import manifests
 from addon_operator.values.schema import schema_messages
@@ -44,12 +46,18 @@ class Mistake(enum.Enum):
     """An item of a list is there twice: Helm 3 passes this on, and Helm 4, which applies it, refuses it."""
 
 
+_Mistaken: TypeAlias = tuple[Mistake, tuple[str | int, ...], str]
+"""What is wrong, the path of the field, and a sentence that begins with it."""
+
+
 class Problem(NamedTuple):
     """One thing that is wrong with an object."""
 
     mistake: Mistake
     text: str
     """A sentence without its subject, which is the file."""
+    field: template_lines.Field | None = None
+    """What is wrong; ``None`` if it is nothing that a line of a template makes."""
 
 
 def bodies(document: manifest_diff.ManifestDocument) -> Iterator[Mapping[str, Any]]:
@@ -93,19 +101,21 @@ class ObjectChecks:
                 return
         metadata = body["metadata"] if isinstance(body["metadata"], dict) else {}
         name = metadata.get("name") or metadata.get("generateName")
+        itself = template_lines.Field(str(body["kind"]), str(name or ""))
         if not name:
             said = f"renders an object {body['kind']} without a name; give it metadata.name"
-            yield Problem(Mistake.MISSING, said)
+            yield Problem(Mistake.MISSING, said, itself)
         if self._schemas is not None:
             version = self._schemas.version
             subject = f"renders {body['kind']} {name}"
-            for mistake, said in itertools.islice(self._by_schema(body), _MOST):
+            for mistake, path, said in itertools.islice(self._by_schema(body), _MOST):
                 refuses = f"which Kubernetes {version} refuses"
                 if mistake is Mistake.UNKNOWN_FIELD:
                     refuses = f"of which Kubernetes {version} drops what it does not know, and Helm 4 refuses"
-                yield Problem(mistake, f"{subject}, {refuses}: {said}")
+                field = dataclasses.replace(itself, path=path)
+                yield Problem(mistake, f"{subject}, {refuses}: {said}", field)
 
-    def _by_schema(self, body: Mapping[str, Any]) -> Iterator[tuple[Mistake, str]]:
+    def _by_schema(self, body: Mapping[str, Any]) -> Iterator[_Mistaken]:
         kinds = {} if self._schemas is None else self._schemas.kinds
         type_name = kinds.get(f"{body['apiVersion']}/{body['kind']}")
         if type_name is None:
@@ -113,8 +123,8 @@ class ObjectChecks:
         for error in self._validator(type_name).errors(_without_nulls(body)):
             yield from _explained(error)
         definitions = {} if self._schemas is None else self._schemas.definitions
-        for said in list_keys.repeated(definitions, definitions[type_name], body):
-            yield Mistake.REPEATED, said
+        for path, said in list_keys.repeated(definitions, definitions[type_name], body):
+            yield Mistake.REPEATED, path, said
 
     def _validator(self, type_name: str) -> json_schemas.Validator:
         if type_name not in self._validators:
@@ -167,19 +177,20 @@ def _without_nulls(value: Any) -> Any:  # noqa: ANN401  # JSON
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
-def _explained(error: jsonschema.ValidationError) -> Iterator[tuple[Mistake, str]]:
+def _explained(error: jsonschema.ValidationError) -> Iterator[_Mistaken]:
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
         schema, instance = (cast("Mapping[str, Any]", each) for each in (error.schema, error.instance))
         properties = schema.get("properties", {})
         for key in json_schemas.unknown_keys(instance, schema):
             hint = names.did_you_mean(key, properties, "remove it")
-            yield Mistake.UNKNOWN_FIELD, f"{yaml_reading.format_path((*path, key))} is no field of it; {hint}"
+            place = (*path, key)
+            yield Mistake.UNKNOWN_FIELD, place, f"{yaml_reading.format_path(place)} is no field of it; {hint}"
         return
     if error.validator == "format" and error.validator_value == _QUANTITY:
         said = f"must be a quantity such as 100m or 1Gi, and not {str(error.instance)[:_SHOWN]!r}"
-        yield Mistake.WRONG, f"{yaml_reading.format_path(path)} {said}"
+        yield Mistake.WRONG, path, f"{yaml_reading.format_path(path)} {said}"
         return
     for fault in schema_messages.explain(error):
         mistake = Mistake.MISSING if error.validator == "required" else Mistake.WRONG
-        yield mistake, f"{yaml_reading.format_path(fault.path)} {fault.rule}"
+        yield mistake, fault.path, f"{yaml_reading.format_path(fault.path)} {fault.rule}"

@@ -22,6 +22,7 @@ from addon_operator.loading import (
     module_schemas,
     named_files,
     shared_values,
+    value_origins,
 )
 from addon_operator.modules import model
 from addon_operator.process.children import children, launcher
@@ -252,6 +253,7 @@ class _ValuesCheck:
         subject = module or names.GLOBAL_KEY
         is_off = module is not None and not values.flag(module).enabled
         reported = set()
+        lines = value_origins.SourceLines()
         with settings_checks.within(_PROGRAM_SECONDS) as odd:
             violations = checks.Checks(values).section_violations(module)
         for text in odd:
@@ -260,12 +262,12 @@ class _ValuesCheck:
             reported.add(violation.path)
             # Whoever switches the module on can still add the key.
             level = Level.WARNING if is_off and violation.is_missing_key else Level.ERROR
-            self._add(level, subject, violation, Rule.VALUES)
+            self._add(level, subject, lines.of(violation), Rule.VALUES)
         present = values.frozen(module)
         for violation in present.values_violations(present.present):
             # What is missing now may come from a hook.
             if not violation.is_missing_key and violation.path not in reported:
-                self._add(Level.ERROR, subject, violation, Rule.VALUES)
+                self._add(Level.ERROR, subject, lines.of(violation), Rule.VALUES)
         for rule in present.passed_over():
             self._add(Level.WARNING, subject, rule, Rule.SCHEMA_RULE)
 

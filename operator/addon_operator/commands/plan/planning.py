@@ -367,7 +367,7 @@ class _Planner:
         """Say which definitions of enabled modules are not in force, as those of others are."""
         modules = [self._modules[name] for name in enabled if not self._modules[name].problem]
         shared = crd_index.shared(self._sources, modules)
-        return [f"module {module}: {said}" for module, said in shared if module in chosen]
+        return [f"module {each.name}: {said}" for each, _, said in shared if each.name in chosen]
 
     async def _absent(self, module: model.Module) -> tuple[str, ...]:
         """Find what is gone of a release that is as it should be otherwise: healing restores it."""

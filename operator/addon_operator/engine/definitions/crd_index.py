@@ -111,11 +111,11 @@ class CrdIndex:
         refused = (frozenset(claim.get(name, ())) for claim in (self._refused, self._not_added))
         return crd_claims.decide(claims or plain, *refused)
 
-    def said(self, module: names.ModuleName) -> Iterator[str]:
-        """Yield a sentence for each definition of the module that does not count."""
+    def said(self, module: names.ModuleName) -> Iterator[tuple[str, str]]:
+        """Yield the name of each definition of the module that does not count, and a sentence."""
         for name in self.brought(module):
             if sentence := crd_claims.said(name, self.decide(name), module):
-                yield sentence
+                yield name, sentence
 
     def refuse(self, name: str, decision: crd_claims.Decision) -> None:
         """Let what the API server does not take give way: first what was added, and then the definition."""
@@ -239,8 +239,8 @@ class CrdIndex:
 
 def shared(
     sources: crd_sources.CrdSources, modules: Sequence[model.Module]
-) -> Iterator[tuple[names.ModuleName, str]]:
-    """Yield modules whose definitions do not count, because others bring them, too, each with a sentence.
+) -> Iterator[tuple[model.Module, str, str]]:
+    """Yield modules whose definitions do not count, because others bring them, too: with name and sentence.
 
     What cannot be read brings nothing.
     """
@@ -249,8 +249,8 @@ def shared(
         with contextlib.suppress(errors.AddonOperatorError, OSError):
             index.look(module)
     for module in modules:
-        for sentence in index.said(module.name):
-            yield module.name, sentence
+        for name, sentence in index.said(module.name):
+            yield module, name, sentence
 
 
 def _plain(brought: _Brought, name: str) -> crd_claims.Claim:

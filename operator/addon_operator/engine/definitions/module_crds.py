@@ -290,7 +290,7 @@ class ModuleCrds:
             for name in self._index.brought(module.name)
             if name in applied and (other := self._of_a_release(name, applied[name])) is not None
         ]
-        return [*self._index.said(module.name), *of_releases]
+        return [*(said for _, said in self._index.said(module.name)), *of_releases]
 
     def _leave_out(self, module: names.ModuleName, sentences: Sequence[str]) -> None:
         """Say which definitions of the module are not in force, and when all are again."""

@@ -5,15 +5,17 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from addon_operator.documents import yaml_reading
+from addon_operator.documents import patterns, yaml_reading
 from addon_operator.hook_contract import violations
 from addon_operator.kernel import errors, json_types
 from addon_operator.loading import named_files
+from addon_operator.testing import part_words
 from addon_operator.testing.cases import case_schema
 
 _CHECKER: Final = violations.Checker(case_schema.SCHEMA)
 _MOST: Final = 20
-_RENDERED: Final = ("snapshot", "objects", "absent")
+_OBJECTS: Final = ("objects", "absent", "count")
+_RENDERED: Final = ("snapshot", "every", *_OBJECTS)
 _SAY_SOMETHING: Final = frozenset({"enabled", "hook"})
 """What is expected here if it is false or empty, too: that the module is disabled, that a hook succeeds."""
 _OF_MODULES: Final = ("hookValues", "upgradeFrom")
@@ -68,7 +70,7 @@ def read(path: pathlib.Path, *, of_module: bool = True) -> list[Case]:
     found = [] if document.value is None else document.value
     if isinstance(found, list):
         found = [_with_whole_hook(each) for each in found]
-    problems = _CHECKER.problems(found) or list(_contradictions(found))
+    problems = _CHECKER.problems(found) or [*_contradictions(found), *_misused_words(found)]
     if not problems and not of_module:
         problems = list(_without_module(found))
     if problems or not isinstance(found, list):
@@ -106,6 +108,12 @@ def _contradictions(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked
             yield (number, "expect", "error"), "what fails gives nothing else to expect; make two cases"
 
 
+def _misused_words(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked by the schema
+    room = patterns.Room()
+    for number, case in enumerate(cases):
+        yield from part_words.mistakes(case["expect"], room, (number, "expect"))
+
+
 def _without_module(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked by the schema
     for number, case in enumerate(cases):
         if "hook" not in case:
@@ -115,7 +123,7 @@ def _without_module(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked
                 yield (number, key), "there is no module; write this case in the tests of one"
         for key in ("enabled", *_RENDERED):
             if key in case["expect"]:
-                hint = "; write it below expect.hook" if key in ("objects", "absent") else ""
+                hint = "; write it below expect.hook" if key in _OBJECTS else ""
                 yield (number, "expect", key), f"there is no module, and nothing is rendered{hint}"
 
 

@@ -10,6 +10,8 @@ from addon_operator.testing.given import kinds
 from addon_operator.testing.modules import hook_runs, manifests, module, module_values
 
 _SHOWN = 20
+_COMPARED = 3
+"""How many objects are compared field by field, of those that all have to have the same."""
 _MISSPELT = 0.85
 """How much two names are alike if one is a slip; many kinds of others end or begin as those of Kubernetes."""
 
@@ -54,10 +56,15 @@ def _slips(case: case_file.Case, definitions: module.Objects) -> Iterator[str]:
     """Yield a sentence for each kind that is nowhere because its name is misspelt."""
     known = {each.kind for each in kinds.of(case.objects, definitions)}
     for part in (case.expect, case.expect.get("hook", {})):
-        for kind in dict.fromkeys(each["kind"] for each in part.get("absent", ())):
-            near = names.nearest(kind, known, _MISSPELT)
-            if kind not in known and near is not None:
-                yield f"absent: {kind} is not a kind that is known; did you mean {near!r}?"
+        kinds_of = {
+            "absent": [each["kind"] for each in part.get("absent", ())],
+            "count": part.get("count", ()),
+        }
+        for key, there in kinds_of.items():
+            for kind in dict.fromkeys(there):
+                near = names.nearest(kind, known, _MISSPELT)
+                if kind not in known and near is not None:
+                    yield f"{key}: {kind} is not a kind that is known; did you mean {near!r}?"
 
 
 def _run_global(case: case_file.Case, tested: module.GlobalHooks) -> None:
@@ -103,7 +110,7 @@ class _Run:
             found += _of_hook(case.expect.get("hook", {}), ran)
         if case.renders:
             rendered = self._rendered(now, ran)
-            found += _of_objects(case.expect, rendered)
+            found += of_objects(case.expect, rendered)
             if case.expect.get("snapshot"):
                 self._snapshot(rendered)
         if found:
@@ -153,7 +160,8 @@ def _enabled(verdict: module_values.Enabled, *, wanted: bool) -> list[str]:
     return [f"the module is {state}: {verdict.reason}"]
 
 
-def _of_objects(expect: Mapping[str, Any], there: manifests.Manifests) -> list[str]:
+def of_objects(expect: Mapping[str, Any], there: manifests.Manifests) -> list[str]:
+    """Return what is not as ``objects``, ``every``, ``absent`` and ``count`` expect it."""
     found = []
     for part in expect.get("objects", ()):
         wanted = dict(part)
@@ -170,13 +178,38 @@ def _of_objects(expect: Mapping[str, Any], there: manifests.Manifests) -> list[s
             found.append(
                 f"expected is none, but there is {names.listed(manifests.Manifests(listed).names, _SHOWN)}"
             )
-    return found
+    return [*found, *_of_every(expect.get("every", ()), there), *_of_count(expect.get("count", {}), there)]
+
+
+def _of_every(expect: Sequence[Mapping[str, Any]], there: manifests.Manifests) -> Iterator[str]:
+    for part in expect:
+        kind = part.get("kind")
+        bodies = there.all(kind)
+        if not bodies:
+            yield f"every: there is no {kind or 'object'}; {there.candidates(kind or '')}"
+        unlike = [body for body in bodies if differences.between(part, body, subset=True)]
+        for body in unlike[:_COMPARED]:
+            yield from _differences(manifests.Manifests([body]).names[0], part, body)
+        if more := manifests.Manifests(unlike[_COMPARED:]).names:
+            yield f"and so do {names.listed(more, _SHOWN)}"
+
+
+def _of_count(expect: Mapping[str, int], there: manifests.Manifests) -> Iterator[str]:
+    for kind, wanted in expect.items():
+        listed = manifests.Manifests(there.all(kind))
+        if len(listed) != wanted:
+            found = f"there are {len(listed)}: {names.listed(listed.names, _SHOWN)}"
+            if not listed:
+                found = f"there is none; {there.candidates(kind)}"
+            yield f"count: {wanted} of the kind {kind} are expected, but {found}"
 
 
 def _of_hook(expect: Mapping[str, Any], ran: hook_runs.HookRun) -> list[str]:
-    found = _differences("values", expect.get("values", {}), ran.values)
-    found += _differences("configValues", expect.get("configValues", {}), ran.config_values)
-    found += _of_objects(expect, ran.objects)
+    found = []
+    for key, there in (("values", ran.values), ("configValues", ran.config_values)):
+        if key in expect:
+            found += _differences(key, expect[key], there)
+    found += of_objects(expect, ran.objects)
     for wanted in expect.get("metrics", ()):
         if all(differences.between(wanted, each, subset=True) for each in ran.metrics):
             found.append(f"no metric is {wanted}; the hook wrote: {list(ran.metrics) or 'none'}")

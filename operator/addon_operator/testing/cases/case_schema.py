@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from addon_operator.kernel import json_types
+from addon_operator.testing import part_words
 from addon_operator.testing.given import kinds
 from addon_operator.testing.modules import asked
 
@@ -50,12 +51,25 @@ _PART: Final[_Schema] = {
         "metadata": _any("A part of its metadata."),
     },
 }
+_EVERY: Final[_Schema] = {
+    "description": "A part that each object has, or each of that kind.",
+    "type": "object",
+    "minProperties": 1,
+    "properties": {"kind": kinds.KIND, "metadata": _any("A part of its metadata.")},
+}
 _GONE: Final = _object(
     "Objects that must not be there.",
     "kind",
     kind=kinds.KIND,
     name=_text("Its name; without it no object of that kind may be there.", "object-name"),
 )
+_COUNT: Final = {
+    "description": "How many objects of a kind there are, as kind: number.",
+    "type": "object",
+    "propertyNames": {"format": "kind"},
+    "additionalProperties": {"type": "integer", "minimum": 0},
+    "x-remedy": "write kind: number pairs below it",
+}
 _EVENT: Final = _object(
     "Something that happens to the objects before the hook runs.",
     "object",
@@ -72,12 +86,30 @@ _HOOK: Final = _object(
     convert=_list("Objects of one version, for a hook that converts custom resources.", kinds.OBJECT),
     to=_text("The version that they are wanted in.", "api-version"),
 )
+_BEHIND: Final[Mapping[str, _Schema]] = {
+    "$matches": {"type": "string", "minLength": 1},
+    "$count": {"type": "integer", "minimum": 0},
+    "$not": {"$ref": "#/$defs/field"},
+}
+_FIELD_OF_PART: Final[_Schema] = {"$ref": "#/$defs/field"}
+_FIELD: Final[_Schema] = {
+    "description": "What a field is, or words that say what it has to be.",
+    "type": ["string", "number", "boolean", "null", "array", "object"],
+    "items": _FIELD_OF_PART,
+    "properties": {
+        word: {"description": says, **_BEHIND.get(word, {})} for word, says in part_words.DESCRIPTIONS.items()
+    },
+    "patternProperties": {r"^[^$]": _FIELD_OF_PART},
+    "additionalProperties": False,
+}
+"""Only for editors: our reader looks for words by itself, and says more."""
 _OF_HOOK: Final = _object(
     "What the hook has to do.",
     values=_any("A part of the values afterwards: global, and the module's section by its key."),
     configValues=_any("A part of what the ConfigMap says afterwards."),
     objects=_list("Parts of objects that are there afterwards.", _PART),
     absent=_list("Objects that are not there afterwards.", _GONE),
+    count=_COUNT,
     metrics=_list("Parts of metrics that it writes.", _any("A part of one.")),
     log=_text("A text that is in what it prints."),
     allowed={"description": "Whether it lets the reviewed request pass.", "type": "boolean"},
@@ -90,7 +122,9 @@ _EXPECT: Final = _object(
     "What has to come out of it.",
     snapshot=_flag("Whether all objects are compared with a stored snapshot.", default=False),
     objects=_list("Parts of objects that the chart renders.", _PART),
+    every=_list("Parts that all rendered objects have, or all of a kind.", _EVERY),
     absent=_list("Objects that the chart does not render.", _GONE),
+    count=_COUNT,
     error=_text("A text that is in the error: the values are refused, or the chart or the hook fails."),
     enabled={"description": "Whether the operator would enable the module.", "type": "boolean"},
     hook=_OF_HOOK,
@@ -122,8 +156,11 @@ def for_editors() -> json_types.JsonObject:
     """Return the schema without what only our reader knows."""
     plain = _plain(SCHEMA)
     item = plain["items"]["properties"]
+    expected = item["expect"]["properties"]
+    for parts in (expected["objects"], expected["every"], expected["hook"]["properties"]["objects"]):
+        parts["items"]["additionalProperties"] = _FIELD_OF_PART
     item["hook"] = {"oneOf": [{"type": "string", "minLength": 1}, item["hook"]]}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {"field": _FIELD}, **plain}
 
 
 def _plain(node: Any) -> Any:  # noqa: ANN401 - a schema, or a part of one

@@ -71,14 +71,15 @@ class Manifests(Sequence[dict[str, Any]]):
             raise NoSuchObjectError(
                 f"{len(found)} objects are {asked}: {several}; say more of the one you mean"
             )
-        raise NoSuchObjectError(f"there is no {asked}; {self._candidates(asked)}")
+        raise NoSuchObjectError(f"there is no {asked}; {self.candidates(asked)}")
 
-    def _candidates(self, asked: str) -> str:
+    def candidates(self, asked: str) -> str:
+        """Return what there is, for a sentence that says that something is not."""
         if not self._objects:
             return "there are no objects at all"
         nearest = names.nearest(asked, self.names)
-        hint = f"did you mean {nearest}? " if nearest else ""
-        return f"{hint}There are: {names.listed(self.names, _SHOWN)}"
+        there_are = f"did you mean {nearest}? There are" if nearest else "there are"
+        return f"{there_are}: {names.listed(self.names, _SHOWN)}"
 
 
 def rendered(text: str) -> Manifests:

@@ -261,3 +261,21 @@ def test_looking_for_a_place_is_bounded(module: pathlib.Path) -> None:
     finding = values_check.Finding(ERROR, "web", "a/b " * 1_000_000 + f"{module}", RULE.VALUES)
     assert lint_places.place_of(finding, {}) is None
     assert lint_places.place_of(finding, {"web": module}) == lint_places.Place(module)
+
+
+@pytest.mark.parametrize(
+    ("problem", "name", "line"),
+    [
+        ("a: must be 1 ({0}/schema.yaml; set in {0}/values.yaml, line 3, column 5)", "values.yaml", 3),
+        ("a: must be 1 ({0}/schema.yaml; default in {0}/values.yaml)", "values.yaml", 0),
+        ("a: must be 1 ({0}/schema.yaml; set in ConfigMap x)", "schema.yaml", 0),
+        ("{0}/values.yaml, document 2, line 4, column 1: wrong, as in {0}/schema.yaml", "values.yaml", 4),
+        ("{0}/schema.yaml:7 renders x", "schema.yaml", 7),
+    ],
+)
+def test_a_wrong_value_is_where_it_is_set(tmp_path: pathlib.Path, problem: str, name: str, line: int) -> None:
+    for each in ("schema.yaml", "values.yaml"):
+        (tmp_path / each).touch()
+    finding = values_check.Finding(ERROR, "web", problem.format(tmp_path), RULE.VALUES)
+
+    assert lint_places.place_of(finding, {}) == lint_places.Place(tmp_path / name, line)

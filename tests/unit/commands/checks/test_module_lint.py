@@ -343,6 +343,7 @@ def test_a_definition_that_another_module_has_newer_is_a_warning(tmp_path: pathl
         [found] = json.loads(ran.stdout)
         assert (ran.return_value, found["level"], found["subject"]) == (0, "warning", "old")
         assert "a.example.com is that of module new, not this module's" in found["problem"]
+        assert (pathlib.Path(found["file"]).name, found["line"]) == ("a.yaml", 3)
     assert lint(tmp_path / "010-old") == (0, [])
 
 

@@ -54,7 +54,7 @@ def problems(
     text: str, checks: object_checks.ObjectChecks = CHECKS
 ) -> list[tuple[object_checks.Mistake, str]]:
     (document,) = manifest_diff.parse(text)
-    return [(mistake, text.rpartition(" refuses: ")[2]) for mistake, text in checks.problems(document)]
+    return [(mistake, text.rpartition(" refuses: ")[2]) for mistake, text, _ in checks.problems(document)]
 
 
 def thing(spec: str) -> str:

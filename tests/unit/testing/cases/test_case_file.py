@@ -56,11 +56,65 @@ def test_a_case_has_what_the_file_says(tmp_path: pathlib.Path) -> None:
         ),
         ("- {name: x, expect: {absent: [{kind: configmap}]}}", "'configmap' is not a kind"),
         ("- {name: x, expect: {objects: [], absent: []}}", "nothing is expected"),
+        ("- {name: x, expect: {count: {}}}", "nothing is expected"),
+        ("- {name: x, expect: {count: {Pod: many}}}", "count.Pod: .*not an integer"),
+        ("- {name: x, expect: {count: {Pod: -1}}}", "count.Pod: -1 is less"),
+        ("- {name: x, expect: {count: {pods: 1}}}", "'pods' is not a kind"),
+        ("- {name: x, expect: {every: [{}]}}", "at least 1 key"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: pathlib.Path, text: str, said: str) -> None:
     with pytest.raises(Exception, match=said):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("{$hsa: x}", "line 5, column 21: .*spec.args.*'\\$hsa' is not known; did you mean '\\$has'"),
+        ("{$between: x}", "'\\$between' is not known; known are \\$has, .*\\$not"),
+        ("{$count: '2'}", 'spec.args.\\$count: "2" is not a count; write a number'),
+        ("{$count: true}", "true is not a count"),
+        ("{$count: -1}", "-1 is not a count"),
+        ("{$matches: 1}", "1 is not a pattern; write a regular expression"),
+        ("{$matches: 'a('}", "'a\\(' is not a regular expression .*missing"),
+        ("{$matches: '(?=a)'}", "is not a regular expression"),
+        ("{$has: []}", "names nothing"),
+        ("{$lacks: ''}", "names nothing"),
+        ("{$not: {$matches: ''}}", '\\$not.\\$matches: "" is not a pattern'),
+        ("{$has: {$lacks: null}}", "\\$has.\\$lacks: it names nothing"),
+        ("{$has: x, name: y}", "spec.args.name: it stands beside \\$has; write either"),
+    ],
+)
+def test_a_word_that_is_not_used_right_is_told_with_its_place(
+    tmp_path: pathlib.Path, words: str, said: str
+) -> None:
+    text = f"- name: x\n  expect:\n    objects:\n    - kind: Pod\n      spec: {{args: {words}}}\n"
+    with pytest.raises(case_file.CaseFileError, match=said):
+        read(tmp_path, text)
+
+
+def test_what_begins_with_a_dollar_itself_stands_below_is(tmp_path: pathlib.Path) -> None:
+    assert read(tmp_path, "- {name: x, expect: {objects: [{kind: A, spec: {$is: {$patch: delete}}}]}}")
+
+
+def test_patterns_of_a_file_may_not_take_more_together_than_a_schema_may(tmp_path: pathlib.Path) -> None:
+    line = "    - {{kind: Pod, spec: {{a: {{$matches: '{}\\pL{{100}}'}}}}}}\n"
+    text = "- name: x\n  expect:\n    objects:\n" + "".join(line.format(n) for n in range(30))
+    with pytest.raises(case_file.CaseFileError, match="the patterns have more than"):
+        read(tmp_path, text)
+
+
+def test_the_schema_for_editors_knows_the_words_of_parts() -> None:
+    validator = jsonschema.Draft202012Validator(case_schema.for_editors())
+
+    def takes(field: object) -> bool:
+        return validator.is_valid(
+            [{"name": "a", "expect": {"objects": [{"kind": "A", "spec": {"a": [field]}}]}}]
+        )
+
+    assert all(map(takes, [1, None, {"b": {"$not": None}}, {"$has": "x", "$count": 1}, {"$matches": "x"}]))
+    assert not any(map(takes, [{"$hsa": 1}, {"b": {"$count": "x"}}, {"$not": {"$hsa": 1}}]))
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ if "early" in sys.argv:
     assert own_memory.give_back_early()
 bytearray(4_000_000)
 large, small = [], []
-for _ in range(200):
-    large.append(bytearray(200_000))
+for _ in range(60):
+    large.append(bytearray(700_000))
     small.append(bytes(2_000))
 large.clear()
 status = pathlib.Path("/proc/self/status").read_text()

@@ -27,7 +27,9 @@ _log = logging.getLogger(__name__)
 
 USER_AGENT: Final = f"addon-operator/{addon_operator.__version__}"
 _CONNECT_SECONDS: Final = 10.0
-_READ_BUFFER: Final = 1 << 20
+_READ_BUFFER: Final = 1 << 17
+"""Of a stream that is read slower than it comes; with what is read at once, a piece that is worked on stays
+below a MiB."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -216,7 +216,9 @@ class Reflector:
                             yield part
                             await asyncio.sleep(0)
                     except wire.NestsTooDeep:
-                        unread[0] = await asyncio.to_thread(deep_objects.cut, unread[0])
+                        cut = await asyncio.to_thread(deep_objects.cut, unread.popleft())
+                        for part in _parts([wire.read_cut_line(cut)]):
+                            yield part
 
     async def _pages(self) -> AsyncGenerator[Part, None]:
         limit, token = self._page_size, ""
@@ -226,7 +228,7 @@ class Reflector:
                 page = wire.read_page(self.path.target, response.body)
             except wire.NestsTooDeep:
                 body = await asyncio.to_thread(deep_objects.cut, response.body)
-                page = wire.read_page(self.path.target, body)
+                page = wire.read_page(self.path.target, body, is_cut=True)
             yield ()
             for part in _parts(page.events()):
                 yield part

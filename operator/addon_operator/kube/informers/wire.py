@@ -17,6 +17,10 @@ from addon_operator.kube.informers import deep_objects
 
 DELETED: Final = "DELETED"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
+_HEADS: Final = tuple(
+    (b'{"type":"%b","object":' % type_.encode(), type_ == DELETED) for type_ in sorted(_CHANGES)
+)
+"""What stands before the object in the lines of the API server, and whether such a line is a deletion."""
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
@@ -103,12 +107,16 @@ class ListPage:
     """Of the items, which do not say it when they are of the server's own kinds."""
     api_version: str
     items: Sequence[msgspec.Raw]
+    is_cut: bool
+    """Whether it went through :func:`.deep_objects.cut`."""
 
     def events(self) -> Iterator[ObjectEvent]:
         """Yield the objects, decoded while read; raises ``BrokenAnswer`` for what is not an object."""
         missing = orjson.dumps({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
         for item in self.items:
-            yield object_event(bytes(item), missing=missing)
+            event = object_event(bytes(item), missing=missing)
+            is_too_deep = self.is_cut and deep_objects.MARK in event.data
+            yield event._replace(data=b"") if is_too_deep else event
 
 
 class WatchFailed(api_errors.KubernetesError):
@@ -144,12 +152,12 @@ async def batches(chunks: AsyncIterable[bytes], silence: float) -> AsyncIterator
             return
         except TimeoutError as error:
             raise SilentStream(f"the API server has sent nothing on a watch for {silence:g} s") from error
-        head, newline, rest = chunk.rpartition(b"\n")
-        if not newline:
-            pieces.append(chunk)
+        first, *lines = chunk.split(b"\n")
+        pieces.append(first)
+        if not lines:
             continue
-        lines = b"".join([*pieces, head]).split(b"\n")
-        pieces = [rest] if rest else []
+        lines.insert(0, b"".join(pieces))
+        pieces = [lines.pop()]
         yield [line for line in lines if line]
 
 
@@ -158,6 +166,13 @@ def read_line(line: bytes) -> ObjectEvent | Bookmark:
 
     Raises :class:`WatchFailed` for an ERROR event, ``BrokenAnswer`` for what is not an event.
     """
+    for head, deleted in _HEADS:
+        if line.startswith(head) and line.endswith(b"}"):
+            # The object is decoded once and copied once; what is not as usual is read again below.
+            try:
+                return object_event(line[len(head) : -1], deleted=deleted)
+            except api_errors.BrokenAnswer:
+                break
     try:
         event = _LINE.decode(line)
         if event.type in _CHANGES:
@@ -175,6 +190,12 @@ def read_line(line: bytes) -> ObjectEvent | Bookmark:
     raise api_errors.BrokenAnswer(f"the API server sent a watch event of the unknown type {event.type!r}")
 
 
+def read_cut_line(line: bytes) -> ObjectEvent | Bookmark:
+    """Read a line that went through :func:`.deep_objects.cut`: its object has no data any more."""
+    event = read_line(line)
+    return event._replace(data=b"") if isinstance(event, ObjectEvent) else event
+
+
 def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") -> ObjectEvent:
     """Read an object's metadata; raises ``BrokenAnswer`` when there is none.
 
@@ -187,17 +208,18 @@ def object_event(data: bytes, *, deleted: bool = False, missing: bytes = b"") ->
     except json_documents.BROKEN as error:
         # Nothing of it is quoted: it may be a Secret.
         raise api_errors.BrokenAnswer(f"the API server sent an object without metadata: {error}") from error
-    if deep_objects.MARK in data:
-        data = b""
-    elif missing and parsed.kind is None:
+    if missing and parsed.kind is None:
         data = missing + data[1:]
     metadata = parsed.metadata
     key = (metadata.namespace or "", metadata.name)
     return ObjectEvent(deleted, key, metadata.uid or "", metadata.resource_version, data)
 
 
-def read_page(target: paths.Target, body: bytes) -> ListPage:
-    """Read the answer to a list; 8 MiB take 4 ms. Raises ``BrokenAnswer`` when it is not a list."""
+def read_page(target: paths.Target, body: bytes, *, is_cut: bool = False) -> ListPage:
+    """Read the answer to a list; 8 MiB take 4 ms. Raises ``BrokenAnswer`` when it is not a list.
+
+    ``is_cut`` says that :func:`.deep_objects.cut` was necessary: what it cut has no data.
+    """
     try:
         page = _LIST.decode(body)
     except RecursionError as error:
@@ -213,4 +235,5 @@ def read_page(target: paths.Target, body: bytes) -> ListPage:
         kind=page.kind.removesuffix("List"),
         api_version=page.api_version,
         items=page.items or (),
+        is_cut=is_cut,
     )

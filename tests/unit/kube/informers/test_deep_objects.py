@@ -16,6 +16,7 @@ from tests.unit.kube import informing
 TARGET = paths.target("GET", "/api/v1/configmaps")
 DEPTHS = (100, 300, 600, 980, 1100, 9990)
 """Levels at which one library after the other gives up."""
+NAMED = b'{"name":"x","namespace":"a","uid":"u","resourceVersion":"1"}'
 CAUSE = failure_causes.Cause(failure_causes.CauseKind.NAMESPACE, "a")
 PROJECTIONS: dict[str, projections.Projection] = {
     "whole": projections.FullObject(),
@@ -59,9 +60,19 @@ def test_a_page_has_its_other_objects_whatever_nests_how_deep(depth: int) -> Non
     try:
         page = wire.read_page(TARGET, body)
     except wire.NestsTooDeep:
-        page = wire.read_page(TARGET, deep_objects.cut(body))
+        page = wire.read_page(TARGET, deep_objects.cut(body), is_cut=True)
+        assert [bool(event.data) for event in page.events()] == [True, False, True]
     assert [event.key[1] for event in page.events()] == ["flat", f"deep{depth}", "flat"]
     assert orjson.loads(next(iter(page.events())).data)["kind"] == "ConfigMap"
+
+
+def test_a_text_like_the_mark_of_what_was_cut_is_a_text_like_any() -> None:
+    event = wire.read_line(b'{"type":"ADDED","object":{"metadata":%b,"data":{"a":"\\u0000"}}}' % NAMED)
+    assert isinstance(event, wire.ObjectEvent)
+    assert deep_objects.MARK in event.data
+    cut = wire.read_cut_line(deep_objects.cut(b'{"type":"ADDED","object":%b}' % nested(1100)))
+    assert isinstance(cut, wire.ObjectEvent)
+    assert (cut.key, cut.data) == (("a", "deep1100"), b"")
 
 
 def test_what_is_not_deep_is_not_cut() -> None:

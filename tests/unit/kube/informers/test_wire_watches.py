@@ -26,6 +26,11 @@ def test_an_event_is_read_in_any_order_of_keys(type_: str, order: tuple[str, ...
     assert wire.read_line(b'{ "object": %b, "type": "%b" }' % (orjson.dumps(body), type_.encode())) == wanted
 
 
+def test_what_stands_behind_the_object_is_left_out() -> None:
+    wanted = wire.ObjectEvent(False, ("a", "x"), "u1", "7", orjson.dumps(OBJECT))
+    assert wire.read_line(line("ADDED", OBJECT)[:-1] + b',"more":{"metadata":{}}}') == wanted
+
+
 def test_an_object_of_the_cluster_has_no_namespace() -> None:
     event = wire.read_line(line("MODIFIED", {"metadata": {"name": "x", "resourceVersion": "7", "uid": None}}))
     assert isinstance(event, wire.ObjectEvent)
@@ -71,8 +76,10 @@ def test_an_error_event_ends_the_watch(status: dict[str, Any], code: int, says: 
         line("LOST", {}),
         line("ADDED", OBJECT)[:-9],
         b'{"type":"ADDED","object":%b' % (b"[" * 100_000),
+        line("ADDED", OBJECT)[:-1],
+        line("ADDED", OBJECT)[:-1] + b"]",
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_what_is_not_an_event_is_reported_without_a_word_of_it(broken: bytes) -> None:
     with pytest.raises(api_errors.BrokenAnswer, match=r"\w+ ") as caught:

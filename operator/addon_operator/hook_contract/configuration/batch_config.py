@@ -166,7 +166,9 @@ def _document(text: str, source: str) -> JsonObject:
     if not text.strip():
         raise hook_config.HookConfigError(source, "'hook config' printed nothing; print JSON")
     try:
-        document = _without_nulls(json_documents.decode(text.encode()))
+        document = _without_nulls(json_documents.decode_unambiguous(text))
+    except json_documents.AmbiguousError as error:
+        raise hook_config.HookConfigError(source, f"in what 'hook config' printed, {error}") from error
     except (ValueError, RecursionError) as error:
         raise hook_config.HookConfigError(source, f"'hook config' printed no JSON: {error}") from error
     if isinstance(document, list):

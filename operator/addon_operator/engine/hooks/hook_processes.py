@@ -290,14 +290,16 @@ class HookProcesses:
         # A replica answers the API server whether or not it leads, also while it ends.
         programs = self._programs.unfenced if is_asked else self._programs
         with self._log.run(log_fields, is_json=is_nested) as log:
+            variables = files.environment()
             return await programs.run(
                 [*hook_files.command(path), *hook.arguments],
-                env={**self._environment, **files.environment(), **owner},
+                env={**self._environment, **variables, **owner},
                 cwd=path.parent,
                 timeout=timeout,
                 kill_grace=QUESTION_GRACE if is_asked else children.KILL_GRACE,
                 # Nobody counts requests: what each of them left would add up.
                 leaves_nothing=is_asked,
+                mark=next(iter(variables)),
                 on_stdout_line=hook_lines.both(keep, log.handler("stdout")),
                 capture_stdout=printed_outputs.READ_BYTES,
                 on_stderr_line=hook_lines.both(keep, log.handler("stderr")),

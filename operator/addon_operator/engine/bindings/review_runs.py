@@ -15,6 +15,7 @@ from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import process_slots, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run, questions
 from addon_operator.hook_contract import binding_contexts
+from addon_operator.hook_contract.outputs import patch_check
 from addon_operator.kernel import clock, errors, names
 
 ACTIVATION: Final = "Webhook"
@@ -176,5 +177,8 @@ def _failure(asked: Asked, error: errors.AddonOperatorError) -> UnansweredError:
         what, result = f"did not answer within {clock.duration_text(asked.seconds)}", _TIMEOUT
     elif isinstance(error, questions.AnswerError):
         what = "gave a wrong answer"
+        if isinstance(error.__cause__, patch_check.PatchError):
+            # Of what it wrote, this has operation and path: the API server would say as much.
+            return UnansweredError(f"{named(asked.hook)} {what}: {error.__cause__}", result, error)
     text = f"{named(asked.hook)} {what}; the operator's log says more"
     return UnansweredError(text, result, error)

@@ -35,7 +35,7 @@ class _TooMuchError(Exception):
 
 
 def check(sent: bytes, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return what a patch makes of the object of an ``AdmissionReview``; raises :class:`PatchError` if nothing.
+    """Return what a patch makes of the object of an ``AdmissionReview``; raises :class:`PatchError`.
 
     ``None`` if there is no patch, or if it takes so long that it is left to the API server.
     """

@@ -94,7 +94,10 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         "default.sh",
         {"kubernetesMutating": [binding(site, "default.shop.example")]},
         """
-        if [[ $contexts != *'"color"'* ]]; then
+        if [[ $contexts == *'"unpatched"'* ]]; then
+          patch='[{"op": "remove", "path": "/data/none"}]'
+          echo '{"allowed": true, "patch": '"$patch"'}' > "$VALIDATING_RESPONSE_PATH"
+        elif [[ $contexts != *'"color"'* ]]; then
           patch='[{"op": "add", "path": "/data/color", "value": "green"}]'
           echo '{"allowed": true, "patch": "'"$(base64 -w 0 <<< "$patch")"'"}' > "$VALIDATING_RESPONSE_PATH"
         else
@@ -116,6 +119,8 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         operator.wait_until(lambda: (site.data("first") or {}).get("host"), "it is stored")
         assert create(site, "painted", host="paint.example").is_success
         assert site.data("painted") == {"host": "paint.example", "color": "green"}
+        unpatched = create(site, "unpatched", host="unpatched.example").text
+        assert "hook default.sh of module shop gave a wrong answer: patch[0] (remove /data/none)" in unpatched
         said = {host: create(site, host, host=host).text for host in ("hang", "fail", "odd", "killed")}
         assert "hook hosts.sh of module shop did not answer within 2.5s" in said["hang"]
         assert "hook hosts.sh of module shop failed; the operator's log says more" in said["fail"]

@@ -75,6 +75,27 @@ class Backoff:
             yield self.after(failures)
 
 
+class News:
+    """Tells something to all who follow it, each by an event of its own.
+
+    With one event for several, who clears it takes the news from others who do not wait at that moment.
+    """
+
+    def __init__(self) -> None:
+        self._followers: list[asyncio.Event] = []
+
+    def follow(self) -> asyncio.Event:
+        """Return an event for the caller alone, for as long as this lives."""
+        event = asyncio.Event()
+        self._followers.append(event)
+        return event
+
+    def set(self) -> None:
+        """Set the events of all followers."""
+        for event in self._followers:
+            event.set()
+
+
 async def wait_within(event: asyncio.Event, seconds: float | None) -> bool:
     """Wait for the event, at most that many seconds if not ``None``; whether it came."""
     with contextlib.suppress(TimeoutError):

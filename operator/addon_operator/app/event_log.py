@@ -42,7 +42,7 @@ class EventLog:
                 self._of_tasks(event)
             case events.ReviewAnswered():
                 self._review_answered(event)
-            case events.HookHolds() | events.HookSucceeded():
+            case events.HookHolds() | events.HookSucceeded() | events.HookDoubted():
                 self._of_hooks(event)
             case events.ConvergeStarted() | events.ConvergeEnded() | events.ConvergeUnsettled():
                 self._of_converges(event)
@@ -71,14 +71,18 @@ class EventLog:
             **fields,
         )
 
-    def _of_hooks(self, event: events.HookHolds | events.HookSucceeded) -> None:
+    def _of_hooks(self, event: events.HookHolds | events.HookSucceeded | events.HookDoubted) -> None:
         """Log what hooks did, but no failures: their queues log them."""
         fields = _fields_of_run(event.labels)
-        if isinstance(event, events.HookSucceeded):
-            self._log.info("hook run done", seconds=round(event.result.wall_seconds, 3), **fields)
-        else:
-            running = f"the hook has been running for {event.seconds:.0f} s"
-            self._log.info(f"queue {event.labels.queue} waits: {running}", **fields)
+        match event:
+            case events.HookSucceeded(result=result):
+                self._log.info("hook run done", seconds=round(result.wall_seconds, 3), **fields)
+            case events.HookHolds(seconds=seconds):
+                running = f"the hook has been running for {seconds:.0f} s"
+                self._log.info(f"queue {event.labels.queue} waits: {running}", **fields)
+            case events.HookDoubted(labels=labels, text=text, is_new=True):
+                place = f"module {labels.module}: " if labels.module else ""
+                self._log.warning(f"{place}hook {labels.hook} {text}", **fields)
 
     def _review_answered(self, event: events.ReviewAnswered) -> None:
         """Log in full why a request was denied that its hook could not answer; the others on demand."""

@@ -55,6 +55,10 @@ class EventMetrics:
                 family.success_total.labels(**values).inc()
             case events.HookFailed():
                 self._hook_failed(event)
+            case events.HookDoubted(labels=labels):
+                self._meters.bindings.hook_doubts_total.labels(
+                    module=labels.module or "", hook=labels.hook
+                ).inc()
             case events.ReviewAnswered():
                 self._review_answered(event)
             case events.HooksRegistered():

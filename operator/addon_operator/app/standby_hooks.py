@@ -55,7 +55,7 @@ class _Outputs(hook_outputs.HookOutputs):
     async def check(self, hook: state.Hook, ran: hook_processes.HookRunResult) -> hook_outputs.CheckedOutputs:
         checked = await super().check(hook, ran)
         if checked.values is not None or checked.config_values is not None:
-            raise questions.AnswerError(
+            raise questions.NotLeadingError(
                 f"hook {hook.name}: it patched values, and this replica does not lead, so that they would be "
                 "lost; with several replicas, a hook that answers the API server must not patch values"
             )

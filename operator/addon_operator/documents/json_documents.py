@@ -1,5 +1,6 @@
 """JSON documents as text: encoded, read, copied, compared, and kept compressed."""
 
+import json
 import zlib
 from collections.abc import Sequence
 from typing import Any, Final, cast, overload
@@ -12,6 +13,7 @@ from addon_operator.kernel import json_types
 _CANONICAL: Final = orjson.OPT_SORT_KEYS
 BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for JSON with a mistake or of another shape, not in UTF-8, or nested too deep."""
+_SHOWN: Final = 60
 _PACKED_FROM_BYTES: Final = 1024
 _FASTEST: Final = 1
 _ZLIB_BEGINNING: Final = b"\x78"
@@ -78,6 +80,43 @@ def decode(text: bytes | str) -> Any:  # noqa: ANN401  # JSON of any shape; call
     Raises :class:`ValueError`.
     """
     return orjson.loads(text)
+
+
+class AmbiguousError(ValueError):
+    """A valid JSON text that readers do not read alike."""
+
+
+def decode_unambiguous(text: bytes | str) -> Any:  # noqa: ANN401  # JSON of any shape; callers check
+    """Return the document of a JSON text in which no key stands twice with different values.
+
+    Raises :class:`AmbiguousError` that names the key, and :class:`ValueError` for what is not JSON.
+    """
+    document = decode(text)
+    check_keys(text)
+    return document
+
+
+def check_keys(text: bytes | str) -> None:
+    """Raise :class:`AmbiguousError` if a mapping in valid JSON has a key twice, with different values.
+
+    Takes about as long as to decode the text, and holds little.
+    """
+    try:
+        # Numbers become bytes, as those equal no text.
+        json.loads(text, object_pairs_hook=_unique_keys, parse_int=str.encode, parse_float=str.encode)
+    except RecursionError:
+        raise AmbiguousError("it nests too deep") from None
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> object:
+    """Look at the keys of a mapping, and give something that equals nothing else in its place."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        for key, value in pairs:
+            if values[key] != value:
+                shown = repr(key[:_SHOWN])
+                raise AmbiguousError(f"the key {shown} occurs twice in one mapping, with different values")
+    return object()
 
 
 def pack(entry: bytes) -> bytes:

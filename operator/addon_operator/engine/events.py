@@ -115,6 +115,16 @@ class ReviewAnswered(Event, frozen=True):
     """What went wrong, if something did."""
 
 
+class HookDoubted(Event, frozen=True):
+    """A run of a hook wrote what its author may not have meant."""
+
+    labels: HookLabels
+    text: str
+    """What it did: the sentence after its name."""
+    is_new: bool
+    """Whether this was not told before."""
+
+
 class HooksRegistered(Event, frozen=True):
     """The hooks of a module, or the global ones, printed their configuration."""
 

@@ -113,8 +113,10 @@ def parse_answer(text: str) -> ConversionAnswer:
             'its answer is empty; write {"convertedObjects": […]} or {"failedMessage": "…"}'
         )
     try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        document = json_documents.decode_unambiguous(text)
+    except json_documents.AmbiguousError as error:
+        raise ConversionError(f"in its answer, {error}") from None
+    except ValueError as error:
         raise ConversionError(f"its answer is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise ConversionError("its answer is not a mapping")

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 import structlog
 
-from addon_operator.app import engine_listeners, event_log
+from addon_operator.app import engine_listeners, event_log, event_metrics
 from addon_operator.engine import events, state
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import hook_config
@@ -208,3 +208,15 @@ def test_runs_of_hooks_and_those_that_hold_a_queue_are_seen_at_info() -> None:
         f"queue slow waits: the hook has been running for 30 s {fields}",
         f"hook run done seconds=45.679 {fields}",
     ]
+
+
+def test_what_a_hook_may_not_have_meant_is_logged_once_and_counted_each_time() -> None:
+    log = logs.Records()
+    meters = metrics.Metrics()
+    labels = events.HookLabels("c.sh", "schedule", "slow", "schedule", WEB)
+    for is_new in (True, False):
+        event = events.HookDoubted(labels, "printed a patch", is_new=is_new)
+        event_log.EventLog(log.logger)(event)
+        event_metrics.EventMetrics(meters)(event)
+    assert [line.partition(" hook=")[0] for line in brief(log)] == ["! module web: hook c.sh printed a patch"]
+    assert 'addon_operator_hook_doubts_total{hook="c.sh",module="web"} 2.0' in meters.render().body.decode()

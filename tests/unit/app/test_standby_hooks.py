@@ -210,7 +210,7 @@ async def test_values_that_nobody_would_keep_are_not_taken(bench: Bench) -> None
     (entry,) = await bench.hooks.find_conversions(CRD)
     rule = conversion_bindings.ConversionRule("v1", "v2")
     request = hook_entries.StepRequest(rule, "example.com/v2", "1", [], time.monotonic())
-    with pytest.raises(conversions.ConversionError, match="gave a wrong answer"):
+    with pytest.raises(conversions.ConversionError, match="replica that does not lead"):
         await entry.answer(request)
     assert "it patched values, and this replica does not lead, so that they would be lost" in bench.details[0]
 

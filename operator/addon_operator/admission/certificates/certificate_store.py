@@ -50,8 +50,8 @@ class CertificateStore:
         self._source = source
         self._tls = tls_
         self._time = time
-        self.bundle_changed = asyncio.Event()
-        """Set when the bundle has changed: the registration has to follow."""
+        self.bundle_changed = waiting.News()
+        """Tells that the bundle has changed: registrations have to follow."""
         self._trouble = warn_once.WarnOnce(log)
         self._lock = asyncio.Lock()
         self._material: Material | None = None

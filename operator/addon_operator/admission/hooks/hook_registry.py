@@ -28,15 +28,16 @@ SUFFIX: Final = "-hooks"
 class Registrar(Protocol):
     """Writes what is registered; :class:`.registration.Registrar`, or a test."""
 
-    problem: str
-    """Why the objects are not as they should be, as of the last look; empty if they are."""
-
     async def want(self, configurations: Configurations) -> None:
         """Let the objects hold these webhooks from now on; returns when that is written."""
         ...
 
     async def keep(self) -> None:
         """Look after the objects, until cancelled."""
+        ...
+
+    def problem(self, kind: registration_specs.ConfigurationKind) -> str:
+        """Return why what is of a kind is not as it should be, as of the last look; empty if it is."""
         ...
 
 
@@ -121,7 +122,7 @@ class HookRegistry:
         registered = (self._table or {}).get(entry.binding.type, {}).get(entry.binding.name)
         if registered is None or registered.owner != entry.owner:
             return "it is not registered any more"
-        return self._registrar.problem
+        return self._registrar.problem(hook_specs.KINDS[entry.binding.type])
 
     def _add(self, wanted: Table, entry: hook_entries.WebhookEntry) -> None:
         registered, name = wanted[entry.binding.type], entry.binding.name

@@ -78,7 +78,7 @@ class ConversionRegistrar:
         self._time = time
         self._owners: dict[str, Mapping[str, Collection[str]]] = {}
         self._noted: dict[str, frozenset[str]] | None = None
-        self._poked = asyncio.Event()
+        self._poked = certificates.bundle_changed.follow()
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._moving: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._repairs: dict[str, list[float]] = {}
@@ -250,7 +250,10 @@ class ConversionRegistrar:
             await self._kube.patch(conversion_specs.path_of(crd), patch)
             self._tell(crd, is_edit=is_edit)
         self._settled[crd] = bundle
-        self._problems.pop(crd, None)
+        fought = _FOUGHT.format(name=crd)
+        if self._problems.get(crd) != fought or self._time.monotonic() >= self._allowed_at(crd):
+            # That it is fought over is over when it has lasted as long as the others had time to change it.
+            self._problems.pop(crd, None)
         (await self._notes())[crd] = frozenset(owner for owner, _ in hooks)
         return patch is not None
 

@@ -32,6 +32,10 @@ _ATTEMPTS: Final = 5
 # Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
 _REPAIR: Final = waiting.Backoff(1.0, 60.0)
 _REPAIRS_AT_ONCE: Final = 2
+_FOUGHT: Final = (
+    "somebody changes {called} as often as it is restored; "
+    "'kubectl get {kind} {name} --show-managed-fields -o yaml' shows who"
+)
 
 
 class ConfigurationMissingError(kernel_errors.AddonOperatorError):
@@ -52,14 +56,13 @@ class Registrar:
     ) -> None:
         self._kube = kube
         self._keepers = [_Keeper(kube, one, address, certificates, log, time) for one in configurations]
-        self._poked = certificates.bundle_changed
+        self._poked = certificates.bundle_changed.follow()
         self._watched = configurations
         self._time = time
         self._trouble = warn_once.WarnOnce(log)
         self.health = watch_health.WatchHealth("the registration of webhooks")
         """Whether the configurations are looked after."""
-        self.problem = ""
-        """Why they are not as they should be, as of the last look; empty if they are."""
+        self._problem = ""
 
     async def want(self, configurations: Sequence[specs.WebhookConfiguration]) -> None:
         """Let the same objects hold other webhooks from now on; returns when that is written.
@@ -83,9 +86,17 @@ class Registrar:
                 await keeper.ensure()
             except kernel_errors.AddonOperatorError as error:
                 problems.append(error)
-        self.problem = str(problems[0]) if problems else ""
+        self._problem = str(problems[0]) if problems else ""
         if problems:
             raise problems[0]
+
+    def problem(self, kind: specs.ConfigurationKind) -> str:
+        """Return why what is of a kind is not as it should be, as of the last look; empty if it is."""
+        return self._problem or self._fought(kind)
+
+    def _fought(self, *kinds: specs.ConfigurationKind) -> str:
+        found = (keeper.fought for keeper in self._keepers if not kinds or keeper.kind in kinds)
+        return next(filter(None, found), "")
 
     async def keep(self) -> None:
         """Look at the configurations when somebody touches them and every half minute, until cancelled.
@@ -117,8 +128,12 @@ class Registrar:
             self.health.falls(str(error))
             self._trouble.warn(f"{text}: {error}")
             return _FORBIDDEN_SECONDS if forbidden else _ERROR_SECONDS
-        self.health.stands()
-        self._trouble.over("the admission webhooks are registered")
+        if fought := self._fought():
+            self.health.falls(fought)
+            self._trouble.warn(fought)
+        else:
+            self.health.stands()
+            self._trouble.over("the admission webhooks are registered")
         return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)
 
 
@@ -161,6 +176,7 @@ class _Keeper:
         self._clock = time
         self._digest = specs.digest(configuration, address)
         self._repairs = _Repairs()
+        self._is_fought = False
         self._was_settled = False
         self._settled_bundle: bytes | None = None
         self._respected: tuple[str, float] | None = None
@@ -173,6 +189,19 @@ class _Keeper:
             self._digest = specs.digest(configuration, self._address)
             self._was_settled = False
             self._respected = None
+
+    @property
+    def kind(self) -> specs.ConfigurationKind:
+        """Of what kind the configuration is."""
+        return self._configuration.kind
+
+    @property
+    def fought(self) -> str:
+        """Say that somebody undoes what is written; empty if nobody does."""
+        if not self._is_fought:
+            return ""
+        kind, name = self.kind.value, self._configuration.name
+        return _FOUGHT.format(called=f"{kind} {name}", kind=kind.lower(), name=name)
 
     def pause(self) -> float:
         """Return the seconds until the configuration has to be looked at again."""
@@ -204,6 +233,8 @@ class _Keeper:
             await self._store(live, wanted)
             self._tell(bundle)
             self._settled(bundle)
+        elif self._respected is None:
+            self._is_fought = True
 
     def _is_right(
         self,
@@ -251,6 +282,9 @@ class _Keeper:
         self._was_settled = True
         self._settled_bundle = bundle
         self._respected = None
+        if self._clock.monotonic() >= self._repairs.allowed_at():
+            # It lasted as long as the others had time to change it.
+            self._is_fought = False
 
     def _respect(self, live: Mapping[str, Any], now: float) -> bool:
         """Return whether another replica wrote it and is left its turn, which begins when that is seen."""

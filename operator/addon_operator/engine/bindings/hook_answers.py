@@ -20,6 +20,7 @@ from addon_operator.hook_contract import binding_contexts, conversions, hook_ent
 from addon_operator.hook_contract.configuration import conversion_bindings, hook_config, webhook_bindings
 from addon_operator.hook_contract.hook_entries import Answer, Binding, Request
 from addon_operator.hook_contract.outputs import patch_check, review_answers
+from addon_operator.kernel import clock
 from addon_operator.kernel.json_types import JsonObject
 
 WEBHOOK_VARIABLES: Final = ("VALIDATING_RESPONSE_PATH", "ADMISSION_RESPONSE_PATH")
@@ -44,7 +45,10 @@ class HookAnswers(abc.ABC, Generic[Binding, Request, Answer]):
         self._wrong: dict[tuple[str, str, str, str], str] = {}
 
     def unanswered(self, entry: hook_entries.Entry[Binding, Request, Answer]) -> str:
-        """Say what went wrong with the last request; empty if it was answered, or there was none."""
+        """Say what went wrong with the last request that this replica got, and when.
+
+        Empty if it was answered, or there was none.
+        """
         return self._wrong.get(_place(entry.owner, entry.hook, entry.binding), "")
 
     def forget(self, owner: str) -> None:
@@ -104,7 +108,8 @@ class HookAnswers(abc.ABC, Generic[Binding, Request, Answer]):
         try:
             answer = await self._run(asked, binding, request)
         except review_runs.UnansweredError as error:
-            self._wrong[place] = str(error)
+            when = clock.rfc3339(time.time())
+            self._wrong[place] = f"{error}; that was at {when}, on this replica"
             self._say(asked, error.result, error.details)
             return self._unanswered(asked, error)
         self._wrong.pop(place, None)

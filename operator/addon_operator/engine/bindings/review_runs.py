@@ -15,7 +15,9 @@ from addon_operator.engine import events, intents, state
 from addon_operator.engine.bindings import process_slots, triggers
 from addon_operator.engine.hooks import hook_outputs, hook_processes, hook_run, questions
 from addon_operator.hook_contract import binding_contexts
-from addon_operator.kernel import clock, errors, names
+from addon_operator.hook_contract.outputs import patch_check
+from addon_operator.kernel import clock, errors, fencing, names
+from addon_operator.kube import api_errors
 
 ACTIVATION: Final = "Webhook"
 QUEUE: Final = "webhooks"
@@ -25,6 +27,11 @@ _TIMEOUT: Final[events.ReviewResult] = "timeout"
 _LOOK_SECONDS: Final = 0.05
 MARGIN: Final = 0.5
 """Seconds of the API server's time that are kept for the way back."""
+
+_NOT_LEADING: Final = (
+    "was asked by a replica that does not lead, and changes values or objects, which only the one that leads "
+    "may do; try again"
+)
 
 Changed = Callable[[state.Hook], None]
 """Is called when a run changed values."""
@@ -176,5 +183,17 @@ def _failure(asked: Asked, error: errors.AddonOperatorError) -> UnansweredError:
         what, result = f"did not answer within {clock.duration_text(asked.seconds)}", _TIMEOUT
     elif isinstance(error, questions.AnswerError):
         what = "gave a wrong answer"
-    text = f"{named(asked.hook)} {what}; the operator's log says more"
-    return UnansweredError(text, result, error)
+    text = _openly(error) or f"{what}; the operator's log says more"
+    return UnansweredError(f"{named(asked.hook)} {text}", result, error)
+
+
+def _openly(error: BaseException) -> str:
+    """Return what who asked may know of an error: nothing that a hook wrote, but for places in a patch."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, patch_check.PatchError):
+            return f"gave a wrong answer: {cause}"
+        if isinstance(cause, questions.NotLeadingError | fencing.FencedError | api_errors.Fenced):
+            return _NOT_LEADING
+        cause = cause.__cause__
+    return ""

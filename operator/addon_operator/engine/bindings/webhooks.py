@@ -34,7 +34,10 @@ class AnsweringRow(TypedDict):
     notRegistered: str
     """Why the API server does not ask the hook now, and what mends that; empty if it does."""
     unanswered: str
-    """What went wrong with the last request, without what the hook wrote; empty if it was answered."""
+    """What went wrong with the last request that this replica got, and when, without what the hook wrote.
+
+    Empty if it was answered. Each replica knows only its own requests.
+    """
 
 
 class WebhookRegistry(Protocol[_Taken_contra]):

@@ -7,11 +7,11 @@ A script is started with ``--config``. A compiled program without a file extensi
 import asyncio
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from addon_operator.engine import state
-from addon_operator.engine.hooks import hook_failures
+from addon_operator.engine.hooks import hook_failures, hook_lines
 from addon_operator.hook_contract.configuration import batch_config, hook_config
 from addon_operator.kernel import names
 from addon_operator.loading import hook_files
@@ -79,13 +79,13 @@ class HookConfigurations:
         programs: children.Children,
         environment: Mapping[str, str],
         timeout: float | None,
-        errors_of: Callable[[Mapping[str, str]], Callable[[str], None]],
+        log: hook_lines.HookLog,
     ) -> None:
-        """``timeout`` is that of hooks, in seconds; ``errors_of`` gives what takes lines of their errors."""
+        """``timeout`` is that of hooks, in seconds; ``log`` gets the lines of their errors."""
         self._programs = programs
         self._environment = dict(environment)
         self._timeout = min(CONFIG_TIMEOUT, timeout or CONFIG_TIMEOUT)
-        self._errors_of = errors_of
+        self._log = log
         # Relative paths are meant from here, and the directory itself may be removed later.
         self._started_in = pathlib.Path.cwd()
 
@@ -128,14 +128,15 @@ class HookConfigurations:
     async def _start(self, path: pathlib.Path, words: tuple[str, ...]) -> children.ChildResult:
         absolute = hook_files.absolute(path, self._started_in)
         try:
-            return await self._programs.run(
-                [*hook_files.command(absolute), *words],
-                env=self._environment,
-                cwd=absolute.parent,
-                timeout=self._timeout,
-                on_stderr_line=self._errors_of({"hook": str(path)}),
-                capture_stdout=MAX_CONFIG_BYTES,
-            )
+            with self._log.run({"hook": str(path)}) as log:
+                return await self._programs.run(
+                    [*hook_files.command(absolute), *words],
+                    env=self._environment,
+                    cwd=absolute.parent,
+                    timeout=self._timeout,
+                    on_stderr_line=log.handler("stderr"),
+                    capture_stdout=MAX_CONFIG_BYTES,
+                )
         except children.ChildStartError as error:
             raise hook_config.HookConfigError(f"hook {path}", str(error)) from error
 

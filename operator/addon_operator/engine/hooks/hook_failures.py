@@ -27,7 +27,7 @@ def command_that_shows(module: names.ModuleName | None) -> str:
 
 def where_it_stands(module: names.ModuleName | None) -> str:
     """Say where what a hook wrote is shown."""
-    return f"'{command_that_shows(module)}' shows the end of what it wrote, and the operator's log all of it"
+    return f"'{command_that_shows(module)}' shows the end of what it wrote, and the operator's log more of it"
 
 
 def describe(result: children.ChildResult, program: pathlib.Path, timeout: float | None = None) -> str:

@@ -149,7 +149,7 @@ class HookProcesses:
         self.last: Final = hook_lines.LastOutputs()
         """What hooks wrote in their last runs."""
         self.configurations: Final = hook_configurations.HookConfigurations(
-            programs, environment, default_timeout, functools.partial(log.handler, stream="stderr")
+            programs, environment, default_timeout, log
         )
         """Asks hooks what they are bound to."""
         # Relative paths are meant from here, and the directory itself may be removed later.
@@ -289,18 +289,21 @@ class HookProcesses:
         keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
         # A replica answers the API server whether or not it leads, also while it ends.
         programs = self._programs.unfenced if is_asked else self._programs
-        return await programs.run(
-            [*hook_files.command(path), *hook.arguments],
-            env={**self._environment, **files.environment(), **owner},
-            cwd=path.parent,
-            timeout=timeout,
-            kill_grace=QUESTION_GRACE if is_asked else children.KILL_GRACE,
-            # Nobody counts requests: what each of them left would add up.
-            leaves_nothing=is_asked,
-            on_stdout_line=hook_lines.both(keep, self._log.handler(log_fields, "stdout", is_json=is_nested)),
-            capture_stdout=printed_outputs.READ_BYTES,
-            on_stderr_line=hook_lines.both(keep, self._log.handler(log_fields, "stderr", is_json=is_nested)),
-        )
+        with self._log.run(log_fields, is_json=is_nested) as log:
+            variables = files.environment()
+            return await programs.run(
+                [*hook_files.command(path), *hook.arguments],
+                env={**self._environment, **variables, **owner},
+                cwd=path.parent,
+                timeout=timeout,
+                kill_grace=QUESTION_GRACE if is_asked else children.KILL_GRACE,
+                # Nobody counts requests: what each of them left would add up.
+                leaves_nothing=is_asked,
+                mark=next(iter(variables)),
+                on_stdout_line=hook_lines.both(keep, log.handler("stdout")),
+                capture_stdout=printed_outputs.READ_BYTES,
+                on_stderr_line=hook_lines.both(keep, log.handler("stderr")),
+            )
 
 
 def values_now(

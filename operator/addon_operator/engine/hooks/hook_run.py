@@ -81,7 +81,7 @@ class HookExecutor:
             self._tell(events.HookFailed(labels, failed, allow_failure))
             raise
         self._tell(events.HookSucceeded(labels, ran.result))
-        self._hint(hook, ran.hint)
+        self._hint(labels, ran.hint)
         return effects
 
     async def ask(
@@ -103,7 +103,7 @@ class HookExecutor:
             if not question.drops_outputs:
                 await self._apply_after_failure(hook, error)
             raise
-        self._hint(hook, ran.hint)
+        self._hint(labels, ran.hint)
         if question.drops_outputs:
             return ran.answer, hook_outputs.HookEffects()
         outputs = await self._outputs.check(hook, ran)
@@ -128,13 +128,13 @@ class HookExecutor:
             question,
         )
 
-    def _hint(self, hook: state.Hook, hint: str) -> None:
-        """Tell once what a hook does in each of its runs."""
-        seen = (hook.module, hook.name, hint)
-        if hint and seen not in self._hinted:
+    def _hint(self, labels: events.HookLabels, hint: str) -> None:
+        """Tell what a hook may do in each of its runs."""
+        # What follows may be another word each time.
+        seen = (labels.module, labels.hook, hint.partition(":")[0])
+        if hint:
+            self._tell(events.HookDoubted(labels, hint, seen not in self._hinted))
             self._hinted.add(seen)
-            place = f"module {hook.module}: " if hook.module else ""
-            self._tell(events.Warned(f"{place}hook {hook.name} {hint}"))
 
     async def _apply_after_failure(self, hook: state.Hook, failure: hook_processes.HookRunError) -> None:
         """Apply what a failed hook wrote; a mistake in it does not hide that it failed."""

@@ -14,6 +14,10 @@ class AnswerError(errors.AddonOperatorError):
     """A hook's process succeeded, and what it answered is wrong."""
 
 
+class NotLeadingError(AnswerError):
+    """A hook's run changed something that only the replica that leads may change, and this one does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Answer]):
     """What a run is for besides its outputs, and how its answer is read."""

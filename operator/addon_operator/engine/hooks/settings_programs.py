@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import json
 import pathlib
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
@@ -182,7 +181,7 @@ def _answer(stderr: bytes) -> dict[str, Any] | None:
     """Return the last line of an error that is an answer; before it there may be messages."""
     for line in reversed(stderr.decode(errors="replace").splitlines()):
         with contextlib.suppress(ValueError, RecursionError):
-            document = json.loads(line)
+            document = json_documents.decode_unambiguous(line)
             if isinstance(document, dict) and "valid" in document:
                 return document
     return None

@@ -30,24 +30,50 @@ _ORDER: Final = {"type": "integer", "minimum": 0}
 _ANY: Final[Mapping[str, Any]] = {}
 
 
-def _object(properties: Mapping[str, Any], required: tuple[str, ...] = ()) -> Mapping[str, Any]:
+_OF_OTHER_HOOKS: Final = (
+    "a program cannot have it; write a hook for it that answers --config, such as a script beside the program"
+)
+_CALLED_OTHERWISE: Final = {
+    "group": "all bindings of a program are in one group; remove it",
+    "watchEvent": "write 'executeHookOnEvent', true or false",
+    "executionMinPeriod": "write 'executionMinInterval', in nanoseconds",
+}
+
+
+def _object(
+    properties: Mapping[str, Any],
+    required: tuple[str, ...] = (),
+    *,
+    others: Mapping[str, Any] = _ANY,
+) -> Mapping[str, Any]:
+    """Return the schema of a mapping; ``others`` is that of the same in a hook that answers ``--config``."""
+    more = (key for key in others.get("properties", ()) if key not in properties)
     return {
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
         "required": list(required),
-        "x-elsewhere": {},
+        "x-elsewhere": {
+            **others.get("x-elsewhere", {}),
+            **{key: _CALLED_OTHERWISE.get(key, _OF_OTHER_HOOKS) for key in more},
+        },
     }
 
 
+_OTHER: Final = config_schemas.CURRENT[config_schemas.HookKind.MODULE]
 _SETTINGS: Final = _object(
     {
         "executionMinInterval": {"type": "integer", "minimum": 0},
         "executionBurst": {"type": "integer", "minimum": 0},
         _WITHOUT_EFFECT: _BOOL,
-    }
+    },
+    others=_OTHER["properties"]["settings"],
 )
-_SCHEDULE: Final = _object({"name": _TEXT, "crontab": _TEXT, "queue": _TEXT}, required=("crontab",))
+_SCHEDULE: Final = _object(
+    {"name": _TEXT, "crontab": _TEXT, "queue": _TEXT},
+    required=("crontab",),
+    others=_OTHER["properties"]["schedule"]["items"],
+)
 _SHARED: Final = (
     "name",
     "apiVersion",
@@ -72,6 +98,7 @@ _KUBERNETES: Final = _object(
         "keepFullObjectsInMemory": _BOOL,
     },
     required=("kind",),
+    others=_OTHER["properties"]["kubernetes"]["items"],
 )
 _METADATA: Final = _object({"name": {**_TEXT, "minLength": 1}, "path": _TEXT}, required=("name",))
 _STEPS: Final = config_schemas.LIFECYCLE[config_schemas.HookKind.MODULE]
@@ -87,6 +114,7 @@ _HOOK: Final = _object(
         "kubernetes": {"type": "array", "items": _KUBERNETES},
     },
     required=("metadata",),
+    others=_OTHER,
 )
 _PROGRAM: Final = _object(
     {
@@ -94,7 +122,10 @@ _PROGRAM: Final = _object(
         "hooks": {"type": "array", "items": _ANY},
         "readiness": {"type": "object"},
         "has_settings_check": _BOOL,
-    }
+    },
+    others={
+        "x-elsewhere": dict.fromkeys(_HOOK["properties"], "it belongs to a hook, in the list 'hooks'"),
+    },
 )
 _PROGRAM_CHECKER: Final = violations.Checker(_PROGRAM)
 _HOOK_CHECKER: Final = violations.Checker(_HOOK)
@@ -166,7 +197,9 @@ def _document(text: str, source: str) -> JsonObject:
     if not text.strip():
         raise hook_config.HookConfigError(source, "'hook config' printed nothing; print JSON")
     try:
-        document = _without_nulls(json_documents.decode(text.encode()))
+        document = _without_nulls(json_documents.decode_unambiguous(text))
+    except json_documents.AmbiguousError as error:
+        raise hook_config.HookConfigError(source, f"in what 'hook config' printed, {error}") from error
     except (ValueError, RecursionError) as error:
         raise hook_config.HookConfigError(source, f"'hook config' printed no JSON: {error}") from error
     if isinstance(document, list):

@@ -1,11 +1,11 @@
-"""What a hook printed that belongs into one of its files: it is logged there, and has no effect."""
+"""What the author of a hook may not have meant: what it printed that belongs into a file, and keys twice."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.documents import json_pointers
+from addon_operator.documents import document_stream, json_documents, json_pointers
 from addon_operator.hook_contract.outputs import metric_operations, object_schemas
 from addon_operator.kernel import json_types
 
@@ -33,7 +33,10 @@ _CALLED: Final = {
 
 
 def hint(printed: str, written: Mapping[str, str]) -> str:
-    """Say what stands in the standard output and belongs into a file; empty if there is no such thing.
+    """Say what a run wrote that its author may not have meant: the sentence after its name; empty if nothing.
+
+    That is what stands in the standard output and belongs into a file, where it would have an effect, and a
+    key that stands twice in a patch of values.
 
     ``written`` is what the hook wrote, by the variable of the file: a hook that fills a file may print the
     same for the log.
@@ -47,6 +50,21 @@ def hint(printed: str, written: Mapping[str, str]) -> str:
                 f"printed {_CALLED[kind]} to its standard output, which only goes to the log, and wrote "
                 f'none: write it to the file {files}, such as with > "${kind[0]}"'
             )
+    return _key_twice(written)
+
+
+def _key_twice(written: Mapping[str, str]) -> str:
+    """Name a key that has two values in a patch of values: the last counts, as in the Go operator."""
+    for variable in _VALUES:
+        text = written.get(variable, "")
+        try:
+            for _, start, end in document_stream.json_stream(text, json.JSONDecoder()):
+                json_documents.check_keys(text[start:end])
+        except json_documents.AmbiguousError as error:
+            return f"wrote an ambiguous patch to the file ${variable}: {error}, of which the last counts"
+        except (ValueError, RecursionError):
+            # Whoever reads the patch says what is wrong with it.
+            continue
     return ""
 
 

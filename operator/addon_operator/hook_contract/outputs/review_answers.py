@@ -5,7 +5,7 @@ import binascii
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from addon_operator.documents import json_documents, json_pointers
 from addon_operator.hook_contract import violations
@@ -67,15 +67,23 @@ def parse(text: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
 
 def _document(text: str) -> JsonValue:
     try:
-        document: JsonValue = json_documents.decode(text)
+        return _unambiguous(text, "")
     except ValueError as error:
         # A library of Deckhouse appends a line for each: the first alone may allow what another denies.
         lines = [line for line in text.split("\n") if line and not line.isspace()]
         with contextlib.suppress(ValueError):
             if len(lines) > 1:
-                return [json_documents.decode(line) for line in lines]
+                return [_unambiguous(line, f"[{index}]") for index, line in enumerate(lines)]
         raise AnswerError(f"it is not JSON: {error}") from None
-    return document
+
+
+def _unambiguous(text: str | bytes, where: str) -> JsonValue:
+    """Return a document; raises :class:`AnswerError` if it says two things, and :class:`ValueError`."""
+    try:
+        return cast("JsonValue", json_documents.decode_unambiguous(text))
+    except json_documents.AmbiguousError as error:
+        # A text of the user that the hook did not quote must not replace what the hook says.
+        raise AnswerError(_at(where, str(error))) from None
 
 
 def _joined(responses: list[AdmissionAnswer]) -> AdmissionAnswer:
@@ -139,10 +147,9 @@ def _patch(document: JsonObject, where: str, asked: webhook_bindings.ReviewType)
 
 def _decoded(text: str, where: str) -> JsonValue:
     try:
-        decoded: JsonValue = json_documents.decode(base64.b64decode("".join(text.split()), validate=True))
+        return _unambiguous(base64.b64decode("".join(text.split()), validate=True), _at(where, "'patch'"))
     except (binascii.Error, ValueError) as error:
         raise AnswerError(_at(where, f"'patch' is not base64 of a JSON patch: {error}")) from None
-    return decoded
 
 
 def _operation(operation: JsonValue, where: str) -> PatchOperation:

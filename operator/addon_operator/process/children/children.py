@@ -92,6 +92,7 @@ class Children:
         capture_stderr: int = 0,
         kill_grace: float = KILL_GRACE,
         leaves_nothing: bool = False,
+        mark: str = "",
         bounds: ChildBounds | None = None,
     ) -> ChildResult:
         """Run a program to its end, with nothing on its standard input, in a process group of its own.
@@ -100,7 +101,9 @@ class Children:
         ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process
         group gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the
         group is ended in the same way, and only then does the cancellation go on; a second one kills at once.
-        With ``leaves_nothing``, what the program leaves in its group when it ends is killed.
+        With ``leaves_nothing``, what the program leaves in its group when it ends is killed. ``mark`` names a
+        variable of ``env`` whose value no other program gets: of a program that is ended, or leaves nothing,
+        what has left its group is killed, too.
         What breaks ``bounds`` fails in the child, which may say so and end.
 
         Raises :class:`ChildStartError` when the program cannot be started, and
@@ -123,6 +126,7 @@ class Children:
                 stdout=stdout.write_end,
                 stderr=stderr.write_end,
                 limits={} if bounds is None else bounds.limits,
+                mark=f"{mark}={env[mark]}" if mark else "",
             )
             stdout.close_write_end()
             stderr.close_write_end()
@@ -151,18 +155,23 @@ class _Ending:
         try:
             await self._wait_for_exit(timeout)
             if self.timed_out:
+                self._leaves_nothing = True
                 await self._end_group(grace)
             elif self._leaves_nothing:
                 self._child.signal_group(signal.SIGKILL)
+            if self._leaves_nothing:
+                # It would hold the pipes open.
+                await self._child.reap(leaves_nothing=True)
             await _drain(streams)
         except asyncio.CancelledError:
+            self._leaves_nothing = True
             await self._end_group_whatever_comes(grace)
             raise
         except BaseException:
             self._child.signal_group(signal.SIGKILL)
             raise
         finally:
-            self.exit = await self._child.reap()
+            self.exit = await self._child.reap(leaves_nothing=self._leaves_nothing)
             self.wall_seconds = (self._child.ended_at or time.monotonic()) - self._started
 
     async def _wait_for_exit(self, timeout: float | None) -> None:

@@ -47,7 +47,8 @@ def stat_of(pid: object, proc: pathlib.Path = PROC) -> list[str]:
 class Lineage:
     """Knows the descendants of this process: by their parents, and by the session that each child begins.
 
-    One that began a session of its own, and whose parent has ended, is nobody's descendant any more.
+    One that began a session of its own, and whose parent has ended, is the launcher's child; where the kernel
+    does not let the launcher inherit it, it is nobody's descendant any more.
     """
 
     def __init__(self, proc: pathlib.Path = PROC) -> None:

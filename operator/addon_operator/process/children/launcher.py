@@ -37,7 +37,7 @@ class Exit:
     max_rss_bytes: int
 
 
-_LOST: Final = Exit(-signal.SIGKILL, 0.0, 0.0, 0)
+LOST: Final = Exit(-signal.SIGKILL, 0.0, 0.0, 0)
 """What is known of a child whose launcher was killed: nothing, so it counts as killed itself."""
 
 
@@ -75,9 +75,11 @@ class Launcher:
         stdout: int,
         stderr: int,
         limits: Mapping[int, int],
+        mark: str = "",
     ) -> int:
         """Start a program in a session of its own with an empty standard input; its process id.
 
+        By ``mark``, an entry of ``env`` that no other program has, :meth:`end` finds what it leaves behind.
         ``limits`` bound what the program, and each process that it starts, takes: ``resource.RLIMIT_…``.
         ``stdout`` and ``stderr`` are file descriptors; they stay the caller's to close. Raises
         :class:`OSError` or :class:`ValueError` when the program cannot be started. A cancellation changes
@@ -85,7 +87,13 @@ class Launcher:
         """
         if "\0" in "".join((*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
-        request = {"argv": [*argv], "env": {**env}, "cwd": _directory(cwd), "limits": [*limits.items()]}
+        request = {
+            "argv": [*argv],
+            "env": {**env},
+            "cwd": _directory(cwd),
+            "limits": [*limits.items()],
+            "mark": mark,
+        }
         with _in_memory(json.dumps(request).encode()) as document:
             answer = await self._ask_again(b"start", [document, stdout, stderr])
         if "pid" in answer:
@@ -94,16 +102,23 @@ class Launcher:
         number = int(answer["errno"])
         raise OSError(number, os.strerror(number))
 
+    async def end(self, pid: int) -> Exit:
+        """Kill what a child that has ended left behind, in its session or another, and reap it."""
+        return await self._reap(b"%s %d" % (launcher_main.END, pid))
+
     async def reap(self, pid: int) -> Exit:
         """Take the exit of a child that has ended; once. A cancellation waits for that."""
+        return await self._reap(b"%d" % pid)
+
+    async def _reap(self, message: bytes) -> Exit:
         if self._socket is None:
-            return _LOST
+            return LOST
         try:
-            answer = await waiting.to_its_end(self._ask(str(pid).encode()))
+            answer = await waiting.to_its_end(self._ask(message))
         except OSError:
-            return _LOST
+            return LOST
         if not answer:
-            return _LOST
+            return LOST
         return Exit(
             answer["exit_code"], answer["user"], answer["system"], answer["max_rss"] * _BYTES_PER_RSS_UNIT
         )

@@ -5,6 +5,9 @@ Children of a large operator would all report its size; children of this small p
 the operator dies without a word, the launcher ends the process groups that it has started. It does the same
 when a time limit passes that the operator has set and not moved on, as one that is stopped or hangs cannot.
 
+It also inherits what a child leaves behind, in whatever session, where the kernel lets it. So what is left of
+a run can be found and ended: by its mark, an entry of the environment that no other run has.
+
 It runs as a script of its own, without the package and site-packages and with few imports, so that it stays
 small, and holds no state but the children that are not reaped. One request at a time comes over the socket
 whose number is its argument; see :mod:`.launcher` for the other side.
@@ -22,9 +25,13 @@ import time
 
 REQUEST_FDS = 3
 LIMIT = b"limit"
+END = b"end"
 MAX_MESSAGE = 4096
 _GRACE = 5.0
 _POLL = 0.05
+_SET_CHILD_SUBREAPER = 36
+_TRIES = 10
+_TRY_SECONDS = 0.002
 _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEFAULT_SIGNALS = (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
@@ -57,14 +64,14 @@ class Limit:
         due = self._kill_at if self._signalled else self._term_at
         return None if due == float("inf") else max(0.0, due - _now())
 
-    def enforce(self, children: set[int]) -> None:
+    def enforce(self, children: dict[int, bytes]) -> None:
         """Send what is due."""
         if _now() >= self._kill_at:
             self._send(children, signal.SIGKILL)
         elif _now() >= self._term_at:
             self._send(children, signal.SIGTERM)
 
-    def _send(self, children: set[int], number: signal.Signals) -> None:
+    def _send(self, children: dict[int, bytes], number: signal.Signals) -> None:
         if number not in self._signalled:
             self._signalled.append(number)
             _signal(children, number)
@@ -80,19 +87,23 @@ def main(descriptor: int) -> None:
     """Serve requests until the operator closes its end or is gone."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    children: set[int] = set()
+    children: dict[int, bytes] = {}
     limit = Limit()
+    ended = _inherit_orphans()
     with socket.socket(fileno=descriptor) as connection:
         connection.set_inheritable(False)
         while True:
-            asked, _, _ = select.select([connection], [], [], limit.seconds_left())
+            asked, _, _ = select.select([descriptor, ended], [], [], limit.seconds_left())
             limit.enforce(children)
-            if asked and not _serve(connection, children, limit):
+            if ended in asked:
+                os.read(ended, MAX_MESSAGE)
+                _reap_orphans(children)
+            if descriptor in asked and not _serve(connection, children, limit):
                 break
     _end(children)
 
 
-def _serve(connection: socket.socket, children: set[int], limit: Limit) -> bool:
+def _serve(connection: socket.socket, children: dict[int, bytes], limit: Limit) -> bool:
     try:
         message, fds, _, _ = socket.recv_fds(connection, MAX_MESSAGE, REQUEST_FDS)
         if not message:
@@ -110,17 +121,21 @@ def _serve(connection: socket.socket, children: set[int], limit: Limit) -> bool:
     return True
 
 
-def _reply(message: bytes, fds: list[int], children: set[int], limit: Limit) -> dict[str, int | float] | None:
-    word, *times = message.split()
+def _reply(
+    message: bytes, fds: list[int], children: dict[int, bytes], limit: Limit
+) -> dict[str, int | float] | None:
+    word, *words = message.split()
     if word == LIMIT:
-        limit.move(*map(float, times))
+        limit.move(*map(float, words))
         return None
+    if word == END:
+        return _end_run(int(words[0]), children)
     if not fds:
         return _reap(int(word), children)
     return {"errno": errno.ECANCELED} if limit.passed else _start(fds, children)
 
 
-def _start(fds: list[int], children: set[int]) -> dict[str, int | float]:
+def _start(fds: list[int], children: dict[int, bytes]) -> dict[str, int | float]:
     document, stdout, stderr = fds
     # From its beginning, wherever another launcher, which was killed, had read to.
     request = json.loads(os.pread(document, os.fstat(document).st_size, 0))
@@ -141,7 +156,7 @@ def _start(fds: list[int], children: set[int]) -> dict[str, int | float]:
         for what, own in own_limits:
             resource.setrlimit(what, own)
         os.chdir("/")
-    children.add(pid)
+    children[pid] = request["mark"].encode()
     return {"pid": pid}
 
 
@@ -168,10 +183,9 @@ def _spawn(argv: list[str], env: dict[str, str], actions: list[tuple[str | int, 
     raise failure
 
 
-def _reap(pid: int, children: set[int]) -> dict[str, int | float]:
-    if pid not in children:
+def _reap(pid: int, children: dict[int, bytes]) -> dict[str, int | float]:
+    if children.pop(pid, None) is None:
         return {}
-    children.discard(pid)
     _, status, usage = os.wait4(pid, 0)
     return {
         "exit_code": os.waitstatus_to_exitcode(status),
@@ -181,7 +195,84 @@ def _reap(pid: int, children: set[int]) -> dict[str, int | float]:
     }
 
 
-def _end(children: set[int]) -> None:
+def _inherit_orphans() -> int:
+    """Become the parent of what children leave behind; the pipe by which ends of processes are told."""
+    ended, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    try:
+        # Who cannot list them could not reap them either.
+        _own_children()
+        # There are interpreters without it.
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass
+    return ended
+
+
+def _own_children() -> list[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123 - see _spawn
+        return [int(pid) for pid in file.read().split()]
+
+
+def _orphans(children: dict[int, bytes]) -> list[int]:
+    try:
+        return [pid for pid in _own_children() if pid not in children]
+    except OSError:
+        return []
+
+
+def _reap_orphans(children: dict[int, bytes]) -> None:
+    for pid in _orphans(children):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _end_run(pid: int, children: dict[int, bytes]) -> dict[str, int | float]:
+    """Kill what a child has left, and reap it."""
+    mark = children.get(pid, b"")
+    for _ in range(_TRIES if mark else 0):
+        if not any(_is_marked(orphan, {mark}) for orphan in _orphans(children)):
+            break
+        # What an orphan has started is not one yet.
+        _kill_marked({mark})
+        time.sleep(_TRY_SECONDS)
+        _reap_orphans(children)
+    return _reap(pid, children)
+
+
+def _is_marked(pid: int, marks: set[bytes]) -> bool:
+    """Say whether a process that has not ended began with one of these in its environment."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - see _spawn
+            return not marks.isdisjoint(file.read().split(b"\0"))
+    except OSError:
+        return False
+
+
+def _kill_marked(marks: set[bytes]) -> None:
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - see _spawn
+        if _is_marked(int(name), marks):
+            _kill_if_marked(int(name), marks)
+
+
+def _kill_if_marked(pid: int, marks: set[bytes]) -> None:
+    try:
+        # The number may be that of another process meanwhile.
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if _is_marked(pid, marks):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _end(children: dict[int, bytes]) -> None:
     """End what the operator left running: it is gone."""
     _signal(children, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE
@@ -194,12 +285,16 @@ def _runs(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
-def _signal(children: set[int], number: signal.Signals) -> None:
+def _signal(children: dict[int, bytes], number: signal.Signals) -> None:
+    """Send a signal to the groups of all children; SIGKILL to what has left them, too."""
     for pid in children:
         try:
             os.killpg(pid, number)
         except OSError:
             continue
+    marks = {mark for mark in children.values() if mark}
+    if number == signal.SIGKILL and marks:
+        _kill_marked(marks)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ class Spawned:
         self._loop = asyncio.get_running_loop()
         self._exit = asyncio.Event()
         self._survivor: int | None = None
+        self._reaped: launcher.Exit | None = None
         self.ended_at: float | None = None
         """When the child ended, on the monotonic clock; None as long as it runs."""
         self._pidfd = os.pidfd_open(pid)
@@ -40,19 +41,32 @@ class Spawned:
         await self._exit.wait()
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal to the child and all that it started and that stayed in its group."""
-        groups.send(self._pid, number)
+        """Send a signal to the child and all that it started and that stayed in its group.
+
+        Once it is reaped, nothing is sent: its number may be another's.
+        """
+        if self._reaped is None:
+            groups.send(self._pid, number)
 
     def group_is_alive(self) -> bool:
-        """Say whether the child or a process that stayed in its group still runs."""
+        """Say whether the child or a process that stayed in its group still runs; not once it is reaped."""
+        if self._reaped is not None:
+            return False
         self._survivor = groups.living_member(self._pid, self._survivor)
         return self._survivor is not None
 
-    async def reap(self) -> launcher.Exit:
-        """Take the exit of the child, which must have ended; once. A cancellation waits for that."""
-        self._loop.remove_reader(self._pidfd)
-        os.close(self._pidfd)
-        return await self._launcher.reap(self._pid)
+    async def reap(self, *, leaves_nothing: bool) -> launcher.Exit:
+        """Take the exit of the child, which must have ended. A cancellation waits for that.
+
+        With ``leaves_nothing``, what it has left behind is killed first, in whatever session.
+        """
+        if self._reaped is None:
+            self._reaped = launcher.LOST
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            reap = self._launcher.end if leaves_nothing else self._launcher.reap
+            self._reaped = await reap(self._pid)
+        return self._reaped
 
     def _on_exit(self) -> None:
         self._loop.remove_reader(self._pidfd)
@@ -69,15 +83,18 @@ async def spawn(
     stdout: int,
     stderr: int,
     limits: Mapping[int, int],
+    mark: str = "",
 ) -> Spawned:
-    """Start a program and watch it; ``limits`` are those of :meth:`.Launcher.start`.
+    """Start a program and watch it; ``limits`` and ``mark`` are those of :meth:`.Launcher.start`.
 
     Raises :class:`.ChildStartError` when it cannot be started. A cancellation goes on when the caller next
     waits, who has the child then.
     """
     words = [os.fspath(word) for word in argv]
     try:
-        pid = await starter.start(words, env=env, cwd=cwd, stdout=stdout, stderr=stderr, limits=limits)
+        pid = await starter.start(
+            words, env=env, cwd=cwd, stdout=stdout, stderr=stderr, limits=limits, mark=mark
+        )
     except OSError as error:
         raise start_errors.explain(error, words[0], cwd) from error
     except ValueError as error:

@@ -89,9 +89,10 @@ async def kept(clock: Clock, source: Source, log: logs.Lines) -> tuple[list[cert
     served = Served()
     store = certificate_store.CertificateStore(source, served, log, clock)
     await store.refresh()
+    changed = store.bundle_changed.follow()
     with pytest.raises(EndOfTestError):
         await store.keep()
-    return served.pairs, store.bundle_changed.is_set()
+    return served.pairs, changed.is_set()
 
 
 async def test_a_new_bundle_is_reported() -> None:

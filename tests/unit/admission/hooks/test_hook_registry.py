@@ -39,7 +39,7 @@ class Registrar:
 
     def __init__(self) -> None:
         self.written: list[list[str]] = []
-        self.problem = ""
+        self.problems: dict[registration_specs.ConfigurationKind, str] = {}
         self.refuse: errors.AddonOperatorError | None = None
         """What writing ends with, as long as a name contains ``bad``, or at all if ``refuses_all``."""
         self.refuses_all = False
@@ -52,6 +52,9 @@ class Registrar:
 
     async def keep(self) -> None:
         """Nobody changes anything."""
+
+    def problem(self, kind: registration_specs.ConfigurationKind) -> str:
+        return self.problems.get(kind, "")
 
 
 def entry(owner: str, name: str) -> hook_entries.WebhookEntry:

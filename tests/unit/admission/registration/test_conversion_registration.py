@@ -34,6 +34,7 @@ class Bundle(certificate_store.CertificateStore):
 
     def __init__(self) -> None:
         self.text: bytes | None = b"one"
+        self.bundle_changed = waiting.News()
 
     @override
     async def refresh(self) -> bytes | None:
@@ -398,8 +399,14 @@ async def test_whoever_changes_it_again_and_again_is_answered_ever_slower(
         definitions.edit(spec={"conversion": {"webhook": {"clientConfig": {"caBundle": "eA=="}}}})
         await look(registrar)
     assert definitions.patches == 1 + 3
+    assert "as often as it is restored" in registrar.trouble(CRD)
+    site.time.now += 50
+    await look(registrar)
+    assert definitions.patches == 1 + 4
+    assert registrar.trouble(CRD), "nobody knows yet if it lasts this time"
     site.time.now += 1000
     await look(registrar)
+    assert not registrar.trouble(CRD)
     assert definitions.client_config()["caBundle"] == base64.b64encode(b"one").decode()
 
 

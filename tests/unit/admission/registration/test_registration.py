@@ -29,7 +29,7 @@ class Bundle(certificate_store.CertificateStore):
 
     def __init__(self, text: bytes | None = b"one") -> None:
         self.text = text
-        self.bundle_changed = asyncio.Event()
+        self.bundle_changed = waiting.News()
 
     @override
     async def refresh(self) -> bytes | None:
@@ -271,6 +271,58 @@ async def test_whoever_undoes_every_repair_is_met_ever_more_slowly(
         await registrar.ensure()
         replicas.clock.now += 6
     assert 8 <= stored.writes <= 20
+
+
+async def test_that_somebody_undoes_every_repair_is_the_problem_until_a_repair_lasts(
+    replicas: Replicas, stored: Stored
+) -> None:
+    registrar = replicas.start()
+    kind = specs.ConfigurationKind.MUTATING
+    await registrar.ensure()
+    told = list[bool]()
+    for _ in range(30):
+        stored.edit(failurePolicy="Fail")
+        await registrar.ensure()
+        told.append(bool(registrar.problem(kind)))
+        replicas.clock.now += 6
+        await registrar.ensure()
+        told.append(bool(registrar.problem(kind)))
+    assert told == sorted(told), "what is told does not come and go with each repair"
+    assert "MutatingWebhookConfiguration addon-operator as often as it is restored" in registrar.problem(kind)
+    assert not registrar.problem(specs.ConfigurationKind.VALIDATING)
+    for _ in range(3):
+        replicas.clock.now += 130
+        await registrar.ensure()
+    assert not registrar.problem(kind)
+
+
+async def test_an_edit_while_one_registrar_looks_is_not_taken_from_it_by_another_that_waits(
+    server: api_server.ApiServer, stored: Stored, replicas: Replicas
+) -> None:
+    bundle, begun, go_on = Bundle(), asyncio.Event(), asyncio.Event()
+    busy = replicas.start(trust=bundle)
+    other = registration.Registrar(replicas.kube, [], ADDRESS, bundle, replicas.log, Resting(replicas.clock))
+    await busy.ensure()
+    again = asyncio.Event()
+
+    async def refresh() -> bytes | None:
+        (again if begun.is_set() else begun).set()
+        await go_on.wait()
+        return b"one"
+
+    bundle.refresh = refresh  # type: ignore[method-assign]  # a certificate that takes its time
+    keeping = [asyncio.create_task(each.keep()) for each in (other, busy)]
+    await begun.wait()
+    # What the watch of the edited object tells, too.
+    bundle.bundle_changed.set()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    go_on.set()
+    async with asyncio.timeout(5):
+        await again.wait()
+    for task in keeping:
+        task.cancel()
+    await asyncio.gather(*keeping, return_exceptions=True)
 
 
 async def test_one_edit_a_day_is_undone_at_once_every_day(replicas: Replicas, stored: Stored) -> None:

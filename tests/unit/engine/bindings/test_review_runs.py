@@ -13,8 +13,9 @@ from addon_operator.engine.bindings import hook_answers, process_slots, review_r
 from addon_operator.engine.hooks import hook_outputs, questions
 from addon_operator.hook_contract import binding_contexts, hook_entries
 from addon_operator.hook_contract.configuration import bindings, hook_config, webhook_bindings
-from addon_operator.hook_contract.outputs import review_answers
-from addon_operator.kernel import errors, names
+from addon_operator.hook_contract.outputs import patch_check, review_answers
+from addon_operator.kernel import errors, fencing, names
+from addon_operator.kube import api_errors
 from tests.unit.engine import bound_fakes, fakes
 
 NAME = "guard.shop.example"
@@ -65,6 +66,27 @@ async def test_only_a_run_that_changed_something_is_told() -> None:
     executor.effects = CHANGED
     await ask(made(executor, told.append))
     assert told == [HOOK]
+
+
+async def test_who_asked_a_replica_that_has_lost_its_lease_is_told_to_try_again() -> None:
+    """Whichever way of a change finds that out."""
+    found = [
+        errors.AddonOperatorError("hook guard.sh: KUBERNETES_PATCH_PATH: cannot be done") for _ in range(2)
+    ]
+    found[0].__cause__ = api_errors.Fenced("the Lease is another's")
+    found[1].__cause__ = fencing.FencedError("the Lease is another's")
+    for error in (*found, questions.NotLeadingError("it patched values")):
+        with pytest.raises(review_runs.UnansweredError, match=r"replica that does not lead.*try again"):
+            await ask(made(bound_fakes.AnsweringHooks(fail(error))))
+
+
+async def test_who_asked_is_told_which_place_of_a_patch_is_wrong() -> None:
+    error = questions.AnswerError("hook guard.sh: VALIDATING_RESPONSE_PATH: it is wrong")
+    error.__cause__ = patch_check.PatchError("patch[0] (remove /a): it does not apply")
+    with pytest.raises(review_runs.UnansweredError) as raised:
+        await ask(made(bound_fakes.AnsweringHooks(fail(error))))
+    said = "hook guard.sh of module shop gave a wrong answer: patch[0] (remove /a): it does not apply"
+    assert str(raised.value) == said
 
 
 @pytest.mark.parametrize(

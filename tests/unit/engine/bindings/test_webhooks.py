@@ -11,7 +11,7 @@ from addon_operator.engine import state
 from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, triggers, webhooks
 from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.outputs import review_answers
-from addon_operator.kernel import errors
+from addon_operator.kernel import clock, errors
 from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 
@@ -166,7 +166,7 @@ async def test_a_row_says_what_went_wrong_with_the_last_request_until_one_is_ans
     request = hook_entries.ReviewRequest(b"{}", time.monotonic(), 10.0, dry_run=False)
 
     def unanswered() -> list[str]:
-        return [row["unanswered"] for row in bench.webhooks.rows("shop")]
+        return [row["unanswered"].partition("; that was at ")[0] for row in bench.webhooks.rows("shop")]
 
     def fail() -> NoReturn:
         raise errors.AddonOperatorError("failed with exit code 1: token=abc")
@@ -176,6 +176,10 @@ async def test_a_row_says_what_went_wrong_with_the_last_request_until_one_is_ans
     await entry.answer(request)
     wrong = "hook guard.sh of module shop failed; the operator's log says more"
     assert unanswered() == [wrong, ""], "nothing of what the hook wrote"
+    at = bench.webhooks.rows("shop")[0]["unanswered"].partition("; that was at ")[2]
+    when, _, where = at.partition(", ")
+    assert abs(clock.parse_rfc3339(when) - time.time()) < 60
+    assert where == "on this replica"
     bench.hooks.answer = lambda: review_answers.AdmissionAnswer(allowed=False)
     await entry.answer(request)
     assert unanswered() == ["", ""], "to deny is an answer"

@@ -14,7 +14,13 @@ import structlog
 from typing_extensions import override
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_directory, hook_lines, hook_processes, questions
+from addon_operator.engine.hooks import (
+    hook_configurations,
+    hook_directory,
+    hook_lines,
+    hook_processes,
+    questions,
+)
 from addon_operator.hook_contract import binding_contexts, jq_programs
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import fencing, names
@@ -349,6 +355,44 @@ async def test_output_goes_to_the_log_with_the_fields_of_the_run(
     }
 
 
+CHATTY = """
+for stream in 1 2; do i=0; while [ $i -lt 10000 ]; do echo $i >&$stream; i=$((i+1)); done; done
+printf true > "${MODULE_ENABLED_RESULT:-/dev/null}"; printf yes > "${ANSWER_PATH:-/dev/null}"
+"""
+
+
+@pytest.mark.parametrize("kind", ["run", "question", "enabled script", "--config", "program", "readiness"])
+async def test_no_kind_of_run_fills_the_log(
+    runner: hook_processes.HookProcesses, hook: WriteHook, records: Records, kind: str
+) -> None:
+    path = hook(CHATTY)
+    config = hook_config.HookConfig()
+    match kind:
+        case "run" | "program" | "readiness":
+            arguments = {
+                "run": (),
+                "program": hook_configurations.RUN,
+                "readiness": hook_configurations.READY,
+            }
+            chatty = state.Hook("hook.sh", path, config, arguments=arguments[kind])
+            await runner.run(chatty, CONTEXTS, given({}), {})
+        case "question":
+            question = questions.Question(("ANSWER_PATH",), str, seconds=20.0)
+            ran = await runner.run(state.Hook("hook.sh", path, config), CONTEXTS, given({}), {}, question)
+            assert ran.answer == "yes"
+        case "enabled script":
+            assert (await runner.enabled(path, MODULE, given({}))).enabled
+        case _:
+            await runner.configurations.ask(path)
+    wrote = 10_000 if kind == "--config" else 20_000
+    lines = [record["event"] for record in records]
+    assert len(lines) == hook_lines.LOGGED_FIRST + hook_lines.LOGGED_LAST + 2
+    assert "further lines" in lines[hook_lines.LOGGED_FIRST]
+    left_out = wrote - hook_lines.LOGGED_FIRST - hook_lines.LOGGED_LAST
+    assert lines[hook_lines.LOGGED_FIRST + 1].startswith(f"and {left_out} more lines")
+    assert lines[-1] == "9999"
+
+
 async def test_json_lines_become_records_of_their_own_when_asked(
     make_runner: MakeRunner, hook: WriteHook, records: Records
 ) -> None:
@@ -527,7 +571,7 @@ def test_what_a_failing_hook_wrote_is_left_out_where_values_may_not_be_shown(
     )
     error = hook_processes.HookRunError("a.sh", result, "gave back: s3cret", module=module)
     assert "s3cret" in str(error)
-    assert error.without_values == f"{text}the end of what it wrote, and the operator's log all of it"
+    assert error.without_values == f"{text}the end of what it wrote, and the operator's log more of it"
 
 
 async def test_expressions_of_jq_in_a_configuration_are_compiled_where_they_hold_nobody(

@@ -217,9 +217,21 @@ async def test_all_outputs_of_a_good_run_are_applied(bench: Bench) -> None:
 async def test_a_patch_that_is_printed_is_pointed_out_once(bench: Bench) -> None:
     for _ in range(2):
         assert not (await bench.run({"stdout": VALUES})).values_changed
-    (hint,) = [event.text for event in bench.heard if isinstance(event, events.Warned)]
-    assert hint.startswith("module web: hook sub/hook.sh printed a JSON patch to its standard output")
+    first, second = [event for event in bench.heard if isinstance(event, events.HookDoubted)]
+    assert first.text.startswith("printed a JSON patch to its standard output")
+    assert (first.is_new, second.is_new) == (True, False)
     await bench.run({"stdout": VALUES, **GOOD})
+
+
+async def test_of_a_key_that_stands_twice_in_a_patch_of_values_the_last_counts_and_that_is_told(
+    bench: Bench,
+) -> None:
+    for key in "ab":
+        patch = f'{{"op": "add", "path": "/web/a", "value": 1, "value": 2, "{key}": 1, "{key}": 2}}'
+        assert (await bench.run({"VALUES_JSON_PATCH_PATH": patch})).values_changed is (key == "a")
+    told = [event for event in bench.heard if isinstance(event, events.HookDoubted)]
+    assert [event.is_new for event in told] == [True, False], "keys may be others each time"
+    assert "VALUES_JSON_PATCH_PATH: the key 'value' occurs twice" in told[0].text
 
 
 async def test_series_of_a_modules_hook_have_its_module(bench: Bench) -> None:

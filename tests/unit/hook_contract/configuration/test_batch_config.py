@@ -1,11 +1,17 @@
 """What programs with many hooks print of themselves, in the words of the Go SDK."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from addon_operator.hook_contract.configuration import batch_config, bindings, hook_config
+from addon_operator.hook_contract.configuration import (
+    batch_config,
+    bindings,
+    config_schemas,
+    hook_config,
+)
 
 SOURCE = "hook batch"
 MODULE = hook_config.HookKind.MODULE
@@ -145,6 +151,29 @@ def test_a_hook_without_bindings_is_odd_and_not_wrong() -> None:
 )
 def test_each_mistake_is_named_with_its_place(document: object, reason: str) -> None:
     assert reason in refused(document)
+
+
+OTHERS = config_schemas.CURRENT[MODULE]["properties"]
+KEYS = [("", key) for key in OTHERS] + [("settings", key) for key in OTHERS["settings"]["properties"]]
+KEYS += [(outer, key) for outer in ("schedule", "kubernetes") for key in OTHERS[outer]["items"]["properties"]]
+
+
+@pytest.mark.parametrize(("outer", "key"), KEYS, ids=lambda key: key or "hook")
+def test_a_key_that_only_other_hooks_have_is_not_taken_for_a_slip(outer: str, key: str) -> None:
+    inner: dict[str, object] = {key: 7}
+    fields = inner if not outer else {outer: inner if outer == "settings" else [inner]}
+    try:
+        parse([hook(**fields)])
+    except hook_config.HookConfigError as error:
+        said = str(error).partition(f"the key '{key}' is not known here; ")[2]
+        assert not said.startswith("did you mean")
+        assert said == "" or re.match("a program cannot have it|all bindings of a program|write '", said)
+
+
+def test_what_belongs_to_a_hook_is_not_looked_for_in_the_program() -> None:
+    assert "the key 'beforeHelm' is not known here; it belongs to a hook, in the list 'hooks'" in refused(
+        {"version": "v1", "beforeHelm": 1}
+    )
 
 
 def test_all_hooks_that_are_wrong_are_named_at_once() -> None:

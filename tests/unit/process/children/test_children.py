@@ -50,6 +50,10 @@ def nothing_left_behind(launcher_pid: str) -> Iterator[None]:
     pipes, processes = open_pipes(), own_children()
     yield
     assert open_pipes() <= pipes
+    give_up = time.monotonic() + 5
+    while not own_children() <= processes and time.monotonic() < give_up:
+        # What a child has left behind is reaped beside it.
+        time.sleep(0.01)
     assert own_children() <= processes
 
 
@@ -215,6 +219,59 @@ async def test_a_child_that_may_leave_nothing_takes_its_group_with_it(
     result = await programs.programs().run([path], env=ENV, capture_stdout=100, leaves_nothing=True)
     assert (result.exit_code, result.stdout) == (0, b"done\n")
     assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+ESCAPES = {
+    "directly": "setsid sleep 100 & echo $! > $LEFT",
+    "by two forks": "(setsid sh -c 'sleep 100 & echo $! > $LEFT' &)",
+    "as one more daemon": "setsid sh -c 'setsid sh -c \"echo \\$\\$ > $LEFT; sleep 100; sleep 100\"' &",
+}
+AWAIT_IT = 'while [ ! -s "$LEFT" ]; do sleep 0.01; done; '
+
+
+@pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
+@pytest.mark.parametrize("ended_by", ["its end", "its timeout", "a cancellation"])
+async def test_what_leaves_the_group_of_a_child_that_may_leave_nothing_or_is_ended_is_killed(
+    script: Callable[..., pathlib.Path], tmp_path: pathlib.Path, escape: str, ended_by: str
+) -> None:
+    left = tmp_path / "left"
+    then = {"its end": "echo done", "its timeout": "sleep 100", "a cancellation": "echo here; sleep 100"}
+    path = script(f"{escape}\n{AWAIT_IT}{then[ended_by]}")
+    env = {**ENV, "LEFT": str(left)}
+    lines = asyncio.Queue[str]()
+    run = asyncio.create_task(
+        programs.programs().run(
+            [path],
+            env=env,
+            mark="LEFT",
+            timeout=0.5 if ended_by == "its timeout" else None,
+            on_stdout_line=lines.put_nowait,
+            kill_grace=0.05,
+            leaves_nothing=ended_by == "its end",
+        )
+    )
+    if ended_by == "a cancellation":
+        await lines.get()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    else:
+        result = await run
+        assert (result.exit_code, result.timed_out) == ((0, False) if ended_by == "its end" else (-15, True))
+    assert not is_alive(int(left.read_text()))
+
+
+async def test_what_another_child_left_in_the_background_goes_on(
+    script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    left = tmp_path / "left"
+    path = script(f"setsid sleep 100 > /dev/null 2>&1 & echo $! >> {left}")
+    for number, leaves_nothing in (("1", False), ("11", True), ("2", True)):
+        env = {**ENV, "RUN": number}
+        await programs.programs().run([path], env=env, mark="RUN", leaves_nothing=leaves_nothing)
+    stays, *ended = map(int, left.read_text().split())
+    assert [is_alive(pid) for pid in (stays, *ended)] == [True, False, False]
+    os.kill(stays, signal.SIGKILL)
 
 
 async def test_cancelling_ends_the_group_before_the_cancellation_goes_on(

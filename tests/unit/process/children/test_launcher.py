@@ -368,6 +368,25 @@ async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
     assert result.exit_code == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("ends", ["limit", "close"])
+async def test_what_has_left_the_group_of_a_running_child_is_killed_with_it(
+    script: Callable[..., pathlib.Path], ends: str
+) -> None:
+    spawner, line = launcher.Launcher(), asyncio.get_running_loop().create_future()
+    path = script("setsid sh -c 'echo $$; sleep 60' &\nsleep 60")
+    run = children.Children(spawner).run(
+        [path], env={**ENV, "RUN": "x"}, mark="RUN", on_stdout_line=line.set_result
+    )
+    task = asyncio.create_task(run)
+    left = int(await asyncio.wait_for(line, 10))
+    if ends == "limit":
+        spawner.limit(boottime_in(0.02), boottime_in(0.05))
+        await asyncio.wait_for(task, 10)
+    spawner.close()
+    await task
+    wait_for_end(left)
+
+
 async def test_a_limit_that_is_moved_on_ends_nothing(
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:

@@ -32,7 +32,7 @@ CONNECTIONS: Final = connections.Bounds(
 _SHUTDOWN_SECONDS: Final = 1.0
 _HOW_TO_MOVE: Final = (
     "choose others with ADDON_OPERATOR_LISTEN_ADDRESS and ADDON_OPERATOR_LISTEN_PORT "
-    "(--prometheus-listen-address, --prometheus-listen-port)"
+    "(--listen-address, --listen-port)"
 )
 
 

@@ -110,7 +110,7 @@ def test_modules_are_suspended_resumed_and_run_without_a_shell_in_the_pod(
     assert bob.text("module", "resume", "web") == "module web is looked after again\n"
     assert bob.error("module", "resume", "web") == "module web is not suspended"
     assert bob.text("module", "run", "web", "--wait") == "module web is Ready\n"
-    assert bob.text("module", "run", "web").startswith("module web runs as soon as")
+    assert bob.text("module", "run", "web").startswith("module web is asked to run; --wait waits")
     assert "the run of module broken failed: hook break.sh" in bob.error("module", "run", "broken", "--wait")
     assert bob.error("module", "run", "off") == "module off is disabled: enable it, and it runs"
     assert bob.error("module", "run", "wbe").endswith("did you mean 'web'?")

@@ -109,5 +109,13 @@ def test_a_change_that_is_refused_purges_nothing(site: operator_site.Site) -> No
     operator.wait_logged("a change on disk is refused", "010-shop")
     operator.wait_logged("run of the module failed: module shop: ")
     assert site.revisions() == {"web": 1, "db": 1}
+    site.kubectl("wait", "--for=delete", "module/web", "--timeout=20s")
+    (renamed / "values.yaml").write_text("webEnabled: true\n")
+    renamed.rename(web)
+    operator.wait_logged("changed on disk and reloaded: web")
+    site.kubectl("wait", "--for=create", "module/web", "--timeout=20s")
+    for condition in ("Healthy=True", "Drifted=False"):
+        site.kubectl("wait", f"--for=condition={condition}", "module/web", "--timeout=20s")
+    web.rename(renamed)
     (renamed / "values.yaml").write_text("shopEnabled: true\n")
     operator.wait_until(lambda: site.deployed() == {"shop": 1, "db": 1}, "the rename is taken in")

@@ -96,6 +96,6 @@ def _linked(directory: pathlib.Path) -> pathlib.Path:
     except OSError as error:
         raise errors.ConfigurationError(
             f"the libraries for hooks cannot be linked in {directory}: {error.strerror}; "
-            "name another directory for temporary files with TMP_DIR or --tmp-dir"
+            "name another directory for temporary files with ADDON_OPERATOR_TMP_DIR or --tmp-dir"
         ) from None
     return directory

@@ -146,11 +146,13 @@ def run(name: str, socket: str | None, *, waits: bool, now: bool) -> None:
     """
     if (asked := debug.outside_requests(socket)) is not None:
         row = asked.run(name, waits=waits, now=now)
+        ends = _has_run if waits else _is_asked
     else:
         query = urllib.parse.urlencode(debug.query(wait=waits, now=now))
         path = debug.module_path(name, f"run?{query}".removesuffix("?"))
         row = debug.client(socket, is_slow=waits).post(path, {})
-    click.echo(debug.text_of(row, _has_run if waits else _will_run))
+        ends = _has_run if waits else _will_run
+    click.echo(debug.text_of(row, ends))
 
 
 @module.command()
@@ -195,9 +197,18 @@ def retry(name: str, socket: str | None) -> None:
 
 
 def _will_run(row: debug.Document) -> str:
-    left_alone = f"; Helm leaves it alone, as it is {text}" if (text := row.get("suspended")) else ""
     soon = f"module {row['name']} runs as soon as its queue lets it; 'module describe' shows how it goes"
-    return soon + left_alone
+    return soon + _left_alone(row)
+
+
+def _is_asked(row: debug.Document) -> str:
+    # Only the annotation is known to be there, not whether an operator sees it.
+    asked = f"module {row['name']} is asked to run; --wait waits for the operator's answer"
+    return asked + _left_alone(row)
+
+
+def _left_alone(row: debug.Document) -> str:
+    return f"; Helm leaves it alone, as it is {text}" if (text := row.get("suspended")) else ""
 
 
 def _has_run(row: debug.Document) -> str:

@@ -153,6 +153,7 @@ class Engine:
     def forget(self, module: names.ModuleName) -> None:
         """End what runs and waits for a module that is gone, but for a purge of its release."""
         self._bindings.end(module)
+        self._runner.releases.gone(module)
         purge = tasks.TaskKind.MODULE_PURGE
         self._queue.drop(lambda task: task.owner == module and task.kind is not purge)
 

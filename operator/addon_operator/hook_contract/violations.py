@@ -98,10 +98,12 @@ def _described(error: jsonschema.ValidationError) -> Iterable[str]:
 
 def _type(violation: _Violation) -> Iterator[str]:
     is_unquoted = violation.value == "string" and isinstance(violation.instance, bool | int | float)
-    hint = "; put it in quotes" if is_unquoted else ""
-    if hint and isinstance(violation.instance, float):
-        hint += " (without them, a version such as 1.10 is the number 1.1)"
     schema: Any = violation.error.schema
+    hint = "; put it in quotes" if is_unquoted else ""
+    if hint and schema.get("format") == "period":
+        hint = "; write a time with its unit, such as 30s, 10m or 1h30m"
+    elif hint and isinstance(violation.instance, float):
+        hint += " (without them, a version such as 1.10 is the number 1.1)"
     found = _KINDS.get(type(violation.instance)) if "x-secret" in schema else None
     yield f"{found or _shown(violation.instance)} is not {_TYPES[violation.value]}{hint or _remedy(schema)}"
 

@@ -93,5 +93,5 @@ def _tmp_dir(settings: settings_module.Settings) -> pathlib.Path:
 def _unusable(settings: settings_module.Settings, why: str) -> errors.ConfigurationError:
     return errors.ConfigurationError(
         f"the directory for temporary files, {settings.tmp_dir}, {why}; "
-        "name another one with TMP_DIR or --tmp-dir"
+        "name another one with ADDON_OPERATOR_TMP_DIR or --tmp-dir"
     )

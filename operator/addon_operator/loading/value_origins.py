@@ -46,7 +46,8 @@ class ValueOrigins:
         masked = shown if show_sensitive else self._section.masked(shown)
         rows: list[OriginRow] = []
         for path, value in origins.leaves(shown):
-            if len(rows) == MOST:
+            if len(rows) == MOST or not path:
+                # Without a place below it, the section is empty.
                 break
             text = _masked_at(masked, path, value)
             whole = yaml_reading.format_path((self._section.key, *path))

@@ -251,7 +251,10 @@ class BindingMetrics:
             "hook_timeouts_total", "Hooks that were stopped at their timeout."
         )
         self.hook_doubts_total = make.counter(
-            "hook_doubts_total", "Runs that wrote what has another effect than meant.", "module", "hook"
+            "hook_doubts_total",
+            "Runs that wrote what counts otherwise than it reads, such as a key twice.",
+            "module",
+            "hook",
         )
         self.snapshot_objects = make.gauge(
             "kube_snapshot_objects", "Objects in each binding's snapshot.", *labels

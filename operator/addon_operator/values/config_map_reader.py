@@ -95,7 +95,7 @@ class ConfigMapReader:
             collected.sections,
             collected.switches,
             collected.maintenance,
-            self._warnings(unknown),
+            (*self._warnings(unknown), *self._misplaced(collected.sections)),
             self._source,
         )
         return ConfigMapReading(values, tuple(collected.problems), frozenset(collected.unreadable))
@@ -154,6 +154,16 @@ class ConfigMapReader:
         if (more := len(unknown) - MAX_UNKNOWN) > 0:
             warnings.append(f"{self._source}: {more} more keys are unknown and ignored")
         return tuple(warnings)
+
+    def _misplaced(self, sections: Mapping[names.ValuesKey, json_types.JsonObject]) -> list[str]:
+        """Say of flags that stand in the section of their module that they are values there."""
+        return [
+            f"{self._source}: {key + suffix!r} below the key {key!r} is a value, which switches nothing; "
+            f"write it as a key of its own, beside {key!r}"
+            for key, section in sections.items()
+            for suffix in (names.ENABLED_SUFFIX, names.MAINTENANCE_SUFFIX)
+            if key + suffix in section
+        ]
 
     def _unknown(self, key: str) -> str:
         nearest = self._nearest(key)

@@ -197,6 +197,8 @@ def test_show_tells_where_each_value_came_from(modules: Directory, output: str) 
         "webShop.internal.token": "default in modules/001-web-shop/openapi/values.yaml",
     }
     assert shown["webShop.size"]["value"] == 3
+    modules.write("modules/values.yaml", "webShop: {domain: example.com}")
+    assert "global" not in modules.run("show", "webShop", "--origin").stdout
 
 
 def test_show_hides_what_is_sensitive_and_warns_of_what_is_wrong(modules: Directory) -> None:

@@ -1,4 +1,4 @@
-"""Operators of pages start beside their own modules, and packages are named where pip finds them."""
+"""What pages tell to type leads to the place that they mean, and shows what one sees there."""
 
 import re
 import tomllib
@@ -53,3 +53,27 @@ def test_packages_that_messages_name_are_those_of_the_extras() -> None:
     named = set(re.findall(r"pip install '(.+?)'", code))
     assert named == {"pytest>=9", "kubernetes>=37,<38"}
     assert named <= extras
+
+
+def test_what_somebody_on_call_types_names_the_namespace_of_the_operator() -> None:
+    texts = {page.name: page.read_text("utf-8") for page in (ROOT / "docs" / "runbooks").glob("Addon*.md")}
+    typed = [
+        (where, command)
+        for where, text in texts.items()
+        for command in re.findall(r"`((?:addon-operator|helm|kubectl) [^`]+ [^`]+)`", text)
+    ]
+    assert len(typed) > 30
+    everywhere = re.compile(
+        r"get events -A|patch mutatingwebhookconfiguration|module suspend$|logs --previous$"
+    )
+    assert [each for each in typed if "-n NAMESPACE" not in each[1] and not everywhere.search(each[1])] == []
+
+
+def test_modules_that_pages_list_are_in_the_order_in_which_kubectl_lists_them() -> None:
+    listed = re.compile(r"^\$ kubectl .*get modules.*\n(NAME .*\n(?:\w.*\n)+)", re.MULTILINE)
+    texts = {name(page): page.read_text("utf-8") for page in PAGES}
+    tables = [
+        (where, table.splitlines()[1:]) for where, text in texts.items() for table in listed.findall(text)
+    ]
+    assert len(tables) > 1
+    assert [where for where, rows in tables if rows != sorted(rows)] == []

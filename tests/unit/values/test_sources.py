@@ -193,6 +193,18 @@ def test_all_violations_of_a_config_map_are_reported_at_once() -> None:
     assert str(caught.value).startswith("ConfigMap ns/values is invalid: key 'global', line 2")
 
 
+@pytest.mark.parametrize("flag", ["someModuleEnabled", "someModuleMaintenance"])
+def test_a_switch_below_the_key_of_its_module_is_a_warning(flag: str) -> None:
+    read = config_map_reader.ConfigMapReader(KNOWN, "ConfigMap a/b").read
+    config = read({"someModule": f"a: 1\n{flag}: 'false'", "someModuleEnabled": "true"}).usable()
+    assert config.enabled == {"someModuleEnabled": True}
+    (warning,) = config.warnings
+    assert warning == (
+        f"ConfigMap a/b: {flag!r} below the key 'someModule' is a value, which switches nothing; "
+        "write it as a key of its own, beside 'someModule'"
+    )
+
+
 @pytest.mark.parametrize(
     ("key", "hint"),
     [

@@ -95,12 +95,15 @@ def find(place: str, modules_dirs: Sequence[pathlib.Path]) -> tuple[pathlib.Path
         for directory in filter(pathlib.Path.is_dir, modules_dirs)
         for each in module_directories.listed(directory)
     }
+    modules = []
     for directory, each in known.items():
         with contextlib.suppress(names.ModuleNameError):
-            if module in (directory, names.parse_module_directory(directory)[1]):
+            modules.append(names.parse_module_directory(directory)[1])
+            if module in (directory, modules[-1]):
                 return each, name
     where = ", ".join(str(each.absolute()) for each in modules_dirs)
-    raise NewHookError(f"there is no module {module!r} in {where}; name its directory, or --modules-dir")
+    hint = names.did_you_mean(module, modules, "name its directory, or --modules-dir")
+    raise NewHookError(f"there is no module {module!r} in {where}; {hint}")
 
 
 def parse_name(name: str, language: Language | None) -> tuple[str, Language]:

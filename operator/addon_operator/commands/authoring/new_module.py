@@ -108,7 +108,7 @@ def _place(request: Request) -> tuple[names.ModuleName, pathlib.Path]:
     for other in others:
         with contextlib.suppress(names.ModuleNameError):
             if names.parse_module_directory(other.name)[1] == request.name:
-                raise NewModuleError(f"{other} is a module of this name; choose another name")
+                raise NewModuleError(f"{other.absolute()} is a module of this name; choose another name")
     orders = [names.directory_order(other.name) or 0 for other in others]
     order = min((max(orders, default=0) // _STEP + 1) * _STEP, _MOST_ORDER)
     path = directory / f"{order if request.order is None else request.order:03}-{request.name}"

@@ -112,10 +112,15 @@ def _read(request: PreviewRequest, stdin: Callable[[], bytes]) -> _PreviewFiles:
     files = preview_files.read(request.files, stdin)
     pods = preview_pods.find(files)
     if not pods.pods and not pods.problems:
-        raise preview_files.ManifestError(f"{_listed(request.files)}: no Pod and no workload is in there")
+        raise preview_files.ManifestError(
+            f"{_listed(request.files)} holds neither a Pod nor a workload, such as a Deployment; "
+            "name a file with one"
+        )
     presets = preview_files.read(request.presets, stdin)
     if presets and not _has_presets(presets):
-        raise preview_files.ManifestError(f"{_listed(request.presets)}: no PodPreset is in there")
+        raise preview_files.ManifestError(
+            f"{_listed(request.presets)} holds no PodPreset; name a file with one"
+        )
     manifests = [*files, *presets, *preview_files.read(request.objects, stdin)]
     return _PreviewFiles(request, pods, manifests, bool(request.presets) or _has_presets(manifests))
 

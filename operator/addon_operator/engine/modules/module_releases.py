@@ -356,6 +356,11 @@ class ModuleReleases:
             )
         self._unreadable = namespaces
 
+    def gone(self, module: names.ModuleName) -> None:
+        """Forget a module whose directory is gone; if it comes back, all is told of it as of a new one."""
+        self._leave(module)
+        self._modes.pop(module, None)
+
     def _leave(self, module: names.ModuleName) -> None:
         self._followed.leave(module)
         self._drift.forget(module)

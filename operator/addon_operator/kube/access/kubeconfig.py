@@ -144,7 +144,10 @@ def _read(path: pathlib.Path) -> Entry:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise api_errors.AccessError(f"{path} is not a valid kubeconfig: {_one_line(error)}") from error
     if not isinstance(document, dict):
-        raise api_errors.AccessError(f"{path} is not a valid kubeconfig: it does not hold a mapping")
+        what = "it is empty" if document is None else "it does not hold a mapping"
+        raise api_errors.AccessError(
+            f"{path} is not a valid kubeconfig: {what}; name another one with {_OTHER_FILE}"
+        )
     return document
 
 

@@ -215,7 +215,8 @@ def _tls(using: credentials.Credentials) -> ssl.SSLContext:
             context.load_cert_chain(using.certificate_file, using.key_file)
     except (ssl.SSLError, OSError) as error:
         raise api_errors.AccessError(
-            f"the certificates for {using.server} cannot be used ({_reason(error)}): check the kubeconfig"
+            f"the certificates for {using.server} cannot be used ({_reason(error)}): correct those that the "
+            "kubeconfig holds or names, or choose another one with --kubeconfig or KUBECONFIG"
         ) from error
     if not using.verify:
         context.check_hostname = False

@@ -349,6 +349,8 @@ class Notifier:
         """
         config = self._config or notify_config.NOTHING
         target = next((each for each in config.targets if each.name == name), None)
+        if target is None and self.source["problem"] and not config.targets:
+            raise NotifyError(f"there is no target {name!r}: {self.source['problem']}")
         if target is None:
             raise NotifyError(notify_config.unknown(name, config.targets))
         message = texts.Message((), self._time.time())

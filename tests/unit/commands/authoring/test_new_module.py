@@ -69,7 +69,7 @@ def test_a_new_module_comes_behind_all_others_unless_its_order_is_named() -> Non
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("web", "is a module of this name"),
+        ("web", "/modules/010-web is a module of this name"),
         ("010-shop", "without number, which is --order"),
         ("Shop", "rename it to"),
         ("global", "choose another name"),
@@ -220,6 +220,7 @@ def test_a_new_hook_is_one_with_this_binding(name: str, binding: str, row: str) 
     [
         (["first.py"], "write MODULE/NAME"),
         (["shop/first.py"], "there is no module 'shop' in /.*/modules; name its directory"),
+        (["wbe/first.py"], "there is no module 'wbe' in /.*/modules; did you mean 'web'?"),
         (["web/first.py"], "first.py is there already"),
         (["web/Second.py"], "is not a name for a hook"),
         (["web/second.sh", "--hook", "python"], "is a hook in bash"),

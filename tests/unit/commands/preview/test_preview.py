@@ -250,8 +250,8 @@ async def test_no_cluster_means_none(save: Save) -> None:
 @pytest.mark.parametrize(
     ("files", "presets", "message"),
     [
-        ((SETTINGS,), (), "no Pod and no workload is in there"),
-        ((POD,), (SETTINGS,), "no PodPreset is in there"),
+        ((SETTINGS,), (), "holds neither a Pod nor a workload"),
+        ((POD,), (SETTINGS,), "holds no PodPreset; name a file with one"),
     ],
     ids=["no pod", "no preset"],
 )

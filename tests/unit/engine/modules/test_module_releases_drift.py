@@ -282,6 +282,23 @@ async def test_in_maintenance_neither_helm_nor_healing_does_anything(bench: Benc
     assert bench.told == [("maintenance", "NoResourceReconciliation")]
 
 
+async def test_of_a_module_that_goes_and_comes_back_all_is_told_again_although_its_release_stayed(
+    bench: Bench,
+) -> None:
+    bench.cluster.put("a")
+    await bench.run()
+    bench.releases.gone(WEB)
+    assert (bench.watched, bench.cluster.open) == ([], [])
+    bench.values.mode = "Suspended"
+    for _ in range(2):
+        await bench.run()
+        bench.releases.gone(WEB)
+    assert bench.told == [("maintenance", "Suspended")] * 2
+    bench.values.mode = ""
+    await bench.run()
+    assert bench.watched == ["a"]
+
+
 async def test_maintenance_begins_before_the_run_that_it_leads_to(bench: Bench) -> None:
     bench.cluster.put("a")
     await bench.run()

@@ -126,7 +126,10 @@ def test_every_setting_is_optional() -> None:
     ("settings", "message"),
     [
         ({"executionMinInterval": "5"}, "settings.executionMinInterval: invalid duration '5'"),
-        ({"executionMinInterval": 5}, "settings.executionMinInterval: 5 is not a text; put it in quotes"),
+        (
+            {"executionMinInterval": 5},
+            "settings.executionMinInterval: 5 is not a text; write a time with its unit",
+        ),
         ({"executionTimeout": "0s"}, "settings.executionTimeout: '0s' is not longer than 0"),
         ({"executionBurst": 0}, "settings.executionBurst: 0 is less than the smallest allowed, 1"),
         ({"executionBurst": "1"}, 'settings.executionBurst: "1" is not an integer'),

@@ -127,7 +127,7 @@ def test_a_context_without_any_kubeconfig_is_reported(tmp_path: pathlib.Path) ->
         ("a: [", "line 2, column 1"),
         ("a: b: c", "line 1, column 5"),
         ("- a", "does not hold a mapping"),
-        ("", "does not hold a mapping"),
+        ("", "is not a valid kubeconfig: it is empty; name another one with --kubeconfig or KUBECONFIG"),
         ("contexts: 1", "'contexts' is not a list"),
         ("contexts: [{}]", "contexts[0] has no name"),
         ("contexts: [{name: a, context: b}]", "contexts[0].context is not a mapping"),

@@ -329,6 +329,13 @@ async def test_a_test_is_sent_at_once_and_an_unknown_target_is_told_with_the_nea
         notifying.NotifyError, match=r"there is no target 'op' in notify.yaml; did you mean 'ops'\?"
     ):
         await bench.notifier.test("op")
+    bench.configure()
+    bench.notifier.source = {"secret": "addons/notify", "problem": "there is no Secret addons/notify"}
+    with pytest.raises(notifying.NotifyError, match="no target 'op': there is no Secret addons/notify"):
+        await bench.notifier.test("op")
+
+
+async def test_a_test_that_the_receiver_does_not_take_says_why(bench: Bench) -> None:
     bench.post.answer = REFUSED
     with pytest.raises(
         notifying.NotifyError, match=r"target ops did not take the test: hooks\.example answers with"

@@ -82,7 +82,7 @@ def test_no_targets_are_right_and_tell_nobody_anything() -> None:
             "line 5, column 3, targets[0].on: recovered tells that something else is over",
         ),
         (with_target("on: failed"), "is not a list; write a list, such as [a, b]"),
-        (with_target("after: 5"), "5 is not a text; put it in quotes"),
+        (with_target("after: 5"), "5 is not a text; write a time with its unit, such as 30s"),
         (with_target("after: 5 minutes"), "invalid duration '5 minutes'"),
         (with_target("after: 0s"), "'0s' is not longer than 0"),
         (with_target("hmacKey: canary"), "targets[0].hmacKey: only the format cloudevents is signed"),

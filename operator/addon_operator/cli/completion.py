@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import debug
+from addon_operator.cli import debug, printing
 from addon_operator.kernel import errors
 
 _SECONDS: Final = 1.0
@@ -59,3 +59,8 @@ def _modules_of_cluster(ctx: click.Context) -> Sequence[str]:
         return module_requests.listed(place, _SECONDS)
     except (errors.AddonOperatorError, click.ClickException, OSError):
         return ()
+
+
+def module_argument(name: str) -> Callable[[debug.Command], debug.Command]:
+    """Return the argument of a command that asks an operator about a module: its name, completed."""
+    return click.argument(name, metavar="MODULE", callback=printing.not_empty, shell_complete=complete_module)

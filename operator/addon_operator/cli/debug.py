@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from addon_operator.cli import printing
-from addon_operator.kernel import clock, errors
+from addon_operator.kernel import clock, errors, names
 
 if TYPE_CHECKING:
     from addon_operator.commands.outside import module_requests
@@ -72,8 +72,14 @@ def socket_option(function: Command) -> Command:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.meta[_OUTSIDE + str(param.name)] = value
+    if value is None:
+        return
+    if not value.strip():
+        raise click.BadParameter("it is empty; leave the option out for the usual one", ctx, param)
+    if param.name == "namespace" and not names.is_dns_label(value):
+        no_name = f"{value!r} cannot be the name of a namespace: lower-case letters, digits and dashes"
+        raise click.BadParameter(no_name, ctx, param)
+    ctx.meta[_OUTSIDE + str(param.name)] = value
 
 
 def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
@@ -236,10 +242,20 @@ def refuse_rows(output: str) -> None:
         raise click.UsageError(f"-o {output} is for --origin, which prints rows")
 
 
+_VALUE_SHOWN: Final = 120
+"""Characters of a value in a table that is not wide: there is a row for each value, however long it is."""
+
+
 def _origins(document: Document, wide: bool) -> str:
-    rows = [(each["path"], printing.one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
-            for each in document["values"]]  # fmt: skip
-    return printing.listing(("PATH", "value", "origin"), rows, wide=wide) if rows else "no values\n"
+    def shown(value: object) -> str:
+        text = printing.one_line(json.dumps(value, ensure_ascii=False))
+        return text if wide or len(text) <= _VALUE_SHOWN else f"{text[: _VALUE_SHOWN - 1]}…"
+
+    rows = [(each["path"], shown(each["value"]), each["origin"]) for each in document["values"]]
+    # The end of an origin says the line.
+    return (
+        printing.listing(("PATH", "value", "origin"), rows, wide=wide, folds=True) if rows else "no values\n"
+    )
 
 
 _ORIGINS: Final = Listed(
@@ -370,7 +386,7 @@ def shared_text(document: Document) -> str:
 
 
 @click.command()
-@click.argument("urlpath")
+@click.argument("urlpath", callback=printing.not_empty)
 @click.option(
     "--post", metavar="FORM", help="Send this form, such as name=log.level&value=debug; or none: ''."
 )

@@ -24,7 +24,7 @@ _VOLUME_TYPES: Final = "podpreset_volume_types"
 Document = dict[str, Any]
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def preview() -> None:
     """Show what the operator would make of an object, without changing anything."""
 

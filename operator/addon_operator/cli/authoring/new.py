@@ -4,19 +4,19 @@ import pathlib
 
 import click
 
-from addon_operator.cli import values
+from addon_operator.cli import printing, values
 from addon_operator.commands.authoring import new_hook, new_module
 
 _LANGUAGES = click.Choice([str(each) for each in new_hook.Language])
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def new() -> None:
     """Write a new module, or a hook of one, to begin with; nothing is overwritten."""
 
 
 @new.command()
-@click.argument("name")
+@click.argument("name", callback=printing.not_empty)
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=pathlib.Path))
 @click.option("--order", type=click.IntRange(0, 999_999), help="Its order; by default behind all others.")
 @click.option(
@@ -57,14 +57,15 @@ def module(
 
 
 @new.command()
-@click.argument("place", metavar="MODULE/NAME")
+@click.argument("place", metavar="MODULE/NAME", callback=printing.not_empty)
 @click.option(
     "--on",
     "binding",
     type=click.Choice([str(each) for each in new_hook.Binding]),
+    metavar="BINDING",
     default=str(new_hook.Binding.BEFORE_HELM),
     show_default=True,
-    help="When it runs.",
+    help=f"When it runs: {', '.join(new_hook.Binding)}.",
 )
 @click.option(
     "--hook", "language", type=_LANGUAGES, help="Its language; by default that of the suffix, or Python."

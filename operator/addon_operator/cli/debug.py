@@ -89,17 +89,24 @@ def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
     """
     meta = click.get_current_context().meta
     flags = {name: meta.get(_OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
-    is_named = any(flags.values())
-    if is_named:
-        if socket is not None:
-            raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
-    elif _is_here(socket):
+    is_named, is_here = any(flags.values()), _is_here(socket)
+    if is_named and socket is not None:
+        raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
+    if is_here and not is_named:
         return _socket_path(socket)
     from addon_operator.commands.outside import dev_operators
     from addon_operator.commands.outside import place as places
 
-    has_place = is_named or places.has_kubeconfig(os.environ)
-    place = places.named(**flags, environ=os.environ) if has_place else None
+    has_kubeconfig = any((flags["kubeconfig"], flags["context"], places.has_kubeconfig(os.environ)))
+    if (
+        is_here
+        and not has_kubeconfig
+        and dev_operators.works_in(_socket_path(None), flags["namespace"], None)
+    ):
+        return _socket_path(None)
+    place = places.named(**flags, environ=os.environ) if is_named or has_kubeconfig else None
+    if is_here and place and dev_operators.works_in(_socket_path(None), place.namespace, place.access.server):
+        return _socket_path(None)
     return dev_operators.socket(place, os.environ) or place or _socket_path(socket)
 
 

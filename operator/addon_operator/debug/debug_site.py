@@ -147,6 +147,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "snapshots": lambda request: api.engine.snapshots(_module(request), **_shown(request)),
     }
     return {
+        "/operator": lambda _: api.engine.home,
         "/global/list": lambda _: api.engine.global_list(),
         **{f"/global/{what}": answer for what, answer in of_a_section.items()},
         "/module/list": lambda _: _listed(api),

@@ -61,6 +61,11 @@ class EngineApi:
         self._requests = requests
         self._outputs = outputs
 
+    @property
+    def home(self) -> Mapping[str, str]:
+        """The namespace that the operator works in, and the URL of its API server."""
+        return self._renderer.home
+
     def global_list(self) -> object:
         """Return names of all global hooks, and which of their bindings wait."""
         views = self.views

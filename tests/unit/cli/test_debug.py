@@ -624,6 +624,31 @@ def test_the_operator_of_dev_is_found_by_its_cluster_and_alone_without_any(
         assert error("module", "list").startswith("no operator runs: there is no socket ")
 
 
+@pytest.mark.parametrize("has_kubeconfig", [True, False])
+def test_an_operator_here_is_asked_at_its_socket_if_it_works_where_the_flags_say(
+    has_kubeconfig: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KUBECONFIG", "KUBE_CONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(locations.STATE_VARIABLE, str(tmp_path / "state"))
+    other, own = tmp_path / "other", tmp_path / "own"
+    other.write_text(config_of("https://127.0.0.1:1"))
+    own.write_text(config_of(inspected.HOME[1]))
+    if has_kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(own))
+    assert "web" in text("module", "list", "-n", "addons")
+    assert "web" in text("module", "list", "-n", "addons", "--kubeconfig", str(own))
+    assert text("module", "run", "web", "-n", "addons").startswith("module web runs as soon as its queue")
+    assert "127.0.0.1:1" in error("module", "list", "-n", "addons", "--kubeconfig", str(other))
+    elsewhere = error("module", "list", "-n", "elsewhere")
+    assert (inspected.HOME[1] if has_kubeconfig else "no credentials") in elsewhere, "the cluster is asked"
+    monkeypatch.setenv("DEBUG_UNIX_SOCKET", str(tmp_path / "none"))
+    assert (inspected.HOME[1] if has_kubeconfig else "no credentials") in error(
+        "queue", "list", "-n", "addons"
+    )
+
+
 def config_of(server: str) -> str:
     return json.dumps(
         {

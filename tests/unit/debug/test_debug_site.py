@@ -493,6 +493,11 @@ async def test_hooks_that_run_are_listed_and_one_is_ended(
     assert isinstance(hangs.exception(), running_hooks.HookEndedError)
 
 
+async def test_an_operator_says_where_it_works(session: aiohttp.ClientSession) -> None:
+    _, text = await get(session, "/operator.json")
+    assert orjson.loads(text) == {"namespace": inspected.HOME[0], "server": inspected.HOME[1]}
+
+
 async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     _, text = await get(session, "/discovery")
     lines = text.splitlines()
@@ -500,7 +505,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 35
+    assert len(lines) == len(set(lines)) == 36
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

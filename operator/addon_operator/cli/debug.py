@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from addon_operator.cli import printing
+from addon_operator.cli import completion, printing
 from addon_operator.kernel import clock, errors, names
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from addon_operator.debug import debug_client
 
 SHOW_SENSITIVE: Final = "showSensitive"
-_OUTSIDE: Final = "addon_operator.outside."
+OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
 
 _UNKNOWN_ANSWER: Final = (
@@ -59,14 +59,35 @@ def socket_option(function: Command) -> Command:
         type=click.Path(),
         help="Debug socket of the operator. [DEBUG_UNIX_SOCKET]",
     )(function)
-    for flags, name, metavar, type_, help_ in (
-        (("-n", "--namespace"), "namespace", "NAME", str, "Its namespace, by default that of the context."),
-        (("--context",), "context", "NAME", str, "Context of the kubeconfig."),
-        (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), "Ask that cluster's operator. [KUBECONFIG]"),
+    for flags, name, metavar, type_, complete, help_ in (
+        (
+            ("-n", "--namespace"),
+            "namespace",
+            "NAME",
+            str,
+            completion.complete_namespace,
+            "Its namespace, by default that of the context.",
+        ),
+        (("--context",), "context", "NAME", str, completion.complete_context, "Context of the kubeconfig."),
+        (
+            ("--kubeconfig",),
+            "kubeconfig",
+            "PATH",
+            click.Path(),
+            None,
+            "Ask that cluster's operator. [KUBECONFIG]",
+        ),
     ):
         # Their values are for `place_or_socket` alone, and no command's business.
         function = click.option(
-            *flags, name, metavar=metavar, type=type_, help=help_, expose_value=False, callback=_remember
+            *flags,
+            name,
+            metavar=metavar,
+            type=type_,
+            help=help_,
+            expose_value=False,
+            callback=_remember,
+            shell_complete=complete,
         )(function)
     return function
 
@@ -79,7 +100,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     if param.name == "namespace" and not names.is_dns_label(value):
         no_name = f"{value!r} cannot be the name of a namespace: lower-case letters, digits and dashes"
         raise click.BadParameter(no_name, ctx, param)
-    ctx.meta[_OUTSIDE + str(param.name)] = value
+    ctx.meta[OUTSIDE + str(param.name)] = value
 
 
 def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
@@ -88,7 +109,7 @@ def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
     Raises :class:`.AccessError` if there is no way to a cluster.
     """
     meta = click.get_current_context().meta
-    flags = {name: meta.get(_OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
+    flags = {name: meta.get(OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
     is_named, is_here = any(flags.values()), _is_here(socket)
     if is_named and socket is not None:
         raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
@@ -113,7 +134,7 @@ def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
 def refuse_operator(socket: str | None, why: str) -> None:
     """Raise a usage error if an operator is named that is not asked."""
     meta = click.get_current_context().meta
-    if socket is not None or any(str(key).startswith(_OUTSIDE) for key in meta):
+    if socket is not None or any(str(key).startswith(OUTSIDE) for key in meta):
         raise click.UsageError(f"{why}, and no operator is asked: leave out what names one")
 
 
@@ -353,43 +374,6 @@ def _look_again(look: Callable[[], str]) -> str:
 def lines(texts: Sequence[str], nothing: str) -> str:
     """Return one text per line, or ``nothing`` if there are none."""
     return "".join(f"{text}\n" for text in texts or [nothing])
-
-
-def waiting_texts(waiting: Sequence[Document]) -> list[str]:
-    """Return one phrase per binding that waits for its objects, as the log words it."""
-    return [
-        f"binding {binding['binding']} ({binding['kind']}) of hook {binding['hook']} "
-        f"waits: {binding['reason']}"
-        for binding in waiting
-    ]
-
-
-def answering_text(bound: Document, error: str = "") -> str:
-    """Say whether the API server asks a hook, and why not, or that the hook gives no answer.
-
-    What ``error`` says, which is shown too, is not said again.
-    """
-    name, wrong = f"{bound['binding']} {bound['name']} of hook {bound['hook']}", bound.get("unanswered")
-    if why := bound["notRegistered"]:
-        return f"{name} is not registered: {'see the last error' if why in error else why}"
-    return f"{name} is registered" + (f", and did not answer the last request: {wrong}" if wrong else "")
-
-
-def not_answering(answering: Sequence[Document], error: str) -> list[str]:
-    """Return one phrase per webhook and conversion that is not registered, or gives no answer.
-
-    Those are left out of which ``error``, which is shown too, says why.
-    """
-    return [
-        answering_text(each)
-        for each in answering
-        if each["notRegistered"] not in error or each.get("unanswered")
-    ]
-
-
-def shared_text(document: Document) -> str:
-    """Return an object that several modules have, with the other modules."""
-    return f"{document['resource']} (also of {', '.join(document['modules'])})"
 
 
 @click.command()

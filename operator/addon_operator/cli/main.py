@@ -13,6 +13,7 @@ import click
 from click import shell_completion
 
 import addon_operator
+from addon_operator.cli import completion as completing
 from addon_operator.cli import printing
 from addon_operator.kernel import errors
 
@@ -158,6 +159,7 @@ def version(output: str) -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; an error of the user's ends it with one sentence and exit code 1."""
     color = False if os.environ.get("NO_COLOR") else None
+    completing.bounded(is_asked=VARIABLE in os.environ)
     try:
         result: Any = cli.main(
             args=None if args is None else list(args),
@@ -200,6 +202,8 @@ def complete_for_kubectl(args: Sequence[str] | None = None) -> None:
 
     kubectl 1.26 and later looks for this program as ``kubectl_complete-addon_operator``.
     """
+    if args is None:
+        completing.bounded(f":{_NO_FILES}\n")
     *before, incomplete = list(sys.argv[1:] if args is None else args) or [""]
     completer = shell_completion.ShellComplete(cli, {}, PLUGIN, VARIABLE)
     found = completer.get_completions(before, incomplete)

@@ -252,8 +252,8 @@ for _what, _default, _help in (
 
 
 def _hooks(document: debug.Document, _: bool) -> str:
-    waiting = debug.waiting_texts(document.get("waitingBindings", ()))
-    waiting += map(debug.answering_text, document.get("answering", ()))
+    waiting = module_tables.waiting_texts(document.get("waitingBindings", ()))
+    waiting += map(module_tables.answering_text, document.get("answering", ()))
     return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
 
 

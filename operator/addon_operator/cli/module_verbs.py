@@ -142,8 +142,10 @@ Document = dict[str, Any]
 
 @click.command()
 @completion.module_argument("name")
-@click.argument("wanted", metavar="[KIND/NAME]", required=False, default="")
-@click.argument("path", metavar="[PATH]", required=False, default="")
+@click.argument(
+    "wanted", metavar="[KIND/NAME]", required=False, default="", shell_complete=completion.complete_object
+)
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=completion.complete_path)
 @values.modules_dir_option
 @values.global_hooks_dir_option
 @values.config_option

@@ -107,9 +107,9 @@ class EngineApi:
 
         return {"module": name, "values": await asyncio.to_thread(rows)}
 
-    async def why(self, module: str, wanted: str, path: str) -> object:
+    async def why(self, module: str, wanted: str, path: str, *, paths: bool = False) -> object:
         """Return where objects of a module, or fields of one, come from; see :meth:`.Why.of`."""
-        return await self._renderer.why.of(self._module(module), wanted, path)
+        return await self._renderer.why.of(self._module(module), wanted, path, paths=paths)
 
     async def hook_values(self) -> object:
         """Return what all hooks gave, sensitive values included: ``plan`` replays it over other files."""

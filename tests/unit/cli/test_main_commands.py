@@ -129,6 +129,15 @@ def test_a_cluster_is_named_as_kubectl_does_it_everywhere(name: str) -> None:
             assert set(option.opts) <= {short, long, "--kubeconfig", "--context"}, "it means nothing else"
 
 
+@pytest.mark.parametrize("name", LEAVES)
+def test_the_shell_completes_contexts_and_namespaces_wherever_one_is_named(name: str) -> None:
+    given = options(LEAVES[name])
+    completed = {"--context": completion.complete_context, "-n": completion.complete_namespace}
+    for option, complete in completed.items():
+        if option in given:
+            assert given[option]._custom_shell_complete is complete
+
+
 def test_every_command_that_asks_a_cluster_takes_it() -> None:
     asking = {name for name, command in LEAVES.items() if "--debug-unix-socket" in options(command)}
     asking |= {"plan", "preview pod", "dev", "start", "settings", "page", "raw"}

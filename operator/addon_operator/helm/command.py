@@ -62,6 +62,8 @@ class Call:
     """Whether a release creates its namespace if that is missing."""
     skips_schemas: bool = False
     """Whether Helm does not check the values by the chart's schemas."""
+    on_unknown_field: Callable[[str], None] | None = None
+    """Gets warnings of fields that the API server does not know, in place of who gets all others."""
     is_install: bool = False
     """Whether there is no release yet: for Helm's users, its first upgrade is an install."""
 
@@ -211,6 +213,9 @@ class Helm:
         if text is None or text in said or text in self._said:
             return
         (self._said if text.startswith(_ABOUT_THE_KUBECONFIG) else said).add(text)
+        if call.on_unknown_field is not None and messages.unknown_field(text) is not None:
+            call.on_unknown_field(text)
+            return
         self.warn(call.module, call.redact(text))
 
 

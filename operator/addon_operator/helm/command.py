@@ -150,14 +150,18 @@ class Helm:
         :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
         said: set[str] = set()
-        result = await self._programs.run(
-            [self.binary.path, *arguments, *self._target_flags(call)],
-            env={**self._environ, **environ},
-            timeout=timeout,
-            on_stderr_line=lambda line: self._read(line, call, said),
-            capture_stdout=capture_stdout,
-            capture_stderr=_STDERR_BYTES,
-        )
+        try:
+            result = await self._programs.run(
+                [self.binary.path, *arguments, *self._target_flags(call)],
+                env={**self._environ, **environ},
+                timeout=timeout,
+                on_stderr_line=lambda line: self._read(line, call, said),
+                capture_stdout=capture_stdout,
+                capture_stderr=_STDERR_BYTES,
+            )
+        except children.ChildEndedError as ended:
+            what = f"'helm {call.called(arguments[0])}' was ended by a person after {ended.seconds:.0f} s"
+            raise helm_errors.HelmError(call.module, what) from None
         if result.timed_out:
             raise helm_errors.HelmTimeoutError(
                 call.module,

@@ -10,6 +10,7 @@ import pytest
 from tests.integration import operator_site
 
 pytestmark = pytest.mark.integration
+ROOT = pathlib.Path(__file__).parents[2]
 
 SCHEMA = """\
 type: object
@@ -31,11 +32,28 @@ def test_values_and_fields_tell_where_they_come_from_without_secrets(site: opera
     origins = told_values(site)
     told_fields(site, origins)
     told_by_files(site)
+    told_as_the_page_says(site)
     told_of_a_public_chart(site)
     wrong = site.command("module", "why", "web", "ConfigMap/wbe")
     assert wrong.returncode == 1
-    assert "the chart renders no object ConfigMap/wbe; there are: ConfigMap/web" in wrong.stderr
+    assert "the chart renders no object ConfigMap/wbe" in wrong.stderr
+    assert "ConfigMap/web" in wrong.stderr
+    far = site.command("module", "why", "web", "ConfigMap/web", "data.colour").stderr
+    assert "did you mean data.color?" in far
+    offered = json.loads(site.command("raw", "/module/web/why.json?object=ConfigMap/web&paths=true").stdout)
+    assert "/data/color" in offered["paths"]
     assert site.revisions() == {"web": 1}
+
+
+def told_as_the_page_says(site: operator_site.Site) -> None:
+    """The example of the page, with this repository's own module."""
+    page = (ROOT / "docs/how-to/debug.md").read_text()
+    given, _, rest = page.partition("$ cat configmap.yaml\n")[2].partition("$ addon-operator ")
+    command, _, shown = rest.partition("\n$ ")[0].partition("\n")
+    (site.root / "configmap.yaml").write_text(given)
+    words = command.replace("--modules-dir modules", f"--modules-dir {ROOT / 'modules'}").split()
+    done = site.command(*words)
+    assert done.stdout.replace(f"{ROOT}/", "").replace(f"{site.root}/", "") == f"{shown}\n", done.stderr
 
 
 def write_modules(site: operator_site.Site) -> None:

@@ -152,6 +152,10 @@ def test_what_is_missing_is_said_in_one_sentence(
     assert 'resources: ["modules"], verbs: ["patch"]' in reader.error("module", "run", "web")
     alice = user(site, "alice", *EXEC, "list leases.coordination.k8s.io")
     site.kubectl("delete", "pod", POD, "--grace-period=0", "--force")
+    place = ("-n", site.namespace, "--kubeconfig", str(alice.kubeconfig))
+    assert "module/web" in site.command("module", "list", "-o", "name", *place).stdout, (
+        "it is on this machine"
+    )
     assert f"the leader is gone: the Lease addon-operator-leader-election names {POD}" in alice.error(
         "queue", "list"
     )

@@ -19,7 +19,7 @@ from addon_operator.engine.converge import (
 )
 from addon_operator.engine.definitions import module_charts, module_crds
 from addon_operator.engine.drift import run_causes
-from addon_operator.engine.hooks import hook_run, running_hooks
+from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
     module_hooks,
     module_run,
@@ -48,7 +48,6 @@ class Operator(health.Part):
     monitor: release_monitor.ReleaseMonitor
     cluster: cluster.Cluster
     answers: engine_api.EngineApi
-    running_hooks: running_hooks.RunningHooks
     beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     """What has to run beside the engine until the end, by name."""
 
@@ -179,7 +178,6 @@ class Graph(health.Beginning):
             monitor,
             self._cluster,
             self._answers(hooks, monitor),
-            self._tools.running_hooks,
             {**self._beside(running, monitor, runner), "readiness": readiness.work},
         )
 

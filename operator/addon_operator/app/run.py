@@ -260,6 +260,8 @@ class _Process:
         )
 
     async def _build(self, made: tools.Tools, modules: module_files.LoadedModules) -> graph.Operator:
+        if self._debug is not None:
+            self._debug.show_running(made.running_hooks)
         recorder = events.EventWriter(
             made.kube, clock.SystemClock(), instance=self._environ.get("HOSTNAME", "")
         )
@@ -338,7 +340,7 @@ class _Process:
         operator.report_to(self._meters)
         if self._debug is not None:
             notifier = None if self._notifications is None else self._notifications.notifier
-            self._debug.serve(operator.answers, notifier, operator.running_hooks)
+            self._debug.serve(operator.answers, notifier)
         for name, work_beside in operator.beside.items():
             self._begin(name, work_beside)
         if self._notifications is not None:

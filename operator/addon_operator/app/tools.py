@@ -66,7 +66,7 @@ class Tools:
         self._programs = programs
         self._alone = alone
         self.running_hooks = running_hooks.RunningHooks(programs)
-        """What runs the programs of hooks, where this replica leads."""
+        """What runs the programs of hooks, and Helm, where this replica leads."""
         self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
         self.jq = jq_workers.JqWorkers()
@@ -122,7 +122,7 @@ class Tools:
         workspace = self._workspace / "helm"
         workspace.mkdir(mode=0o700)
         environ = {**self.environ, "HELM_DRIVER": settings.helm_driver}
-        return command.Helm(helm, target, environ, workspace, self._programs, self._warn_of_helm)
+        return command.Helm(helm, target, environ, workspace, self.running_hooks, self._warn_of_helm)
 
     def _chart_cache(self, helm: command.Helm) -> chart_cache.ChartCache:
         access = chart_access.Access(self.settings.chart_credentials, self.settings.chart_ca_file)

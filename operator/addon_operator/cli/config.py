@@ -16,7 +16,7 @@ def _complete(words: Sequence[str]) -> Callable[[click.Context, click.Parameter,
     return lambda _, __, incomplete: [word for word in words if word.startswith(incomplete)]
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def config() -> None:
     """Show and change parameters of a running operator."""
 
@@ -30,8 +30,8 @@ def list_(output: str, socket: str | None) -> None:
 
 
 @config.command("set")
-@click.argument("name", shell_complete=_complete(_PARAMETERS))
-@click.argument("value", shell_complete=_complete(_LEVELS))
+@click.argument("name", callback=printing.not_empty, shell_complete=_complete(_PARAMETERS))
+@click.argument("value", callback=printing.not_empty, shell_complete=_complete(_LEVELS))
 @click.argument("duration", type=debug.Seconds(), required=False)
 @debug.socket_option
 def set_(name: str, value: str, duration: float | None, socket: str | None) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from addon_operator.cli import printing
-from addon_operator.kernel import clock, errors
+from addon_operator.cli import completion, printing
+from addon_operator.kernel import clock, errors, names
 
 if TYPE_CHECKING:
     from addon_operator.commands.outside import module_requests
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from addon_operator.debug import debug_client
 
 SHOW_SENSITIVE: Final = "showSensitive"
-_OUTSIDE: Final = "addon_operator.outside."
+OUTSIDE: Final = "addon_operator.outside."
 """Begins the keys under which click's context keeps what names a cluster."""
 
 _UNKNOWN_ANSWER: Final = (
@@ -59,21 +59,48 @@ def socket_option(function: Command) -> Command:
         type=click.Path(),
         help="Debug socket of the operator. [DEBUG_UNIX_SOCKET]",
     )(function)
-    for flags, name, metavar, type_, help_ in (
-        (("-n", "--namespace"), "namespace", "NAME", str, "Its namespace, by default that of the context."),
-        (("--context",), "context", "NAME", str, "Context of the kubeconfig."),
-        (("--kubeconfig",), "kubeconfig", "PATH", click.Path(), "Ask that cluster's operator. [KUBECONFIG]"),
+    for flags, name, metavar, type_, complete, help_ in (
+        (
+            ("-n", "--namespace"),
+            "namespace",
+            "NAME",
+            str,
+            completion.complete_namespace,
+            "Its namespace, by default that of the context.",
+        ),
+        (("--context",), "context", "NAME", str, completion.complete_context, "Context of the kubeconfig."),
+        (
+            ("--kubeconfig",),
+            "kubeconfig",
+            "PATH",
+            click.Path(),
+            None,
+            "Ask that cluster's operator. [KUBECONFIG]",
+        ),
     ):
         # Their values are for `place_or_socket` alone, and no command's business.
         function = click.option(
-            *flags, name, metavar=metavar, type=type_, help=help_, expose_value=False, callback=_remember
+            *flags,
+            name,
+            metavar=metavar,
+            type=type_,
+            help=help_,
+            expose_value=False,
+            callback=_remember,
+            shell_complete=complete,
         )(function)
     return function
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.meta[_OUTSIDE + str(param.name)] = value
+    if value is None:
+        return
+    if not value.strip():
+        raise click.BadParameter("it is empty; leave the option out for the usual one", ctx, param)
+    if param.name == "namespace" and not names.is_dns_label(value):
+        no_name = f"{value!r} cannot be the name of a namespace: lower-case letters, digits and dashes"
+        raise click.BadParameter(no_name, ctx, param)
+    ctx.meta[OUTSIDE + str(param.name)] = value
 
 
 def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
@@ -82,25 +109,32 @@ def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
     Raises :class:`.AccessError` if there is no way to a cluster.
     """
     meta = click.get_current_context().meta
-    flags = {name: meta.get(_OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
-    is_named = any(flags.values())
-    if is_named:
-        if socket is not None:
-            raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
-    elif _is_here(socket):
+    flags = {name: meta.get(OUTSIDE + name) for name in ("kubeconfig", "context", "namespace")}
+    is_named, is_here = any(flags.values()), _is_here(socket)
+    if is_named and socket is not None:
+        raise click.UsageError("--debug-unix-socket is on this machine: leave out what names a cluster")
+    if is_here and not is_named:
         return _socket_path(socket)
     from addon_operator.commands.outside import dev_operators
     from addon_operator.commands.outside import place as places
 
-    has_place = is_named or places.has_kubeconfig(os.environ)
-    place = places.named(**flags, environ=os.environ) if has_place else None
+    has_kubeconfig = any((flags["kubeconfig"], flags["context"], places.has_kubeconfig(os.environ)))
+    if (
+        is_here
+        and not has_kubeconfig
+        and dev_operators.works_in(_socket_path(None), flags["namespace"], None)
+    ):
+        return _socket_path(None)
+    place = places.named(**flags, environ=os.environ) if is_named or has_kubeconfig else None
+    if is_here and place and dev_operators.works_in(_socket_path(None), place.namespace, place.access.server):
+        return _socket_path(None)
     return dev_operators.socket(place, os.environ) or place or _socket_path(socket)
 
 
 def refuse_operator(socket: str | None, why: str) -> None:
     """Raise a usage error if an operator is named that is not asked."""
     meta = click.get_current_context().meta
-    if socket is not None or any(str(key).startswith(_OUTSIDE) for key in meta):
+    if socket is not None or any(str(key).startswith(OUTSIDE) for key in meta):
         raise click.UsageError(f"{why}, and no operator is asked: leave out what names one")
 
 
@@ -236,10 +270,20 @@ def refuse_rows(output: str) -> None:
         raise click.UsageError(f"-o {output} is for --origin, which prints rows")
 
 
+_VALUE_SHOWN: Final = 120
+"""Characters of a value in a table that is not wide: there is a row for each value, however long it is."""
+
+
 def _origins(document: Document, wide: bool) -> str:
-    rows = [(each["path"], printing.one_line(json.dumps(each["value"], ensure_ascii=False)), each["origin"])
-            for each in document["values"]]  # fmt: skip
-    return printing.listing(("PATH", "value", "origin"), rows, wide=wide) if rows else "no values\n"
+    def shown(value: object) -> str:
+        text = printing.one_line(json.dumps(value, ensure_ascii=False))
+        return text if wide or len(text) <= _VALUE_SHOWN else f"{text[: _VALUE_SHOWN - 1]}…"
+
+    rows = [(each["path"], shown(each["value"]), each["origin"]) for each in document["values"]]
+    # The end of an origin says the line.
+    return (
+        printing.listing(("PATH", "value", "origin"), rows, wide=wide, folds=True) if rows else "no values\n"
+    )
 
 
 _ORIGINS: Final = Listed(
@@ -332,45 +376,8 @@ def lines(texts: Sequence[str], nothing: str) -> str:
     return "".join(f"{text}\n" for text in texts or [nothing])
 
 
-def waiting_texts(waiting: Sequence[Document]) -> list[str]:
-    """Return one phrase per binding that waits for its objects, as the log words it."""
-    return [
-        f"binding {binding['binding']} ({binding['kind']}) of hook {binding['hook']} "
-        f"waits: {binding['reason']}"
-        for binding in waiting
-    ]
-
-
-def answering_text(bound: Document, error: str = "") -> str:
-    """Say whether the API server asks a hook, and why not, or that the hook gives no answer.
-
-    What ``error`` says, which is shown too, is not said again.
-    """
-    name, wrong = f"{bound['binding']} {bound['name']} of hook {bound['hook']}", bound.get("unanswered")
-    if why := bound["notRegistered"]:
-        return f"{name} is not registered: {'see the last error' if why in error else why}"
-    return f"{name} is registered" + (f", and did not answer the last request: {wrong}" if wrong else "")
-
-
-def not_answering(answering: Sequence[Document], error: str) -> list[str]:
-    """Return one phrase per webhook and conversion that is not registered, or gives no answer.
-
-    Those are left out of which ``error``, which is shown too, says why.
-    """
-    return [
-        answering_text(each)
-        for each in answering
-        if each["notRegistered"] not in error or each.get("unanswered")
-    ]
-
-
-def shared_text(document: Document) -> str:
-    """Return an object that several modules have, with the other modules."""
-    return f"{document['resource']} (also of {', '.join(document['modules'])})"
-
-
 @click.command()
-@click.argument("urlpath")
+@click.argument("urlpath", callback=printing.not_empty)
 @click.option(
     "--post", metavar="FORM", help="Send this form, such as name=log.level&value=debug; or none: ''."
 )

@@ -40,7 +40,7 @@ _name = click.option(
 )
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def devcluster() -> None:
     """Manage a real control plane on this machine, without containers.
 

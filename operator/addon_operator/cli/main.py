@@ -1,6 +1,5 @@
 """The command line: a table of verbs, each in a file of its own that is imported when it is used."""
 
-import difflib
 import errno
 import importlib
 import os
@@ -14,6 +13,7 @@ import click
 from click import shell_completion
 
 import addon_operator
+from addon_operator.cli import completion as completing
 from addon_operator.cli import printing
 from addon_operator.kernel import errors
 
@@ -59,11 +59,7 @@ _GROUPS: Final = ("module", "queue", "config", "global", "notify")
 """Where a command is looked for that is given without its group, the likeliest first."""
 
 
-_NEAR: Final = 0.8
-"""Options as like as that are offered together; of others only the nearest one."""
-
-
-class LazyGroup(click.Group):
+class LazyGroup(printing.Group):
     """A group whose commands are imported on first use, and whose default is ``start``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -106,9 +102,10 @@ class LazyGroup(click.Group):
             name = args[0]
             groups = {each: self.get_command(ctx, each) for each in _GROUPS}
             found = [each for each, group in groups.items() if name in getattr(group, "commands", ())]
-            message = f"No such command {name!r}. Did you mean '{found[0]} {name}'?" if found else None
-            names = () if found else self.list_commands(ctx)
-            raise click.exceptions.NoSuchCommand(name, message, possibilities=names, ctx=ctx)
+            if found:
+                raise click.UsageError(
+                    f"there is no command {name!r}; did you mean '{found[0]} {name}'?", ctx
+                )
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[shell_completion.CompletionItem]:
@@ -162,6 +159,7 @@ def version(output: str) -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; an error of the user's ends it with one sentence and exit code 1."""
     color = False if os.environ.get("NO_COLOR") else None
+    completing.bounded(is_asked=VARIABLE in os.environ)
     try:
         result: Any = cli.main(
             args=None if args is None else list(args),
@@ -173,12 +171,14 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(result if isinstance(result, int) else 0)
     except errors.AddonOperatorError as error:
         _fail(str(error) if sys.stderr.isatty() else error.line, color=color)
-    except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) and error.possibilities:
-            near = difflib.get_close_matches(error.option_name, error.possibilities, cutoff=_NEAR)
-            error.possibilities[:] = near or error.possibilities[:1]
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
+    except click.UsageError as error:
+        printing.show_error(printing.usage_sentence(error), color)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        _fail(error.format_message(), color=color)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
@@ -202,6 +202,8 @@ def complete_for_kubectl(args: Sequence[str] | None = None) -> None:
 
     kubectl 1.26 and later looks for this program as ``kubectl_complete-addon_operator``.
     """
+    if args is None:
+        completing.bounded(f":{_NO_FILES}\n")
     *before, incomplete = list(sys.argv[1:] if args is None else args) or [""]
     completer = shell_completion.ShellComplete(cli, {}, PLUGIN, VARIABLE)
     found = completer.get_completions(before, incomplete)

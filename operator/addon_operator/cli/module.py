@@ -14,7 +14,7 @@ from addon_operator.kernel import errors
 EXIT_TROUBLE: Final = 2
 """As diff(1): 0 without differences, 1 with some."""
 
-_module: Final = click.argument("module", shell_complete=completion.complete_module)
+_module: Final = completion.module_argument("module")
 _global: Final = click.option(
     "-g", "--global", "with_global", is_flag=True, help="Also show the global ones."
 )
@@ -26,7 +26,7 @@ class RunFailedError(errors.AddonOperatorError):
     """The run that a user waited for failed."""
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def module() -> None:
     """Show and run the modules of a running operator, and check those on disk."""
 
@@ -135,7 +135,7 @@ def schema(*, of_tests: bool, of_values: str | None) -> None:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
+@completion.module_argument("name")
 @click.option("--wait", "waits", is_flag=True, help="Wait for the end of the run.")
 @click.option("--now", is_flag=True, help="Do not wait for a window this once; a disabled module is removed.")
 @debug.socket_option
@@ -156,7 +156,7 @@ def run(name: str, socket: str | None, *, waits: bool, now: bool) -> None:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
+@completion.module_argument("name")
 @click.option("--pending", is_flag=True, help="Show what waits for a window.")
 @printing.output_option("text")
 @debug.socket_option
@@ -188,7 +188,7 @@ def diff(name: str, output: str, socket: str | None, *, pending: bool) -> int:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
+@completion.module_argument("name")
 @debug.socket_option
 def retry(name: str, socket: str | None) -> None:
     """Try MODULE again now, whose run or removal failed; what succeeded is not repeated."""
@@ -220,7 +220,7 @@ def _has_run(row: debug.Document) -> str:
 
 
 @module.command()
-@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
+@completion.module_argument("name")
 @printing.output_option("text")
 @debug.socket_option
 def describe(name: str, output: str, socket: str | None) -> None:
@@ -229,7 +229,7 @@ def describe(name: str, output: str, socket: str | None) -> None:
     debug.show(debug.client(socket).get(path), output, module_tables.description)
 
 
-@click.group("global")
+@click.group("global", cls=printing.Group)
 def global_() -> None:
     """Show global hooks and values of a running operator."""
 
@@ -252,8 +252,8 @@ for _what, _default, _help in (
 
 
 def _hooks(document: debug.Document, _: bool) -> str:
-    waiting = debug.waiting_texts(document.get("waitingBindings", ()))
-    waiting += map(debug.answering_text, document.get("answering", ()))
+    waiting = module_tables.waiting_texts(document.get("waitingBindings", ()))
+    waiting += map(module_tables.answering_text, document.get("answering", ()))
     return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
 
 

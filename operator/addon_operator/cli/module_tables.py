@@ -66,6 +66,7 @@ def _all_of_modules(document: debug.Document) -> str:
         ("requires", [*map(_requirements, modules)]),
         ("answers", [*map(_answers, modules)]),
         ("description", [module["description"] for module in modules]),
+        ("message", [_one_text([*_cure(module), *_besides(module)]) for module in modules]),
     ):
         # Only if one of the modules says it.
         if any(texts):
@@ -99,19 +100,25 @@ def _row(module: debug.Document) -> tuple[str, ...]:
 
 def _wrong(module: debug.Document) -> str:
     """Return all that is not as it should be, in one line; empty if nothing is."""
+    return _one_text([*_cure(module), module["lastError"], *_besides(module)])
+
+
+def _one_text(said: Sequence[str]) -> str:
+    return " ".join("; ".join(filter(None, said)).split())
+
+
+def _besides(module: debug.Document) -> list[str]:
+    """Return what is not as it should be besides the last error, and what a cure is waited for."""
     drift = module.get("drift")
-    said = [
-        *_cure(module),
-        module["lastError"],
-        module.get("suspended"),
+    return [
+        module.get("suspended") or "",
         *_waits(module),
         *held_back(module),
-        module.get("healthMessage"),
+        module.get("healthMessage") or "",
         f"drifted: {drift}" if drift else "",
-        *debug.waiting_texts(module.get("waitingBindings", ())),
-        *debug.not_answering(module.get("answering", ()), module["lastError"]),
+        *waiting_texts(module.get("waitingBindings", ())),
+        *not_answering(module.get("answering", ()), module["lastError"]),
     ]
-    return " ".join("; ".join(filter(None, said)).split())
 
 
 def _reason(module: debug.Document) -> str:
@@ -146,8 +153,8 @@ def held_back(module: debug.Document) -> list[str]:
 
 
 def _wide_row(module: debug.Document) -> tuple[str, ...]:
-    first, error = _row(module), printing.one_line(_wrong(module))
-    shared = [debug.shared_text(each) for each in module.get("sharedObjects", ())]
+    first, error = _row(module), printing.one_line(module["lastError"])
+    shared = [shared_text(each) for each in module.get("sharedObjects", ())]
     since = printing.ago(module.get("since")).removesuffix(" ago")
     return (*first[:3], since, *first[3:], names.listed(shared, _SHARED_SHOWN) or "-", error, _reason(module))
 
@@ -251,12 +258,12 @@ def _sections(module: debug.Document) -> Iterator[str]:
     if (held := module.get("heldBack")) is not None:
         yield from _section("Held back", [*held_back(module), f"since {_moment(held['since'])}"])
     yield from _section(
-        "Waiting", [*_cure(module), *_waits(module), *debug.waiting_texts(module["waitingBindings"])]
+        "Waiting", [*_cure(module), *_waits(module), *waiting_texts(module["waitingBindings"])]
     )
     if answering := module.get("answering"):
-        told = [debug.answering_text(each, module["lastError"]) for each in answering]
+        told = [answering_text(each, module["lastError"]) for each in answering]
         yield from _section("Answers the API server", told)
-    yield from _section("Shared objects", [debug.shared_text(each) for each in module["sharedObjects"]])
+    yield from _section("Shared objects", [shared_text(each) for each in module["sharedObjects"]])
     yield from _section("Absent objects", module["absentObjects"])
     restored = [f"{name} (times: {times})" for name, times in sorted(module["restoredObjects"].items())]
     yield from _section("Restored lately", restored)
@@ -298,3 +305,40 @@ def _about(bound: debug.Document) -> str:
         return f"{bound['crdName']} {', '.join(bound.get('conversions', ()))}".rstrip()
     kind = f"{bound.get('apiVersion', '')} {bound.get('kind', '')}".strip()
     return str(bound.get("crontab") or bound.get("resources") or kind)
+
+
+def waiting_texts(waiting: Sequence[debug.Document]) -> list[str]:
+    """Return one phrase per binding that waits for its objects, as the log words it."""
+    return [
+        f"binding {binding['binding']} ({binding['kind']}) of hook {binding['hook']} "
+        f"waits: {binding['reason']}"
+        for binding in waiting
+    ]
+
+
+def answering_text(bound: debug.Document, error: str = "") -> str:
+    """Say whether the API server asks a hook, and why not, or that the hook gives no answer.
+
+    What ``error`` says, which is shown too, is not said again.
+    """
+    name, wrong = f"{bound['binding']} {bound['name']} of hook {bound['hook']}", bound.get("unanswered")
+    if why := bound["notRegistered"]:
+        return f"{name} is not registered: {'see the last error' if why in error else why}"
+    return f"{name} is registered" + (f", and did not answer the last request: {wrong}" if wrong else "")
+
+
+def not_answering(answering: Sequence[debug.Document], error: str) -> list[str]:
+    """Return one phrase per webhook and conversion that is not registered, or gives no answer.
+
+    Those are left out of which ``error``, which is shown too, says why.
+    """
+    return [
+        answering_text(each)
+        for each in answering
+        if each["notRegistered"] not in error or each.get("unanswered")
+    ]
+
+
+def shared_text(document: debug.Document) -> str:
+    """Return an object that several modules have, with the other modules."""
+    return f"{document['resource']} (also of {', '.join(document['modules'])})"

@@ -32,7 +32,7 @@ class _Text(click.ParamType[str]):
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
+@completion.module_argument("name")
 @click.option(
     "--reason",
     metavar="TEXT",
@@ -61,7 +61,7 @@ def suspend(name: str, reason: str, duration: float | None, socket: str | None, 
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
+@completion.module_argument("name")
 @debug.socket_option
 def resume(name: str, socket: str | None) -> None:
     """Look after MODULE again that was suspended: what changed meanwhile is applied."""
@@ -141,9 +141,11 @@ Document = dict[str, Any]
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=completion.complete_module)
-@click.argument("wanted", metavar="[KIND/NAME]", required=False, default="")
-@click.argument("path", metavar="[PATH]", required=False, default="")
+@completion.module_argument("name")
+@click.argument(
+    "wanted", metavar="[KIND/NAME]", required=False, default="", shell_complete=completion.complete_object
+)
+@click.argument("path", metavar="[PATH]", required=False, default="", shell_complete=completion.complete_path)
 @values.modules_dir_option
 @values.global_hooks_dir_option
 @values.config_option
@@ -195,7 +197,7 @@ def _by_files(given: Document, name: str, wanted: str, path: str) -> Any:  # noq
 
 def _objects(document: Document, wide: bool) -> str:
     rows = [(each["object"], each["template"]) for each in document["objects"]]
-    return printing.listing(("OBJECT", "template"), rows, wide=wide) if rows else "no objects\n"
+    return printing.listing(("OBJECT", "template"), rows, wide=wide, folds=True) if rows else "no objects\n"
 
 
 def _fields(document: Document, _: bool) -> str:

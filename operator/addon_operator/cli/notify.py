@@ -10,7 +10,7 @@ from addon_operator.cli import completion, debug, printing
 _COLUMNS: Final = ("TARGET", "FORMAT", "HOST", "AFTER", "LAST SENT", "on", "modules", "problem")
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def notify() -> None:
     """Show and test the targets of notifications."""
 
@@ -33,6 +33,7 @@ def list_(output: str, socket: str | None) -> None:
 @click.argument(
     "name",
     metavar="NAME",
+    callback=printing.not_empty,
     shell_complete=completion.completing("/notify/list.json", lambda rows: [row["name"] for row in rows]),
 )
 @debug.socket_option

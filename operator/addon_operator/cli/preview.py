@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import printing
+from addon_operator.cli import completion, printing
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
@@ -24,7 +24,7 @@ _VOLUME_TYPES: Final = "podpreset_volume_types"
 Document = dict[str, Any]
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def preview() -> None:
     """Show what the operator would make of an object, without changing anything."""
 
@@ -32,7 +32,8 @@ def preview() -> None:
 @preview.command()
 @click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", type=click.Path(),
               help="Manifests of pods or workloads; - is standard input. May be repeated.")  # fmt: skip
-@click.option("-n", "--namespace", help="Namespace of the pods, if their manifest names none.")
+@click.option("-n", "--namespace", metavar="NAME", shell_complete=completion.complete_namespace,
+              help="Namespace of the pods, if their manifest names none.")  # fmt: skip
 @click.option("--presets", multiple=True, metavar="FILE", type=click.Path(),
               help="Manifests of PodPresets, instead of those of the cluster. May be repeated.")  # fmt: skip
 @click.option("--objects", multiple=True, metavar="FILE", type=click.Path(),
@@ -56,6 +57,7 @@ def preview() -> None:
     "--kube-context",
     "kube_context",
     metavar="NAME",
+    shell_complete=completion.complete_context,
     help="Context of the kubeconfig. [KUBE_CONTEXT]",
 )
 @click.option("--kube-server", metavar="URL", help="URL of the API server. [KUBE_SERVER]")

@@ -1,4 +1,4 @@
-"""What commands print: tables as wide as the terminal, lines where there is none, and documents."""
+"""What commands print: tables as wide as the terminal, lines where there is none, documents, and help."""
 
 import dataclasses
 import datetime as dt
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 import orjson
 from click import shell_completion
+
+from addon_operator.kernel import names as known_names
 
 if TYPE_CHECKING:
     import rich.console
@@ -297,3 +299,75 @@ def ago(moment: str | None) -> str:
 def one_line(text: str) -> str:
     """Return a text without line breaks; ``-`` for an empty one."""
     return " ".join(text.split()) or "-"
+
+
+_NEAR: Final = 0.75
+"""An option that is less like what was written is not offered."""
+_EXTRA: Final = "got unexpected extra argument"
+"""How click begins when there are too many words; it has no class of its own for that."""
+
+
+_WHOLE: Final = 10_000
+"""Characters that no sentence of a help has."""
+
+
+class Group(click.Group):
+    """A group whose help has a whole sentence for each command, on as many lines as it needs."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a row for each command."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = [
+            (name, command.get_short_help_str(_WHOLE))
+            for name, command in commands.items()
+            if command is not None and not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def not_empty(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Return what was given for an argument; refuse an empty word, as of a variable that is not set."""
+    if not value.strip():
+        raise click.BadParameter("it is empty", ctx, param)
+    return value
+
+
+def usage_sentence(error: click.UsageError) -> str:
+    """Return what is wrong with a command line, and what to write instead, on one line."""
+    said = _lower(" ".join(error.format_message().split()).rstrip("."))
+    return said if error.ctx is None else _with_context(error, error.ctx, said)
+
+
+def _with_context(error: click.UsageError, ctx: click.Context, said: str) -> str:
+    usage = " ".join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx)])
+    help_ = f"'{ctx.command_path} --help'"
+    match error:
+        case click.NoSuchOption():
+            hint = _nearest_option(error.option_name, ctx)
+            said = f"there is no option {error.option_name!r}; {hint or f'{help_} lists them all'}"
+        case click.exceptions.NoSuchCommand():
+            hint = known_names.did_you_mean(error.command_name, _commands(ctx), f"{help_} lists them all")
+            said = f"there is no command {error.command_name!r}; {hint}"
+        case click.MissingParameter(param=click.Argument() as param):
+            said = f"{param.make_metavar(ctx)} is missing; write {usage}"
+        case click.MissingParameter(param=click.Option() as param):
+            said = f"the option {max(param.opts, key=len)} is missing; {help_} says what it is for"
+        case _ if said.startswith(_EXTRA):
+            said = f"{said.removeprefix('got ')}; write {usage}"
+    return said
+
+
+def _nearest_option(name: str, ctx: click.Context) -> str:
+    shown = [each for each in ctx.command.get_params(ctx) if not getattr(each, "hidden", False)]
+    flags = [flag for each in shown for flag in (*each.opts, *each.secondary_opts) if flag.startswith("--")]
+    near = known_names.nearest(name.lstrip("-"), [flag.removeprefix("--") for flag in flags], _NEAR)
+    return f"did you mean '--{near}'?" if near else ""
+
+
+def _commands(ctx: click.Context) -> list[str]:
+    return ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -12,7 +12,7 @@ SHOWN_TASKS: Final = 50
 _COLUMNS: Final = ("QUEUE", "#", "TASK", "AGE", "TRIES", "STATE", "last error")
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def queue() -> None:
     """Show the tasks of a running operator."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from addon_operator.cli import printing
+from addon_operator.cli import completion, printing
 from addon_operator.kernel import json_types
 from addon_operator.settings import setting_names, setting_resolution
 from addon_operator.settings import settings as app_settings
@@ -57,10 +57,20 @@ def _option(
     bare_flag: dict[str, Any] = {"is_flag": False, "flag_value": "true"} if row.type.is_switch else {}
     type_ = click.Path() if row.type.metavar in ("PATH", "PATHS") else str
     return click.option(
-        *row.flags, field, metavar=row.type.metavar, type=type_, help=f"{row.help} [{note}]", **bare_flag
+        *row.flags,
+        field,
+        metavar=row.type.metavar,
+        type=type_,
+        help=f"{row.help} [{note}]",
+        shell_complete=_COMPLETED.get(field),
+        **bare_flag,
     )
 
 
+_COMPLETED: Final = {
+    "namespace": completion.complete_namespace,
+    "kube_context": completion.complete_context,
+}
 _FIELDS: Final = {flag: field for field, row in app_settings.TABLE.items() for flag in row.flags}
 
 

@@ -63,7 +63,7 @@ secret_option: Final = click.option(
 _TABLES: Final = ("text", printing.WIDE)
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def values() -> None:
     """Check and show the values of modules, without a cluster."""
 
@@ -149,7 +149,7 @@ def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False
 
 
 @values.command()
-@click.argument("module")
+@click.argument("module", callback=printing.not_empty)
 @modules_dir_option
 @global_hooks_dir_option
 @config_option

@@ -35,14 +35,13 @@ class DebugApi:
         self._notifier: notifying.Notifier | None = None
         self._running_hooks: running_hooks.RunningHooks | None = None
 
-    def serve(
-        self,
-        engine: engine_api.EngineApi,
-        notifier: notifying.Notifier | None = None,
-        running: running_hooks.RunningHooks | None = None,
-    ) -> None:
-        """Begin to answer questions about the engine, the notifier if there is one, and hooks that run."""
-        self._engine, self._notifier, self._running_hooks = engine, notifier, running
+    def show_running(self, running: running_hooks.RunningHooks) -> None:
+        """Begin to answer which programs run: one that hangs may keep the engine away."""
+        self._running_hooks = running
+
+    def serve(self, engine: engine_api.EngineApi, notifier: notifying.Notifier | None = None) -> None:
+        """Begin to answer questions about the engine, and the notifier if there is one."""
+        self._engine, self._notifier = engine, notifier
 
     @property
     def engine(self) -> engine_api.EngineApi:
@@ -62,7 +61,7 @@ class DebugApi:
 
     @property
     def running_hooks(self) -> running_hooks.RunningHooks:
-        """What knows which hooks run; raises :class:`NotReadyError` before an engine has some."""
+        """What knows which programs run; raises :class:`NotReadyError` before any can."""
         if self._running_hooks is None:
             raise NotReadyError(self._why_not())
         return self._running_hooks

@@ -147,6 +147,7 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
         "snapshots": lambda request: api.engine.snapshots(_module(request), **_shown(request)),
     }
     return {
+        "/operator": lambda _: api.engine.home,
         "/global/list": lambda _: api.engine.global_list(),
         **{f"/global/{what}": answer for what, answer in of_a_section.items()},
         "/module/list": lambda _: _listed(api),
@@ -158,7 +159,10 @@ def _documents(api: debug_api.DebugApi) -> dict[str, Callable[[web.Request], Awa
             request.match_info["name"], **_shown(request)
         ),
         "/module/{name}/why": lambda request: api.engine.why(
-            request.match_info["name"], request.query.get("object", ""), request.query.get("path", "")
+            request.match_info["name"],
+            request.query.get("object", ""),
+            request.query.get("path", ""),
+            paths=_flag(request, "paths"),
         ),
         "/module/{name}/describe": lambda request: _described(api, request.match_info["name"]),
         **{f"/module/{{name}}/{what}": answer for what, answer in of_a_section.items()},

@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from addon_operator.debug import field_causes
@@ -46,8 +46,10 @@ class Why:
         self._charts = charts
         self._turn = asyncio.Semaphore(1)
 
-    async def of(self, module: model.Module, wanted: str, path: str) -> object:
+    async def of(self, module: model.Module, wanted: str, path: str, *, paths: bool = False) -> object:
         """Tell of the object ``KIND/NAME`` (all if empty), and of its field (all if empty).
+
+        With ``paths``, only say which fields there are, without another render.
 
         Raises :class:`WhyError`, and what a render raises.
         """
@@ -64,6 +66,11 @@ class Why:
             if not wanted:
                 return {"objects": [_object(module, each) for each in documents]}
             document = _chosen(documents, wanted)
+            if paths:
+                return {
+                    **_object(module, document),
+                    "paths": [json_pointers.render(each) for each in _known(document, _leaves)],
+                }
             tried = await asyncio.to_thread(_with_defaults, module, request.values)
             return {
                 **_object(module, document),
@@ -72,7 +79,7 @@ class Why:
 
     async def _fields(self, asked: "_Asked", path: str) -> list[dict[str, Any]]:
         pointers = (
-            [_pointer(asked.document, path)]
+            [await asyncio.to_thread(_pointer, asked.document, path)]
             if path
             else list(itertools.islice(_leaves(asked.document.body), FIELDS))
         )
@@ -164,7 +171,8 @@ def _chosen(
         if (document := by_name.get(f"{each}/{name}")) is not None:
             return document
     listed = names.listed(list(found), 10) or "none"
-    raise WhyError(f"the chart renders no object {wanted}; there are: {listed}")
+    hint = names.did_you_mean(wanted, list(found)[:_COMPARED], f"there are: {listed}")
+    raise WhyError(f"the chart renders no object {wanted}; {hint}")
 
 
 def _pointer(document: manifest_diff.ManifestDocument, path: str) -> json_pointers.Tokens:
@@ -173,11 +181,48 @@ def _pointer(document: manifest_diff.ManifestDocument, path: str) -> json_pointe
     except ValueError as error:
         raise WhyError(f"{path!r} is not a path: {error}") from None
     if field_causes.is_absent(field_causes.field_of(document.body, pointer)):
-        raise WhyError(
-            f"{document.key} has no field {path}; write it as /spec/replicas or spec.replicas, and leave it "
-            "out to see all"
+        hint = _near(document, path) or (
+            "write it as /spec/replicas or spec.replicas, and leave it out to see all"
         )
+        raise WhyError(f"{document.key} has no field {path}; {hint}")
     return pointer
+
+
+_COMPARED: Final = 2000
+"""Fields of an object, and what they lie in, that are offered in place of one that is not there."""
+_OFFERED: Final = 3
+
+
+def _known(
+    document: manifest_diff.ManifestDocument, walk: Callable[[Any], Iterator[json_pointers.Tokens]]
+) -> list[json_pointers.Tokens]:
+    return list(itertools.islice(walk(document.body), _COMPARED))
+
+
+def _near(document: manifest_diff.ManifestDocument, path: str) -> str:
+    """Ask whether the nearest path was meant, or one that ends in the same key; empty if nothing is near."""
+    written = {_written(each): each for each in _known(document, _all)}
+    asked = path.strip("/").replace("/", ".").strip(".")
+    last = asked.rpartition(".")[2].lower()
+    nearest = names.nearest(asked, written)
+    same = [text for text, pointer in written.items() if pointer[-1].lower() == last]
+    found = list(dict.fromkeys([*([nearest] if nearest else []), *same]))[:_OFFERED]
+    return f"did you mean {' or '.join(found)}?" if found else ""
+
+
+def _written(pointer: json_pointers.Tokens) -> str:
+    """Return a path in dots, or as a pointer if a key has some."""
+    if any("." in key or "/" in key for key in pointer):
+        return json_pointers.render(pointer)
+    return ".".join(pointer)
+
+
+def _all(body: Any, path: json_pointers.Tokens = ()) -> Iterator[json_pointers.Tokens]:  # noqa: ANN401
+    """Yield the paths of all fields, also of those that hold others."""
+    if isinstance(body, dict | list):
+        for key, inner in body.items() if isinstance(body, dict) else enumerate(body):
+            yield (*path, str(key))
+            yield from _all(inner, (*path, str(key)))
 
 
 def _leaves(body: Any, path: json_pointers.Tokens = ()) -> Iterator[json_pointers.Tokens]:  # noqa: ANN401

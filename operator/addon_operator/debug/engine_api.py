@@ -61,6 +61,11 @@ class EngineApi:
         self._requests = requests
         self._outputs = outputs
 
+    @property
+    def home(self) -> Mapping[str, str]:
+        """The namespace that the operator works in, and the URL of its API server."""
+        return self._renderer.home
+
     def global_list(self) -> object:
         """Return names of all global hooks, and which of their bindings wait."""
         views = self.views
@@ -102,9 +107,9 @@ class EngineApi:
 
         return {"module": name, "values": await asyncio.to_thread(rows)}
 
-    async def why(self, module: str, wanted: str, path: str) -> object:
+    async def why(self, module: str, wanted: str, path: str, *, paths: bool = False) -> object:
         """Return where objects of a module, or fields of one, come from; see :meth:`.Why.of`."""
-        return await self._renderer.why.of(self._module(module), wanted, path)
+        return await self._renderer.why.of(self._module(module), wanted, path, paths=paths)
 
     async def hook_values(self) -> object:
         """Return what all hooks gave, sensitive values included: ``plan`` replays it over other files."""

@@ -62,6 +62,8 @@ class Call:
     """Whether a release creates its namespace if that is missing."""
     skips_schemas: bool = False
     """Whether Helm does not check the values by the chart's schemas."""
+    on_unknown_field: Callable[[str], None] | None = None
+    """Gets warnings of fields that the API server does not know, in place of who gets all others."""
     is_install: bool = False
     """Whether there is no release yet: for Helm's users, its first upgrade is an install."""
 
@@ -148,14 +150,18 @@ class Helm:
         :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
         said: set[str] = set()
-        result = await self._programs.run(
-            [self.binary.path, *arguments, *self._target_flags(call)],
-            env={**self._environ, **environ},
-            timeout=timeout,
-            on_stderr_line=lambda line: self._read(line, call, said),
-            capture_stdout=capture_stdout,
-            capture_stderr=_STDERR_BYTES,
-        )
+        try:
+            result = await self._programs.run(
+                [self.binary.path, *arguments, *self._target_flags(call)],
+                env={**self._environ, **environ},
+                timeout=timeout,
+                on_stderr_line=lambda line: self._read(line, call, said),
+                capture_stdout=capture_stdout,
+                capture_stderr=_STDERR_BYTES,
+            )
+        except children.ChildEndedError as ended:
+            what = f"'helm {call.called(arguments[0])}' was ended by a person after {ended.seconds:.0f} s"
+            raise helm_errors.HelmError(call.module, what) from None
         if result.timed_out:
             raise helm_errors.HelmTimeoutError(
                 call.module,
@@ -211,6 +217,9 @@ class Helm:
         if text is None or text in said or text in self._said:
             return
         (self._said if text.startswith(_ABOUT_THE_KUBECONFIG) else said).add(text)
+        if call.on_unknown_field is not None and messages.unknown_field(text) is not None:
+            call.on_unknown_field(text)
+            return
         self.warn(call.module, call.redact(text))
 
 

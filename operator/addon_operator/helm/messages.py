@@ -103,6 +103,7 @@ _SHOWN_END: Final = 500
 _FAILED_VERB: Final = re.compile(r'"[a-z]+ failed" .*\berror=')
 """A warning of Helm 4 that says what its error says again."""
 
+_UNKNOWN_FIELD: Final = re.compile(r'(?:unknown|duplicate) field "(?P<path>[^"]{1,1000})"')
 _WARNINGS: Final = (
     re.compile(r"^WARNING: (?P<text>.+)$"),
     # klog, by which client-go passes on warnings of the API server, quoted and as information since 2026:
@@ -302,6 +303,12 @@ def _rule_for(denied: re.Match[str]) -> str:
     )
 
 
+def unknown_field(warning: str) -> str | None:
+    """Return the path of the field that the API server does not know, or was given twice, if that is said."""
+    found = _UNKNOWN_FIELD.fullmatch(warning)
+    return found["path"] if found else None
+
+
 def warning_text(line: str) -> str | None:
     """Return the text of a line that is a warning of Helm or the API server; ``None`` for other lines."""
     for pattern in _WARNINGS:
@@ -310,5 +317,7 @@ def warning_text(line: str) -> str | None:
             text = match["text"].strip()
             if _FAILED_VERB.match(text):
                 return None
-            return quotations.without_contents(text.replace('\\"', '"'))
+            text = text.replace('\\"', '"')
+            # A path is none of the values that quotations may hold, whatever characters it has.
+            return text if unknown_field(text) is not None else quotations.without_contents(text)
     return None

@@ -5,7 +5,7 @@ pytest loads it in every run of an environment, so it imports what it needs when
 
 import contextlib
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -25,7 +25,11 @@ _GLOBAL: Final = "global-hooks"
 _PARTS: Final = ("module.yaml", "hooks", "openapi", "enabled")
 _SUFFIXES: Final = (".yaml", ".yml")
 _FAILED: Final = pytest.StashKey[bool]()
+_PASSED: Final = pytest.StashKey[bool]()
 _KEPT: Final = pytest.StashKey[list[str]]()
+_TESTS_OF_MODULES: Final = pytest.StashKey[list[pytest.Item]]()
+_LEFT_OUT: Final = pytest.StashKey[set[pathlib.Path]]()
+"""Files of which not all tests run."""
 _KEEP: Final = "--keep-namespace"
 
 
@@ -62,9 +66,35 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was kept, and where."""
+    """Say what was kept, and where, and what became of snapshots."""
     for kept in config.stash.get(_KEPT, []):
         terminalreporter.write_line(kept)
+    if not (tests := config.stash.get(_TESTS_OF_MODULES, [])):
+        return
+    record = session.record_of(config)
+    left_out = config.stash.get(_LEFT_OUT, set())
+    for item in tests:
+        # A test that did not come to its end may have had more to compare.
+        has_passed = item.stash.get(_PASSED, False) and item.path not in left_out
+        record.complete[item.path] = has_passed and record.complete.get(item.path, True)
+    for line in record.lines():
+        terminalreporter.write_line(line)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note which tests of modules are about to run; who names single ones wants nothing said of others."""
+    from addon_operator.testing import failures
+
+    if not any("::" in argument for argument in session.config.args):
+        session.config.stash[_TESTS_OF_MODULES] = [
+            item for item in session.items if failures.is_test(item.path)
+        ]
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Note that not all tests of these files run."""
+    for item in items:
+        item.config.stash.setdefault(_LEFT_OUT, set()).add(item.path)
 
 
 @pytest.fixture
@@ -180,7 +210,7 @@ def pytest_runtest_makereport(
 
         failures.say(report, item, error)
     if call.when == "call":
-        item.stash[_FAILED] = report.failed
+        item.stash[_FAILED], item.stash[_PASSED] = report.failed, report.passed
         maker: OperatorMaker | None = getattr(item, "funcargs", {}).get("operator")
         # What the operator itself failed with has it already.
         is_told = call.excinfo is not None and "--- modules" in str(call.excinfo.value)

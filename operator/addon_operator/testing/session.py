@@ -8,11 +8,12 @@ import pytest
 if TYPE_CHECKING:
     from addon_operator.testing.modules.module import GlobalHooks, Module, Modules
     from addon_operator.testing.modules.runtime import Runtime
-    from addon_operator.testing.snapshots import Snapshot
+    from addon_operator.testing.snapshots import Record, Snapshot
 
 UPDATE: Final = "--snapshot-update"
 """The option that writes snapshots."""
 _RUNTIME: Final = pytest.StashKey["Runtime"]()
+_RECORD: Final = pytest.StashKey["Record"]()
 
 
 def close(config: pytest.Config) -> None:
@@ -75,5 +76,12 @@ def snapshot_of(config: pytest.Config, path: pathlib.Path, test: str) -> "Snapsh
     """Return what compares the snapshots of a test."""
     from addon_operator.testing import snapshots
 
-    directory = path.parent / snapshots.DIRECTORY / path.stem
-    return snapshots.Snapshot(directory, test, update=bool(config.getoption(UPDATE)))
+    update = bool(config.getoption(UPDATE))
+    return snapshots.Snapshot(snapshots.directory_of(path), test, update=update, record=record_of(config))
+
+
+def record_of(config: pytest.Config) -> "Record":
+    """Return what is noted of the snapshots of this run."""
+    from addon_operator.testing import snapshots
+
+    return config.stash.setdefault(_RECORD, snapshots.Record())

@@ -1,8 +1,10 @@
 """Snapshots: what a test made, compared with a YAML file that lies beside the tests."""
 
+import dataclasses
 import json
 import pathlib
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from addon_operator.documents import yaml_reading, yaml_writing
@@ -20,11 +22,57 @@ class SnapshotError(errors.AddonOperatorError, AssertionError):
     """What a test made is not what the snapshot says, or there is none."""
 
 
+@dataclasses.dataclass(slots=True)
+class Record:
+    """What became of the snapshots of a test run."""
+
+    written: dict[pathlib.Path, bool] = dataclasses.field(default_factory=dict)
+    """Those that were written, and whether that changed them."""
+    used: set[pathlib.Path] = dataclasses.field(default_factory=set)
+    """Those that tests compared with, or wrote."""
+    complete: dict[pathlib.Path, bool] = dataclasses.field(default_factory=dict)
+    """Files of tests, and whether each test of them has passed: only then it is known what they use."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield what is to be said at the end: what was written, and what no test uses any more."""
+        changed = [places.shown(path) for path, is_changed in self.written.items() if is_changed]
+        if changed:
+            yield f"wrote {_counted(len(changed))}: {', '.join(changed)}"
+        if (same := len(self.written) - len(changed)) > 0:
+            yield f"{_counted(same)} {'is' if same == 1 else 'are'} as before"
+        for path in sorted(self._unused()):
+            yield f"{places.shown(path)} is used by no test: remove it"
+
+    def _unused(self) -> Iterator[pathlib.Path]:
+        for directory in {file.parent for file in self.complete}:
+            tests = {file.stem for file in directory.iterdir() if file.is_file()}
+            for of_file in (directory / DIRECTORY).glob("*/"):
+                if of_file.name not in tests:
+                    yield of_file
+        for file in (file for file, is_complete in self.complete.items() if is_complete):
+            yield from {*directory_of(file).glob("*.yaml")} - self.used
+
+
+def directory_of(file: pathlib.Path) -> pathlib.Path:
+    """Return where the snapshots of a file of tests lie."""
+    return file.parent / DIRECTORY / file.stem
+
+
+def _counted(number: int) -> str:
+    return "1 snapshot" if number == 1 else f"{number} snapshots"
+
+
 class Snapshot:
     """Compares with the snapshots of one test; each further one of it has a number, or a name."""
 
-    def __init__(self, directory: pathlib.Path, test: str, *, update: bool) -> None:
-        """``directory`` is that of the test file's snapshots; ``update`` writes instead of comparing."""
+    def __init__(
+        self, directory: pathlib.Path, test: str, *, update: bool, record: Record | None = None
+    ) -> None:
+        """``directory`` is that of the test file's snapshots; ``update`` writes instead of comparing.
+
+        What becomes of them goes into ``record``.
+        """
+        self._record = record or Record()
         self._directory = directory
         self._test = _UNSAFE.sub("-", test).strip("-")[:_NAME_CHARS]
         self._update = update
@@ -44,9 +92,9 @@ class Snapshot:
         suffix = f"-{_UNSAFE.sub('-', name)}" if name else number
         path = self._directory / f"{self._test}{suffix}.yaml"
         document = _document(made)
+        self._record.used.add(path)
         if self._update:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(yaml_writing.dump(document), encoding="utf-8")
+            self._write(path, yaml_writing.dump(document))
             return
         if not path.exists():
             raise SnapshotError(
@@ -59,6 +107,12 @@ class Snapshot:
                 f"{places.shown(path)} differs (- snapshot, + now):\n{differences.shown(found)}\n"
                 f"If that is meant, run the test with {UPDATE}."
             )
+
+    def _write(self, path: pathlib.Path, text: str) -> None:
+        is_changed = not path.is_file() or path.read_text(encoding="utf-8") != text
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self._record.written[path] = is_changed
 
 
 def _document(made: Any) -> Any:  # noqa: ANN401 - JSON

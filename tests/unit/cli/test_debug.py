@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import socket as sockets
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -624,6 +626,31 @@ def test_the_operator_of_dev_is_found_by_its_cluster_and_alone_without_any(
         assert error("module", "list").startswith("no operator runs: there is no socket ")
 
 
+@pytest.mark.parametrize("has_kubeconfig", [True, False])
+def test_an_operator_here_is_asked_at_its_socket_if_it_works_where_the_flags_say(
+    has_kubeconfig: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KUBECONFIG", "KUBE_CONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv(locations.STATE_VARIABLE, str(tmp_path / "state"))
+    other, own = tmp_path / "other", tmp_path / "own"
+    other.write_text(config_of("https://127.0.0.1:1"))
+    own.write_text(config_of(inspected.HOME[1]))
+    if has_kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(own))
+    assert "web" in text("module", "list", "-n", "addons")
+    assert "web" in text("module", "list", "-n", "addons", "--kubeconfig", str(own))
+    assert text("module", "run", "web", "-n", "addons").startswith("module web runs as soon as its queue")
+    assert "127.0.0.1:1" in error("module", "list", "-n", "addons", "--kubeconfig", str(other))
+    elsewhere = error("module", "list", "-n", "elsewhere")
+    assert (inspected.HOME[1] if has_kubeconfig else "no credentials") in elsewhere, "the cluster is asked"
+    monkeypatch.setenv("DEBUG_UNIX_SOCKET", str(tmp_path / "none"))
+    assert (inspected.HOME[1] if has_kubeconfig else "no credentials") in error(
+        "queue", "list", "-n", "addons"
+    )
+
+
 def config_of(server: str) -> str:
     return json.dumps(
         {
@@ -951,6 +978,63 @@ def test_modules_of_a_cluster_are_offered_if_no_operator_is_here(
     monkeypatch.undo()
     assert completions("module", "describe", "--kubeconfig", str(tmp_path / "none"), "w") == []
     assert completions("module", "describe", *flags, "w") == [], "nobody answers there"
+
+
+def test_namespaces_and_contexts_are_offered_wherever_a_cluster_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    asked = []
+
+    def namespaces(place: places.Place, seconds: float) -> list[str]:
+        asked.append((place.access.context, seconds))
+        return ["addons", "kube-system"]
+
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(config_of("https://127.0.0.1:1"))
+    monkeypatch.setattr(module_requests, "namespaces", namespaces)
+    for command in (("module", "list"), ("plan",), ("start",), ("dev",), ("preview", "pod")):
+        assert completions(*command, "--kubeconfig", str(kubeconfig), "--context", "") == ["x"]
+        assert completions(*command, "--kubeconfig", str(kubeconfig), "-n", "a") == ["addons"]
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    assert completions("module", "list", "--context", "") == ["x"]
+    assert completions("module", "list", "--context", "x", "-n", "") == ["addons", "kube-system"]
+    assert asked[-1] == ("x", 1.0)
+    assert completions("module", "list", "--context", "nowhere", "-n", "") == []
+    kubeconfig.write_text("nonsense")
+    assert completions("module", "list", "--context", "") == []
+
+
+WHY: dict[str, Any] = {"objects": [{"object": "ConfigMap/web"}, {"object": "Deployment/web"}]}
+PATHS = {"paths": ["/spec/replicas", "/metadata/labels/a.b~1c"]}
+
+
+def test_objects_and_paths_are_offered_as_they_may_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(_: object, path: str, query: dict[str, str]) -> dict[str, Any]:
+        assert path == "/module/web/why.json"
+        assert query in ({}, {"object": "Deployment/web", "paths": "true"})
+        return PATHS if query else WHY
+
+    monkeypatch.setattr(debug_client.DebugClient, "get", get)
+    assert completions("module", "why", "web", "D") == ["Deployment/web"]
+    assert completions("module", "why", "web", "Deployment/web", "s") == ["spec.replicas"]
+    assert completions("module", "why", "web", "Deployment/web", "/m") == ["/metadata/labels/a.b~1c"]
+    assert completions("module", "why", "web", "Deployment/web", "") == ["spec.replicas", PATHS["paths"][1]]
+
+
+def test_completing_ends_in_time_and_without_a_word_whatever_hangs(tmp_path: pathlib.Path) -> None:
+    with sockets.create_server(("127.0.0.1", 0)) as silent:
+        kubeconfig = tmp_path / "config"
+        kubeconfig.write_text(config_of(f"https://127.0.0.1:{silent.getsockname()[1]}"))
+        words = f"addon-operator module list --kubeconfig {kubeconfig} -n a"
+        environ = {
+            "HOME": str(tmp_path),
+            main.VARIABLE: "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": "6",
+        }
+        asked = [sys.executable, "-m", "addon_operator"]
+        ran = subprocess.run(asked, env=environ, capture_output=True, check=False, timeout=60, cwd=tmp_path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
 def test_hooks_of_every_kind_of_binding_are_described() -> None:

@@ -129,6 +129,15 @@ def test_a_cluster_is_named_as_kubectl_does_it_everywhere(name: str) -> None:
             assert set(option.opts) <= {short, long, "--kubeconfig", "--context"}, "it means nothing else"
 
 
+@pytest.mark.parametrize("name", LEAVES)
+def test_the_shell_completes_contexts_and_namespaces_wherever_one_is_named(name: str) -> None:
+    given = options(LEAVES[name])
+    completed = {"--context": completion.complete_context, "-n": completion.complete_namespace}
+    for option, complete in completed.items():
+        if option in given:
+            assert given[option]._custom_shell_complete is complete
+
+
 def test_every_command_that_asks_a_cluster_takes_it() -> None:
     asking = {name for name, command in LEAVES.items() if "--debug-unix-socket" in options(command)}
     asking |= {"plan", "preview pod", "dev", "start", "settings", "page", "raw"}
@@ -231,3 +240,79 @@ def test_a_path_of_the_operator_is_absolute_whichever_setting_it_is() -> None:
         found = getattr(loaded, field)
         for path in found if isinstance(found, tuple) else (found,):
             assert path == pathlib.Path("a/b").absolute(), field
+
+
+def groups(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Group]]:
+    if isinstance(command, click.Group):
+        yield " ".join(path), command
+        for name in command.list_commands(click.Context(command)):
+            inner = command.get_command(click.Context(command), name)
+            assert inner is not None
+            yield from groups(inner, (*path, name))
+
+
+GROUPS: Final = dict(groups(main.cli))
+PASS_ALL_ON: Final = {"devcluster kubectl", "devcluster helm"}
+"""What they are given is for another program."""
+TAKE_SETTINGS: Final = {"plan", "settings", "start"}
+"""Wrong values of these are told all at once, with their variables."""
+
+
+def wrong_lines() -> Iterator[tuple[str, ...]]:
+    """All command lines that are wrong in a way that every command can be."""
+    for name, command in LEAVES.items():
+        words = tuple(name.split())
+        arguments = [each for each in command.params if isinstance(each, click.Argument)]
+        required = [each for each in arguments if each.required]
+        if name not in PASS_ALL_ON:
+            yield *words, "--nonsense"
+            yield *words, "--hepl"
+        if name not in PASS_ALL_ON and all(each.nargs == 1 for each in arguments):
+            yield *words, *["a"] * (len(arguments) + 1)
+        if required:
+            yield words
+            yield *words, *[""] * len(required)
+        if "-o" in options(command):
+            yield *words, *["a"] * len(required), "-o", "tabel"
+            yield *words, "-o"
+        if "--debug-unix-socket" in options(command) and name not in TAKE_SETTINGS:
+            yield *words, *["a"] * len(required), "-n", "Not_One"
+            yield *words, *["a"] * len(required), "--context", ""
+    for name in GROUPS:
+        yield *name.split(), "wrnog"
+        yield *name.split(), "--wrnog"
+
+
+@pytest.mark.parametrize("line", [*wrong_lines()], ids=" ".join)
+def test_a_wrong_command_line_is_told_in_one_sentence_with_code_2(
+    line: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(line)
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out) == (2, ""), told.err
+    assert told.err.startswith("Error: ")
+    assert told.err.count("\n") == 1, "one line"
+    assert not told.err.rstrip().endswith("."), "one sentence, as all errors"
+    if line[-1] in ("--nonsense", "wrnog", "--wrnog"):
+        path = " ".join(("addon-operator", *(line[:-1] or ("start",) * (line[-1] == "--wrnog"))))
+        assert f"'{path} --help' lists them all" in told.err, "nothing is near"
+    if line[-1] == "--hepl":
+        assert told.err.rstrip().endswith("did you mean '--help'?")
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("name", [*GROUPS, *(each for each in LEAVES if each not in PASS_ALL_ON)])
+def test_help_fits_a_terminal_and_cuts_no_sentence(
+    name: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    with pytest.raises(SystemExit) as ended:
+        main.main([*name.split(), "--help"])
+    told = capsys.readouterr()
+    assert (ended.value.code, told.err) == (0, "")
+    lines = told.out.splitlines()
+    commands = lines[lines.index("Commands:") :] if "Commands:" in lines else []
+    assert [line for line in commands if line.endswith("...")] == []
+    too_long = [line for line in lines if len(line) > width and " " in line.strip()]
+    assert width == 40 or too_long == [], too_long

@@ -24,6 +24,7 @@ from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import module_config, windows
+from addon_operator.process.children import children
 from addon_operator.settings import settings
 from tests.fakes import programs
 from tests.unit.debug import inspected
@@ -481,7 +482,7 @@ async def test_hooks_that_run_are_listed_and_one_is_ended(
 ) -> None:
     assert (await get(session, "/hooks/running.json"))[0] == 503, "no engine has any yet"
     running = running_hooks.RunningHooks(programs.programs())
-    world.api.serve(world.engine, None, running)
+    world.api.show_running(running)
     hangs = asyncio.create_task(running.run(["sleep", "1000"], env=dict(os.environ)))
     await asyncio.sleep(0)
     (row,) = orjson.loads((await get(session, "/hooks/running.json"))[1])
@@ -490,7 +491,12 @@ async def test_hooks_that_run_are_listed_and_one_is_ended(
         async with session.post(f"http://o/hooks/running/{row['id']}/end") as answer:
             assert await answer.json() == {"ended": is_ended}
         await asyncio.wait([hangs])
-    assert isinstance(hangs.exception(), running_hooks.HookEndedError)
+    assert isinstance(hangs.exception(), children.ChildEndedError)
+
+
+async def test_an_operator_says_where_it_works(session: aiohttp.ClientSession) -> None:
+    _, text = await get(session, "/operator.json")
+    assert orjson.loads(text) == {"namespace": inspected.HOME[0], "server": inspected.HOME[1]}
 
 
 async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
@@ -500,7 +506,7 @@ async def test_all_paths_are_discovered(session: aiohttp.ClientSession) -> None:
     assert "GET /queue/list.{format}" in lines
     assert "POST /config/set" in lines
     assert "POST /module/{name}/run" in lines
-    assert len(lines) == len(set(lines)) == 35
+    assert len(lines) == len(set(lines)) == 36
 
 
 async def test_other_paths_are_not_found(session: aiohttp.ClientSession) -> None:

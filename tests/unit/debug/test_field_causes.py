@@ -134,3 +134,44 @@ def test_kinds_are_taken_as_kubectl_takes_them(wanted: str) -> None:
     assert debug_why._chosen(documents, wanted).key.name == "web"
     with pytest.raises(debug_why.WhyError, match="there are: Deployment/web"):
         debug_why._chosen(documents, "sts/web")
+    with pytest.raises(debug_why.WhyError, match="did you mean 'Deployment/web'"):
+        debug_why._chosen(documents, "Deployment/wbe")
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app.kubernetes.io/name: web}}
+spec: {replicas: 2, template: {spec: {containers: [{name: web, image: x}]}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("spec.replica", "did you mean spec.replicas?"),
+        ("/spec/Replicas", "did you mean spec.replicas?"),
+        ("replicas", "did you mean spec.replicas?"),
+        ("image", "did you mean spec.template.spec.containers.0.image?"),
+        ("metadata.label", "did you mean metadata.labels?"),
+        ("/metadata/labels/app.kubernetes.io~1nam", "did you mean /metadata/labels/app.kubernetes.io~1name?"),
+        ("nothing.of.it.at.all", "write it as /spec/replicas or spec.replicas, and leave it out to see all"),
+        ("x" * 100_000, "write it as /spec/replicas or spec.replicas, and leave it out to see all"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_of_a_field_that_is_not_there_the_nearest_are_offered(path: str, hint: str) -> None:
+    (document,) = manifest_diff.objects(manifest_diff.parse(f"# Source: web/templates/a.yaml\n{DEPLOYMENT}"))
+    with pytest.raises(debug_why.WhyError) as caught:
+        debug_why._pointer(document, path)
+    assert str(caught.value) == f"Deployment web has no field {path}; {hint}"
+
+
+def test_paths_of_a_huge_object_cost_no_more_than_a_bound() -> None:
+    text = yaml.safe_dump(
+        {"kind": "ConfigMap", "metadata": {"name": "web"}, "data": {f"key-{n}": "" for n in range(5_000)}}
+    )
+    (document,) = manifest_diff.objects(manifest_diff.parse(text))
+    assert len(debug_why._known(document, debug_why._all)) == debug_why._COMPARED
+    with pytest.raises(debug_why.WhyError, match="did you mean"):
+        debug_why._pointer(document, "data.key-1x")

@@ -1,9 +1,11 @@
 """Starting helm: flags, environment, errors and warnings, with scripts that stand in for it."""
 
+import asyncio
 import pathlib
 
 import pytest
 
+from addon_operator.engine.hooks import running_hooks
 from addon_operator.helm import binary, command, helm_errors
 from addon_operator.kernel import names
 from tests.fakes import programs
@@ -107,6 +109,19 @@ async def test_a_helm_that_hangs_is_stopped(tmp_path: pathlib.Path) -> None:
     made = helm(tmp_path, "exec sleep 60")
     with pytest.raises(helm_errors.HelmTimeoutError, match="'helm upgrade' did not end within 0 s"):
         await made.run(command.Call(WEB), ["upgrade"], 0.05)
+
+
+async def test_a_helm_that_somebody_ended_is_an_error_with_the_module_and_the_verb(
+    tmp_path: pathlib.Path,
+) -> None:
+    made = helm(tmp_path, "exec sleep 60")
+    running = running_hooks.RunningHooks(made._programs)
+    made._programs = running
+    hangs = asyncio.create_task(made.run(command.Call(WEB), ["upgrade", "web"], 50))
+    await asyncio.sleep(0)
+    assert running.end(running.rows[0]["id"])
+    with pytest.raises(helm_errors.HelmError, match=r"web: 'helm upgrade' was ended by a person after \d+ s"):
+        await hangs
 
 
 async def test_a_warning_is_reported_once_for_each_call(tmp_path: pathlib.Path) -> None:

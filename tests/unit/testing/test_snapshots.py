@@ -1,6 +1,8 @@
 """Snapshots compare, are written only when that is asked for, and fail when they are missing."""
 
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -48,3 +50,66 @@ def test_a_test_has_as_many_snapshots_as_it_wants(tmp_path: pathlib.Path) -> Non
     again("two")
     with pytest.raises(snapshots.SnapshotError):
         again("four", "last")
+
+
+def test_what_was_written_is_said_and_what_is_as_before_is_counted(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    record = snapshots.Record()
+    for made in ("one", "two"):
+        record = snapshots.Record()
+        again = snapshots.Snapshot(tmp_path / "snapshots/web", "test_it", update=True, record=record)
+        again(made)
+        again("same", "last")
+    lines = ["wrote 1 snapshot: snapshots/web/test_it.yaml", "1 snapshot is as before"]
+    assert list(record.lines()) == lines
+    assert list(snapshots.Record().lines()) == []
+
+
+TEST = """\
+import pytest
+
+def test_one(snapshot):
+    snapshot("one")
+
+def test_two(snapshot):
+    {second}
+    snapshot("two")
+"""
+
+
+def run(place: pathlib.Path, second: str, *arguments: str) -> str:
+    (place / "tests/test_web.py").write_text(TEST.format(second=second))
+    asked = [sys.executable, "-m", "addon_operator", "module", "test", str(place), *arguments]
+    return subprocess.run(asked, capture_output=True, text=True, check=False, cwd=place).stdout
+
+
+def test_a_snapshot_that_no_test_uses_is_named_as_soon_as_that_is_known(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "modules/010-web"
+    stored = place / "tests/snapshots"
+    (stored / "test_gone").mkdir(parents=True)
+    (place / "module.yaml").write_text("description: x\n")
+    told = run(place, "pass", "--snapshot-update")
+    names = [f"tests/snapshots/test_web/test_{number}.yaml" for number in ("one", "two")]
+    assert f"wrote 2 snapshots: {', '.join(names)}" in told
+    assert "tests/snapshots/test_gone is used by no test: remove it" in told
+    (stored / "test_gone").rmdir()
+    (stored / "test_web/test_three.yaml").write_text("three\n")
+    told = run(place, "pass")
+    assert "tests/snapshots/test_web/test_three.yaml is used by no test: remove it" in told
+    assert told.count("is used by no test") == 1
+    assert "used by no test" not in run(place, "pytest.skip()"), "it may have used it"
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_snapshots_of_tests_that_did_not_all_pass_may_be_in_use(
+    is_complete: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "tests/web.yaml"
+    snapshots.directory_of(file).mkdir(parents=True)
+    (snapshots.directory_of(file) / "a.yaml").touch()
+    file.touch()
+    told = list(snapshots.Record(complete={file: is_complete}).lines())
+    assert told == (["tests/snapshots/web/a.yaml is used by no test: remove it"] if is_complete else [])

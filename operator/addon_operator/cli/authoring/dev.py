@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from addon_operator.cli import devcluster
+from addon_operator.cli import completion, devcluster
 
 if TYPE_CHECKING:
     from addon_operator.commands.dev import dev_loop, dev_place
@@ -19,11 +19,22 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("directory", default=".", metavar="[DIR]", type=click.Path())
-@click.option("--context", metavar="NAME", help="Work in the cluster of this context, not in a local one.")
+@click.option(
+    "--context",
+    metavar="NAME",
+    shell_complete=completion.complete_context,
+    help="Work in the cluster of this context, not in a local one.",
+)
 @click.option(
     "--kubeconfig", metavar="PATH", type=click.Path(), help="The kubeconfig of --context. [KUBECONFIG]"
 )
-@click.option("-n", "--namespace", metavar="NAME", help="Namespace in the cluster of --context.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    shell_complete=completion.complete_namespace,
+    help="Namespace in the cluster of --context.",
+)
 @click.option("--keep", is_flag=True, help="Keep the local cluster for the next time.")
 def dev(
     directory: str, context: str | None, kubeconfig: str | None, namespace: str | None, *, keep: bool

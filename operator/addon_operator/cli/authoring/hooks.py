@@ -17,7 +17,7 @@ _COLUMNS: Final = ("FILE", "bindings", "ORDER", "QUEUE", "error")
 _WARNING: Final = "warning: "
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def hooks() -> None:
     """Check hooks, without a cluster."""
 

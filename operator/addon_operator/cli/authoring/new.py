@@ -4,19 +4,20 @@ import pathlib
 
 import click
 
-from addon_operator.cli import values
+from addon_operator.cli import printing, values
 from addon_operator.commands.authoring import new_hook, new_module
+from addon_operator.commands.checks import hook_places
 
 _LANGUAGES = click.Choice([str(each) for each in new_hook.Language])
 
 
-@click.group()
+@click.group(cls=printing.Group)
 def new() -> None:
     """Write a new module, or a hook of one, to begin with; nothing is overwritten."""
 
 
 @new.command()
-@click.argument("name")
+@click.argument("name", callback=printing.not_empty)
 @click.argument("directory", required=False, metavar="[DIR]", type=click.Path(path_type=pathlib.Path))
 @click.option("--order", type=click.IntRange(0, 999_999), help="Its order; by default behind all others.")
 @click.option(
@@ -38,7 +39,7 @@ def module(
     It has a chart that renders, values, a test and a README. With --chart it has that chart instead of one of
     its own.
     """
-    place = directory or _modules_dirs(None)[0]
+    place = directory or hook_places.configured({}).modules_dirs[0]
     path = new_module.create(
         new_module.Request(
             name=name,
@@ -57,35 +58,33 @@ def module(
 
 
 @new.command()
-@click.argument("place", metavar="MODULE/NAME")
+@click.argument("place", metavar="MODULE/NAME", callback=printing.not_empty)
 @click.option(
     "--on",
     "binding",
     type=click.Choice([str(each) for each in new_hook.Binding]),
-    default=str(new_hook.Binding.BEFORE_HELM),
-    show_default=True,
-    help="When it runs.",
+    metavar="BINDING",
+    help=f"When it runs: {', '.join(new_hook.Binding)}; by default beforeHelm, or beforeAll if it is global.",
 )
 @click.option(
     "--hook", "language", type=_LANGUAGES, help="Its language; by default that of the suffix, or Python."
 )
 @values.modules_dir_option
-def hook(place: str, binding: str, language: str | None, modules_dirs: str | None) -> None:
-    """Write a hook NAME of MODULE, with a test.
+def hook(place: str, binding: str | None, language: str | None, modules_dirs: str | None) -> None:
+    """Write a hook NAME of MODULE, with a test; or a global hook, as global-hooks/NAME.
 
     MODULE is the name of a module in the modules directories, or the directory of one. NAME may end in .py or
     .sh.
     """
-    path, name = new_hook.find(place, _modules_dirs(modules_dirs))
-    chosen = None if language is None else new_hook.Language(language)
-    written = new_hook.create(path, name, new_hook.Binding(binding), chosen)
+    flags = {"modules_dirs": modules_dirs, "global_hooks_dir": None}
+    where, name = new_hook.find(place, hook_places.configured(flags))
+    written = new_hook.create(
+        where,
+        name,
+        None if binding is None else new_hook.Binding(binding),
+        None if language is None else new_hook.Language(language),
+    )
     click.echo(written.hook)
     click.echo(written.test)
     if written.hint:
         click.echo(f"Note: {written.hint}")
-
-
-def _modules_dirs(named: str | None) -> tuple[pathlib.Path, ...]:
-    from addon_operator.commands.checks import values_files
-
-    return values_files.places({"modules_dirs": named, "global_hooks_dir": None}).modules_dirs

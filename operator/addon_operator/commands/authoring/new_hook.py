@@ -1,4 +1,4 @@
-"""A new hook of a module, with a test."""
+"""A new hook of a module, or a global one, with a test."""
 
 import contextlib
 import dataclasses
@@ -7,7 +7,7 @@ import itertools
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.commands.authoring import skeletons
@@ -32,6 +32,8 @@ class Binding(enum.StrEnum):
     """When a hook runs, as people name it."""
 
     ON_STARTUP = "onStartup"
+    BEFORE_ALL = "beforeAll"
+    AFTER_ALL = "afterAll"
     BEFORE_HELM = "beforeHelm"
     AFTER_HELM = "afterHelm"
     BEFORE_DELETE_HELM = "beforeDeleteHelm"
@@ -45,13 +47,25 @@ class Binding(enum.StrEnum):
 
 _SKELETONS: Final[Mapping[Binding, str]] = {
     Binding.ON_STARTUP: "values",
+    Binding.BEFORE_ALL: "values",
+    Binding.AFTER_ALL: "says",
     Binding.BEFORE_HELM: "values",
     Binding.AFTER_HELM: "says",
     Binding.BEFORE_DELETE_HELM: "says",
     Binding.AFTER_DELETE_HELM: "says",
 }
 _SUFFIXES: Final[Mapping[Language, str]] = {Language.PYTHON: ".py", Language.BASH: ".sh"}
-_SETS_VALUES: Final = frozenset({Binding.ON_STARTUP, Binding.BEFORE_HELM, Binding.KUBERNETES})
+_SETS_VALUES: Final = frozenset(
+    {Binding.ON_STARTUP, Binding.BEFORE_ALL, Binding.BEFORE_HELM, Binding.KUBERNETES}
+)
+_ONLY_GLOBAL: Final = (Binding.BEFORE_ALL, Binding.AFTER_ALL)
+_ONLY_OF_MODULES: Final = (
+    Binding.BEFORE_HELM,
+    Binding.AFTER_HELM,
+    Binding.BEFORE_DELETE_HELM,
+    Binding.AFTER_DELETE_HELM,
+    Binding.CONVERSION,
+)
 
 
 class NewHookError(errors.AddonOperatorError):
@@ -62,7 +76,8 @@ class NewHookError(errors.AddonOperatorError):
 class Request:
     """What is wanted."""
 
-    module: names.ModuleName
+    owner: str
+    """The name of a module, or ``global``."""
     name: str
     """Without suffix."""
     binding: Binding
@@ -79,20 +94,46 @@ class Written:
     """What the user has to know so that it works; empty if nothing."""
 
 
-def find(place: str, modules_dirs: Sequence[pathlib.Path]) -> tuple[pathlib.Path, str]:
-    """Return the directory of the module in ``MODULE/NAME``, and NAME; MODULE is a name or a directory.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where a hook is to be."""
+
+    path: pathlib.Path
+    """The directory of a module, or that of global hooks, which need not exist."""
+    owner: str
+    """The name of the module, or ``global``."""
+
+
+def bindings_of(owner: str) -> tuple[Binding, ...]:
+    """Return the bindings that a hook can have, of a module or of ``global``; the usual one is first."""
+    is_global = owner == names.GLOBAL_KEY
+    usual, never = (
+        (Binding.BEFORE_ALL, _ONLY_OF_MODULES) if is_global else (Binding.BEFORE_HELM, _ONLY_GLOBAL)
+    )
+    return (usual, *(each for each in Binding if each not in (usual, *never)))
+
+
+def find(place: str, configured: hook_places.Configured) -> tuple[Place, str]:
+    """Return where the hook ``MODULE/NAME`` is to be, and NAME; MODULE is a name or a directory.
+
+    ``global-hooks/NAME`` is a global hook, as is one in the directory of the settings.
 
     Raises :class:`NewHookError`.
     """
     module, _, name = place.rpartition("/")
     if not module or not name:
-        raise NewHookError(f"{place!r} names no hook; write MODULE/NAME, such as web/count-nodes.py")
+        raise NewHookError(
+            f"{place!r} is not a place for a hook; write MODULE/NAME, such as web/count-nodes.py, or "
+            "global-hooks/NAME"
+        )
     path = pathlib.Path(module)
+    if module in (names.GLOBAL_KEY, module_directories.GLOBAL_NAME) or configured.is_global(path):
+        return Place(path if path.is_dir() else configured.global_hooks_dir, names.GLOBAL_KEY), name
     if path.is_dir():
-        return path, name
+        return Place(path, _module_in(path)), name
     known = {
         each.name: each
-        for directory in filter(pathlib.Path.is_dir, modules_dirs)
+        for directory in filter(pathlib.Path.is_dir, configured.modules_dirs)
         for each in module_directories.listed(directory)
     }
     modules = []
@@ -100,10 +141,20 @@ def find(place: str, modules_dirs: Sequence[pathlib.Path]) -> tuple[pathlib.Path
         with contextlib.suppress(names.ModuleNameError):
             modules.append(names.parse_module_directory(directory)[1])
             if module in (directory, modules[-1]):
-                return each, name
-    where = ", ".join(str(each.absolute()) for each in modules_dirs)
+                return Place(each, modules[-1]), name
+    where = ", ".join(str(each.absolute()) for each in configured.modules_dirs)
     hint = names.did_you_mean(module, modules, "name its directory, or --modules-dir")
     raise NewHookError(f"there is no module {module!r} in {where}; {hint}")
+
+
+def _module_in(path: pathlib.Path) -> names.ModuleName:
+    directory = path.resolve()
+    if not module_directories.is_module(directory) and names.directory_order(directory.name) is None:
+        raise NewHookError(f"{directory} is not a module; name the directory of one, or 'global-hooks'")
+    try:
+        return names.parse_module_directory(directory.name)[1]
+    except names.ModuleNameError as error:
+        raise NewHookError(str(error)) from None
 
 
 def parse_name(name: str, language: Language | None) -> tuple[str, Language]:
@@ -124,29 +175,31 @@ def parse_name(name: str, language: Language | None) -> tuple[str, Language]:
     return stem, by_suffix or language or Language.PYTHON
 
 
-def create(path: pathlib.Path, name: str, binding: Binding, language: Language | None) -> Written:
-    """Write a hook and its test into the module in a directory; nothing is overwritten.
+def create(place: Place, name: str, binding: Binding | None, language: Language | None) -> Written:
+    """Write a hook and its test into a place, by default with the usual binding; nothing is overwritten.
 
     Raises :class:`NewHookError` for what is there, cannot be written, or what this operator would refuse.
     """
     stem, chosen = parse_name(name, language)
-    try:
-        module = names.parse_module_directory(path.absolute().name)[1]
-    except names.ModuleNameError as error:
-        raise NewHookError(str(error)) from None
-    request = Request(module, stem, binding, chosen)
-    with skeletons.writing(path, NewHookError):
-        written = write(path, request)
+    possible = bindings_of(place.owner)
+    if binding is not None and binding not in possible:
+        whose = "a global hook" if place.owner == names.GLOBAL_KEY else "a hook of a module"
+        raise NewHookError(f"{whose} cannot have {binding}; --on is one of {', '.join(possible)}")
+    request = Request(place.owner, stem, binding or possible[0], chosen)
+    with skeletons.writing(place.path, NewHookError):
+        written = write(place.path, request)
         refused, warned = _asked(written.hook)
         if refused:
             written.hook.unlink()
             written.test.unlink()
-            raise NewHookError(f"a hook with {binding} cannot run here: {refused}; nothing was written")
-        return dataclasses.replace(written, hint=warned or _hint(path, request))
+            raise NewHookError(
+                f"a hook with {request.binding} cannot run here: {refused}; nothing was written"
+            )
+        return dataclasses.replace(written, hint=warned or _hint(place.path, request))
 
 
 def write(root: pathlib.Path, request: Request) -> Written:
-    """Write the files of a hook below the directory of its module.
+    """Write the files of a hook below the directory of its module, or of global hooks.
 
     Raises :class:`NewHookError` if one of them is there, and :class:`OSError`.
     """
@@ -169,12 +222,12 @@ def write(root: pathlib.Path, request: Request) -> Written:
 def _marks(request: Request, suffix: str) -> Mapping[str, str]:
     words = re.split("[-_]", request.name)
     return {
-        "MODULE": str(request.module),
-        "KEY": str(names.values_key(request.module)),
+        "MODULE": request.owner,
+        "KEY": str(names.values_key(names.ModuleName(request.owner))),
         "HOOK": f"{request.name}{suffix}",
         "HOOKNAME": request.name.replace("_", "-"),
         "HOOKKEY": words[0] + "".join(map(str.capitalize, words[1:])),
-        "METRIC": "_".join([*request.module.split("-"), *words]),
+        "METRIC": "_".join([*request.owner.split("-"), *words]),
         "BINDING": str(request.binding),
     }
 

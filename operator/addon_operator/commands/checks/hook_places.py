@@ -75,7 +75,7 @@ class Configured:
 
     def _of_owner(self, path: pathlib.Path) -> HookRoot | None:
         """Return the place of a directory that belongs to one module, or to global hooks."""
-        if self._is_global(path):
+        if self.is_global(path):
             return of_global(path)
         if path.absolute().name == hook_files.HOOKS_DIRECTORY:
             return self._of_root(path)
@@ -102,13 +102,14 @@ class Configured:
     def _of_root(self, root: pathlib.Path) -> HookRoot:
         """Return the place of a directory called ``hooks``."""
         above = root.absolute().parent
-        if self._is_global(above):
+        if self.is_global(above):
             return HookRoot(root, names.GLOBAL_KEY, hook_config.HookKind.GLOBAL)
         if module_directories.is_module(above):
             return dataclasses.replace(_of_module(above), root=root)
         return HookRoot(root, above.name, None)
 
-    def _is_global(self, path: pathlib.Path) -> bool:
+    def is_global(self, path: pathlib.Path) -> bool:
+        """Say whether global hooks lie in a directory."""
         return (
             path.resolve() == self.global_hooks_dir.resolve()
             or path.resolve().name == module_directories.GLOBAL_NAME

@@ -1,23 +1,28 @@
-"""Hooks that run for long: told, and ended when their module is saved, which would wait for them."""
+"""Hooks and Helm that run for long: told, and ended by a save of their owner, which would wait for them."""
 
 import pathlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from addon_operator.commands.dev import dev_saves, dev_view
 from addon_operator.debug import debug_client
 
+_HELM: Final = "helm"
+_RELEASE: Final = 2
+"""Which word of a call of Helm is the release."""
+
 
 class LongRuns:
-    """Asks the operator which hooks run."""
+    """Asks the operator which programs run."""
 
     def __init__(
         self,
         client: debug_client.DebugClient,
-        saves: dev_saves.Saves,
+        saves: Sequence[dev_saves.Saves],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Take ``saves`` of the modules, and those of global hooks if there are some."""
         self._client = client
         self._saves = saves
         self._monotonic = monotonic
@@ -26,10 +31,10 @@ class LongRuns:
         self.running: Sequence[str] = ()
         """Those that run for long, one sentence each."""
 
-    def look(self) -> Iterator[dev_view.Line]:
+    def look(self, modules: Mapping[str, str]) -> Iterator[dev_view.Line]:
         """Ask once; yield what is to be told: at times that double, and when one is ended.
 
-        Raises :class:`.DebugClientError`.
+        ``modules`` are those that releases belong to. Raises :class:`.DebugClientError`.
         """
         rows = self._client.get("/hooks/running.json")
         long = [row for row in rows if row["seconds"] >= dev_view.LONG_SECONDS]
@@ -41,10 +46,10 @@ class LongRuns:
                 self._tell_at[row["id"]] = 2 * row["seconds"]
                 yield dev_view.Line("hook", self._sentence(row))
             # One that does not end at once is waited for.
-            if row["id"] not in self._ended and self._is_outdated(row):
+            if row["id"] not in self._ended and (what := self._outdated(row, modules)):
                 self._ended.add(row["id"])
                 self._client.post(f"/hooks/running/{row['id']}/end", {})
-                yield dev_view.Line("hook", f"{self._name(row)} is ended: its module was saved")
+                yield dev_view.Line("hook", f"{self._name(row)} is ended: {what} saved")
 
     def _sentence(self, row: Mapping[str, Any]) -> str:
         return f"{self._name(row)} runs for {row['seconds']:.0f} s"
@@ -52,17 +57,33 @@ class LongRuns:
     def _name(self, row: Mapping[str, Any]) -> str:
         """Return what people call it: its path and arguments, without an interpreter before them."""
         words: list[str] = row["command"]
+        if (release := _release(words)) is not None:
+            return f"helm {words[1]} of {release}"
         for number, word in enumerate(words):
-            if (path := self._path(word)) is not None:
-                return " ".join([self._saves.shown(path), *words[number + 1 :]])
+            for path, saves in self._programs([word]):
+                return " ".join([saves.shown(path), *words[number + 1 :]])
         return " ".join(words)
 
-    def _is_outdated(self, row: Mapping[str, Any]) -> bool:
+    def _outdated(self, row: Mapping[str, Any], modules: Mapping[str, str]) -> str:
+        """Say what of its owner was saved since it began; empty if nothing was."""
         began = self._monotonic() - row["seconds"]
-        paths = filter(None, map(self._path, row["command"]))
-        return any(self._saves.are_after(began, path) for path in paths)
+        if (release := _release(row["command"])) is not None:
+            module = modules.get(release, release)
+            return "its module was" if self._saves[0].is_module_after(began, module) else ""
+        for path, saves in self._programs(row["command"]):
+            if saves.are_after(began, path):
+                return "its module was" if saves is self._saves[0] else "global hooks were"
+        return ""
 
-    def _path(self, word: str) -> pathlib.Path | None:
-        path = pathlib.Path(word)
-        is_program = self._saves.has(path) and "venv" not in path.parts
-        return path if is_program else None
+    def _programs(self, words: Sequence[str]) -> Iterator[tuple[pathlib.Path, dev_saves.Saves]]:
+        for path in map(pathlib.Path, words):
+            # Global hooks may lie in the directory of the modules.
+            saves = next((each for each in reversed(self._saves) if each.has(path)), None)
+            if saves is not None and "venv" not in path.parts:
+                yield path, saves
+
+
+def _release(words: Sequence[str]) -> str | None:
+    """Return the release that a call of Helm is about; ``None`` for other programs."""
+    is_helm = len(words) > _RELEASE and pathlib.Path(words[0]).name.startswith(_HELM)
+    return words[_RELEASE] if is_helm and words[1].isalpha() else None

@@ -9,7 +9,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.commands.dev import dev_hooks, dev_place, dev_saves, dev_view
@@ -61,9 +61,11 @@ def run(
     ):
         view = dev_view.DevView({f"{of.modules_dir}/": f"{of.shown}/"} if of.modules_dir != of.shown else {})
         client = debug_client.DebugClient(socket, _ANSWER_SECONDS)
-        saves = dev_saves.Saves(of.modules_dir, of.shown)
-        hooks = dev_hooks.LongRuns(client, saves)
-        _Loop(view, client, saves, hooks, screen).follow(operator)
+        saves = [dev_saves.Saves(of.modules_dir, of.shown)]
+        if of.global_hooks_dir is not None and of.global_hooks_dir.is_dir():
+            directory = of.global_hooks_dir
+            saves.append(dev_saves.Saves(directory, directory, of_modules=False))
+        _Loop(view, client, saves, dev_hooks.LongRuns(client, saves), screen).follow(operator)
 
 
 class _Loop:
@@ -71,7 +73,7 @@ class _Loop:
         self,
         view: dev_view.DevView,
         client: debug_client.DebugClient,
-        saves: dev_saves.Saves,
+        saves: Sequence[dev_saves.Saves],
         hooks: dev_hooks.LongRuns,
         screen: Screen,
     ) -> None:
@@ -110,7 +112,7 @@ class _Loop:
                     self._screen.tell(found)
                 case dev_view.Reloaded(modules=modules):
                     self._look_for_saves()
-                    self._saves.take(modules)
+                    self._saves[0].take(modules)
                 case dev_view.Ran(module=module, seconds=seconds):
                     self._ended(module, seconds)
 
@@ -124,7 +126,7 @@ class _Loop:
         except errors.AddonOperatorError as error:
             self._screen.tell(dev_view.Line("warning", f"{module}: {error}"))
             return
-        saved = self._saves.of(module)
+        saved = self._saves[0].of(module)
         change = dev_view.Change(
             module,
             files=[] if saved is None else saved.files,
@@ -137,19 +139,22 @@ class _Loop:
             self._screen.tell(line)
 
     def _look(self) -> None:
-        if self._saves.is_due:
+        if any(each.is_due for each in self._saves):
             self._look_for_saves()
         with contextlib.suppress(errors.AddonOperatorError):
             listed = self._client.get("/module/list.json")
             self._view.rows, self._view.refusals = listed["modules"], listed["wrongValues"]
-            for line in self._hooks.look():
+        # A hook that hangs at the start may be why there is no list.
+        with contextlib.suppress(errors.AddonOperatorError):
+            for line in self._hooks.look({row["release"]: row["name"] for row in self._view.rows}):
                 self._screen.tell(line)
             self._view.running = self._hooks.running
         self._screen.draw(self._view)
 
     def _look_for_saves(self) -> None:
-        for line in self._saves.look():
-            self._screen.tell(line)
+        for saves in self._saves:
+            for line in saves.look():
+                self._screen.tell(line)
 
 
 def _parsed(line: str) -> Mapping[str, Any]:

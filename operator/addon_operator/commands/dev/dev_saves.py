@@ -32,9 +32,15 @@ class Saves:
     """Looks for what was saved, and keeps it until it has led to a run."""
 
     def __init__(
-        self, root: pathlib.Path, shown: pathlib.Path, monotonic: Callable[[], float] = time.monotonic
+        self,
+        root: pathlib.Path,
+        shown: pathlib.Path,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        of_modules: bool = True,
     ) -> None:
-        """``shown`` is what people call ``root``."""
+        """``shown`` is what people call ``root``; not ``of_modules``: all of it belongs to global hooks."""
+        self._of_modules = of_modules
         self._root = root
         self._shown = shown
         self._monotonic = monotonic
@@ -99,6 +105,13 @@ class Saves:
         """Say whether something of the module in which a file lies was saved after this monotonic moment."""
         return self._noticed.get(self._directory(path), 0.0) > moment
 
+    def is_module_after(self, moment: float, module: str) -> bool:
+        """Say whether something of a module was saved after this monotonic moment."""
+        return any(
+            at > moment and module_directories.module_name(pathlib.Path(directory)) == module
+            for directory, at in self._noticed.items()
+        )
+
     def has(self, path: pathlib.Path) -> bool:
         """Say whether a file lies below the modules."""
         return path.is_relative_to(self._root)
@@ -109,7 +122,7 @@ class Saves:
 
     def _directory(self, path: pathlib.Path) -> Directory:
         first, *below = path.relative_to(self._root).parts
-        return first if below else ""
+        return first if below and self._of_modules else ""
 
 
 def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:

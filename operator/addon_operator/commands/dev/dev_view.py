@@ -116,7 +116,7 @@ class DevView:
             if not module and not text.startswith((state.REFUSED, state.HOOKS_REFUSED)):
                 self._told = [*self._told[1 - MOST_ERRORS :], text]
             level = "error" if record["level"] in ("error", "critical") else "warning"
-            yield Line(level, text)
+            yield Line(level, f"{module}: {text}" if module else text)
 
     def _text(self, message: object) -> str:
         text = str(message)

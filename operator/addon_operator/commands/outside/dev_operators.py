@@ -1,6 +1,7 @@
-"""Operators of ``addon-operator dev`` on this machine: noted while they run, found by who asks for them.
+"""Operators on this machine, found by who asks for those of a cluster: they are in no pod.
 
-Their sockets lie in temporary directories, and their pods are nowhere.
+Those of ``addon-operator dev`` are noted while they run, as their sockets lie in temporary directories;
+others say at their sockets where they work.
 """
 
 import contextlib
@@ -9,12 +10,17 @@ import json
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from addon_operator.commands.outside import place as places
+from addon_operator.debug import debug_client
 from addon_operator.devcluster import locations
+from addon_operator.kernel import errors
 
 _NOTES = "dev-operator-*.json"
 """In the directory of local clusters, one file for each that runs."""
+_SECONDS: Final = 1.0
+"""An operator here answers at once, or is not waited for."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,6 +54,16 @@ def socket(place: places.Place | None, environ: Mapping[str, str]) -> pathlib.Pa
         return running[0].socket if len(running) == 1 else None
     wanted = (place.access.server, place.namespace)
     return next((each.socket for each in running if (each.server, each.namespace) == wanted), None)
+
+
+def works_in(path: pathlib.Path, namespace: str | None, server: str | None) -> bool:
+    """Ask whether the operator at a socket leads there; what is ``None`` may be anything."""
+    try:
+        home = debug_client.DebugClient(path, _SECONDS).get("/operator.json")
+        return namespace in (None, home["namespace"]) and server in (None, home["server"])
+    except (errors.AddonOperatorError, OSError, KeyError, TypeError):
+        # One that stands by knows who leads, and the cluster does, too.
+        return False
 
 
 def _running(environ: Mapping[str, str]) -> Iterator[DevOperator]:

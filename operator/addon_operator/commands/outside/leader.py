@@ -1,12 +1,16 @@
 """Finding the operator that leads: the Lease names its pod."""
 
-from typing import Any
+import socket
+from typing import Any, Final
 
 from addon_operator.commands.outside import place as places
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, pod_exec
 from addon_operator.kube.objects import lease
+
+_MOST: Final = 10
+"""Namespaces that are named in a sentence."""
 
 
 class NoOperatorError(errors.AddonOperatorError):
@@ -29,15 +33,22 @@ async def find(kube: client.KubeClient, place: places.Place) -> pod_exec.Contain
     try:
         leader = await kube.get(paths.of("v1", "pods", namespace=place.namespace, name=pod))
     except api_errors.NotFound:
-        raise NoOperatorError(
-            f"the leader is gone: the Lease {name} names {pod}, and there is no such pod in {place}; if its "
-            "Deployment has pods, try again in half a minute; if the operator runs on the machine of that "
-            "name, run the command there"
-        ) from None
+        raise NoOperatorError(_gone(name, pod, place)) from None
     phase = (leader.get("status") or {}).get("phase")
     if phase != "Running":
         raise NoOperatorError(f"the leader {pod} in {place} does not run: it is {phase}; try again later")
     return pod_exec.Container.of(leader)
+
+
+def _gone(name: str, pod: str, place: places.Place) -> str:
+    how = "with --debug-unix-socket and its DEBUG_UNIX_SOCKET, and without what names a cluster"
+    if pod == socket.gethostname():
+        return f"the leader in {place} runs on this machine, not in a pod: give the command again {how}"
+    return (
+        f"the leader is gone: the Lease {name} names {pod}, and there is no such pod in {place}; if its "
+        "Deployment has pods, try again in half a minute; if the operator runs on the machine of that "
+        f"name, give the command there, {how}"
+    )
 
 
 async def _lease(kube: client.KubeClient, place: places.Place) -> Any:  # noqa: ANN401  # JSON
@@ -51,15 +62,27 @@ async def _lease(kube: client.KubeClient, place: places.Place) -> Any:  # noqa: 
     listed = await kube.list_all(collection)
     found = [each for each in listed.items if each["metadata"]["name"].startswith(f"{place.lease}-")]
     if not found:
-        raise _none(place)
+        raise _none(place, await _elsewhere(kube, place))
     if len(found) > 1:
         names = ", ".join(sorted(each["metadata"]["name"] for each in found))
         raise NoOperatorError(f"several operators work in {place}: choose one with LEASE_NAME: {names}")
     return found[0]
 
 
-def _none(place: places.Place) -> NoOperatorError:
+async def _elsewhere(kube: client.KubeClient, place: places.Place) -> str:
+    """Say in which namespaces operators work, as far as the user may see that."""
+    try:
+        listed = await kube.list_all(paths.of(lease.API_VERSION, lease.PLURAL), metadata_only=True)
+    except api_errors.ApiError:
+        return ""
+    found = [each["metadata"] for each in listed.items]
+    namespaces = {each["namespace"] for each in found if each["name"].startswith(place.lease)}
+    return f" (operators work in: {names.listed(sorted(namespaces), _MOST)})" if namespaces else ""
+
+
+def _none(place: places.Place, elsewhere: str = "") -> NoOperatorError:
     return NoOperatorError(
         f"no operator is found in {place}: there is no Lease {place.lease}; name the operator's namespace "
-        "with --namespace, another cluster with --context or --kubeconfig, and the Lease with LEASE_NAME"
+        f"with --namespace{elsewhere}, another cluster with --context or --kubeconfig, and the Lease with "
+        "LEASE_NAME"
     )

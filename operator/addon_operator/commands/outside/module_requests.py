@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from addon_operator.commands.outside import place as places
 from addon_operator.kernel import errors, names
-from addon_operator.kube import api_errors
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, own_user
 from addon_operator.kube.objects import module_objects, suspension
 
@@ -101,10 +101,17 @@ def listed(place: places.Place, seconds: float) -> list[str]:
 
     Raises what the client raises.
     """
+    return _names(place, module_objects.path_of(place.namespace), seconds)
 
+
+def namespaces(place: places.Place, seconds: float) -> list[str]:
+    """Return the names of all namespaces of a place's cluster; see :func:`listed`."""
+    return _names(place, paths.of("v1", "namespaces"), seconds)
+
+
+def _names(place: places.Place, path: str, seconds: float) -> list[str]:
     async def look() -> list[str]:
         async with client.KubeClient(place.access) as kube:
-            path = module_objects.path_of(place.namespace)
             async with asyncio.timeout(seconds):
                 found = await kube.list_all(path, metadata_only=True)
             return sorted(str(each["metadata"]["name"]) for each in found.items)

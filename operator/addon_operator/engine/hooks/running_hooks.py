@@ -1,4 +1,4 @@
-"""Which programs of hooks run, for people who wonder what it takes so long, and who end one that hangs."""
+"""Which programs of hooks run, and which Helm, for people who wonder what takes so long, and end it."""
 
 import asyncio
 import copy
@@ -9,16 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
-from addon_operator.kernel import errors
 from addon_operator.process.children import children
 
 
-class HookEndedError(errors.AddonOperatorError):
-    """Somebody ended the program of a hook."""
-
-
 class RunningHook(TypedDict):
-    """A program of a hook, or an ``enabled`` script, that runs."""
+    """A program of a hook, an ``enabled`` script, or Helm, that runs."""
 
     id: int
     command: list[str]
@@ -56,7 +51,7 @@ class RunningHooks(children.Children):
         argv: Sequence[str | pathlib.Path],
         **how: Any,  # noqa: ANN401 - what Children takes
     ) -> children.ChildResult:
-        """Run a program to its end; raises :class:`HookEndedError` if somebody ended it."""
+        """Run a program to its end; raises :class:`.ChildEndedError` if somebody ended it."""
         run = _Run(
             [str(word) for word in argv],
             self._monotonic(),
@@ -71,7 +66,7 @@ class RunningHooks(children.Children):
             if not run.is_ended or (task is not None and task.cancelling()):
                 raise
             seconds = self._monotonic() - run.began
-            raise HookEndedError(f"{' '.join(run.words)} was ended after {seconds:.0f} s") from None
+            raise children.ChildEndedError(" ".join(run.words), seconds) from None
         finally:
             del self._runs[number]
 

@@ -30,6 +30,7 @@ from addon_operator.helm.releases import (
     render_inputs,
     rendering,
     saved_places,
+    unknown_fields,
 )
 from addon_operator.kube import api_errors
 from addon_operator.modules import crd_files, manifests, release
@@ -193,17 +194,36 @@ class ReleaseRun:
     ) -> None:
         marked = {**labels, **self._records.marks(self._request.module)}
         is_there = self._record is not None and self._record.revision.exists
-        call = dataclasses.replace(self._request.call, is_install=not is_there)
+        unknown: list[str] = []
+        call = dataclasses.replace(
+            self._request.call, is_install=not is_there, on_unknown_field=unknown.append
+        )
         upgrade = functools.partial(verbs.upgrade, self._helm, call, plan.files, self._planner.options)
         with self._stopwatch.measured(release_types.Operation.UPGRADE):
             try:
                 await upgrade(marked, validate=validate)
             except helm_errors.HelmError as error:
                 if not messages.is_foreign(error.message):
+                    await self._warn_of_fields(unknown, plan.manifest)
                     raise await self._explained(error, plan.manifest, error.message) from error
                 self._adopted += await self._adoption(plan, error)
                 await upgrade(marked, validate=validate, take_ownership=True)
             self._record = await self._records.read(self._request.module)
+        if unknown:
+            await self._warn_of_fields(unknown, await self._applied())
+
+    async def _applied(self) -> str:
+        """Return what Helm has just applied; nothing if its record cannot be read."""
+        try:
+            return await self._records.manifest(self._last_record(), with_hooks=True)
+        except (helm_errors.HelmError, api_errors.KubernetesError):
+            return ""
+
+    async def _warn_of_fields(self, warnings: list[str], manifest: str) -> None:
+        """Say which objects of the manifest have the fields that the API server does not know."""
+        chart = self._request.directory
+        for text in await asyncio.to_thread(unknown_fields.told, manifest, warnings, chart):
+            self._helm.warn(self._request.module, self._request.redact(text))
 
     async def _adoption(
         self, plan: release_planning.ReleasePlan, refused: helm_errors.HelmError

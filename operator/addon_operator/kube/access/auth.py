@@ -77,6 +77,19 @@ def load_access(
     return _without_config(context, server, environ)
 
 
+def contexts(config: str | pathlib.Path | None, environ: Mapping[str, str]) -> list[str]:
+    """Return the names of all contexts that :func:`load_access` could choose; none without a kubeconfig.
+
+    Raises :class:`.AccessError`.
+    """
+    if config is not None:
+        return kubeconfig.contexts((_expanded(config, environ),))
+    if environ.get("KUBECONFIG"):
+        return kubeconfig.contexts(_existing(environ["KUBECONFIG"], environ))
+    home = _expanded("~/.kube/config", environ)
+    return kubeconfig.contexts((home,)) if home.exists() else []
+
+
 def _expanded(path: str | pathlib.Path, environ: Mapping[str, str]) -> pathlib.Path:
     text = str(path)
     home = environ.get("HOME", "/")

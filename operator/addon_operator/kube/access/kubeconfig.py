@@ -105,6 +105,11 @@ def choose(paths: Sequence[pathlib.Path], context: str | None) -> Chosen:
     )
 
 
+def contexts(paths: Sequence[pathlib.Path]) -> list[str]:
+    """Return the names of all contexts of these files; raises :class:`.AccessError`."""
+    return sorted(_items([(path, _read(path)) for path in paths], "contexts", "context"))
+
+
 def _plain(cluster: _Item, user: _Item | None) -> Plain | None:
     identity = user.body if user else {}
     if not (cluster.body.keys() <= _PLAIN_CLUSTER and identity.keys() <= _PLAIN_USER):

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from addon_operator.kernel import fencing
+from addon_operator.kernel import errors, fencing
 from addon_operator.process.children import launcher, output, spawning
 from addon_operator.process.start_errors import ChildStartError
 
-__all__ = ["ChildResult", "ChildStartError", "Children", "KILL_GRACE"]
+__all__ = ["ChildEndedError", "ChildResult", "ChildStartError", "Children", "KILL_GRACE"]
 
 KILL_GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -23,6 +23,15 @@ DRAIN_GRACE: Final = 1.0
 hold the pipe open for ever."""
 _GROUP_POLL: Final = 0.02
 _KILL_TAKES_AT_MOST: Final = 1.0
+
+
+class ChildEndedError(errors.AddonOperatorError):
+    """Somebody ended a program that ran for long."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        """Say that ``what`` ran for ``seconds``."""
+        self.seconds = seconds
+        super().__init__(f"{what} was ended after {seconds:.0f} s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +119,11 @@ class Children:
         :class:`.FencedError` when the fence says no.
         """
         capture = output.Capture(capture_stdout) if capture_stdout is not None else None
-        errors = output.Capture(capture_stderr)
+        said = output.Capture(capture_stderr)
         tail = output.Tail()
         with (
             output.DrainedPipe(_sinks(capture, on_stdout_line)) as stdout,
-            output.DrainedPipe([errors, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
+            output.DrainedPipe([said, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
         ):
             self._fence.check()
             started = time.monotonic()
@@ -132,7 +141,7 @@ class Children:
             stderr.close_write_end()
             ending = _Ending(child, started, leaves_nothing=leaves_nothing)
             await ending.wait(timeout, kill_grace, (stdout, stderr))
-        return dataclasses.replace(_result(ending, capture, tail), stderr=errors.data)
+        return dataclasses.replace(_result(ending, capture, tail), stderr=said.data)
 
 
 def _sinks(first: output.Sink | None, handler: Callable[[str], None] | None) -> list[output.Sink]:

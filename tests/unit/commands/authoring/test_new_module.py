@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import jsonschema
@@ -13,7 +15,7 @@ from click import testing
 from addon_operator.cli import main
 from addon_operator.commands.authoring import new_hook, new_module
 from addon_operator.commands.checks import hook_places, hooks_check, values_check, values_files
-from addon_operator.kernel import errors, json_types, names
+from addon_operator.kernel import errors, json_types
 from addon_operator.testing import snapshots
 from addon_operator.testing.cases import case_file, case_run
 from addon_operator.testing.modules import module, places, runtime
@@ -164,7 +166,7 @@ ONLY_PYTHON = (new_hook.Binding.VALIDATING, new_hook.Binding.MUTATING, new_hook.
 @pytest.mark.parametrize("binding", ONLY_PYTHON)
 def test_a_hook_that_answers_the_api_server_is_written_in_python(binding: new_hook.Binding) -> None:
     run("module", "web")
-    request = new_hook.Request(names.ModuleName("web"), "look-twice", binding, new_hook.Language.BASH)
+    request = new_hook.Request("web", "look-twice", binding, new_hook.Language.BASH)
     with pytest.raises(new_hook.NewHookError, match="take python"):
         new_hook.write(pathlib.Path("modules/010-web"), request)
 
@@ -175,14 +177,15 @@ def test_a_hook_that_answers_the_api_server_is_written_in_python(binding: new_ho
         (binding, language)
         for binding in new_hook.Binding
         for language in new_hook.Language
-        if language is new_hook.Language.PYTHON or binding not in ONLY_PYTHON
+        if (language is new_hook.Language.PYTHON or binding not in ONLY_PYTHON)
+        and binding in new_hook.bindings_of("web")
     ],
 )
 def test_a_new_hook_has_a_test_that_passes(
     binding: new_hook.Binding, language: new_hook.Language, running: runtime.Runtime, place: pathlib.Path
 ) -> None:
     run("module", "web")
-    request = new_hook.Request(names.ModuleName("web"), "look-twice", binding, language)
+    request = new_hook.Request("web", "look-twice", binding, language)
     written = new_hook.write(pathlib.Path("modules/010-web"), request)
     modules = module.Modules(running, places.of_module(place / "modules/010-web"))
     cases = case_file.read(written.test)
@@ -197,6 +200,51 @@ def test_a_new_hook_has_a_test_that_passes(
     for case in cases:
         with pytest.raises(errors.AddonOperatorError):
             case_run.run(case, modules, modules("web"), snapshots.Snapshot(place, "none", update=False))
+
+
+def test_new_global_hooks_lie_in_their_directory_with_tests_that_pass(place: pathlib.Path) -> None:
+    run("module", "web")
+    for binding in new_hook.bindings_of("global"):
+        for suffix in (".py",) if binding in ONLY_PYTHON else (".py", ".sh"):
+            name = f"{binding.lower()}-{suffix[1:]}"
+            hook, test = run("hook", f"global-hooks/{name}{suffix}", "--on", str(binding)).split()[:2]
+            assert pathlib.Path(hook).resolve() == place / f"global-hooks/hooks/{name}{suffix}"
+            assert pathlib.Path(test).resolve() == place / f"global-hooks/tests/{name}.yaml"
+    report = hooks_check.check(hook_places.configured({}).below(place / "global-hooks"))
+    assert {(file.owner, file.errors) for file in report.files} == {("global", ())}
+    asked = [sys.executable, "-m", "addon_operator", "module", "test", "global-hooks"]
+    ran = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize(("name", "binding"), [("global/x", "beforeHelm"), ("web/x", "afterAll")])
+def test_a_binding_that_others_have_is_refused_with_those_there_are(name: str, binding: str) -> None:
+    run("module", "web")
+    with pytest.raises(new_hook.NewHookError, match=rf"cannot have {binding}; --on is one of \w+, onStartup"):
+        run("hook", name, "--on", binding)
+    assert not pathlib.Path("global-hooks").exists()
+
+
+def test_a_global_hook_runs_before_all_modules_unless_somebody_says_so() -> None:
+    for name, environ in (
+        ("global/first", {}),
+        ("global-hooks/second", {}),
+        ("shared/third", {"GLOBAL_HOOKS_DIR": "shared"}),
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            for key, value in environ.items():
+                patch.setenv(key, value)
+                pathlib.Path(value).mkdir()
+            hook = run("hook", name).splitlines()[0]
+            report = hooks_check.check(hook_places.configured({}).below(pathlib.Path(hook)))
+        assert [str(bound.binding) for file in report.files for bound in file.bindings] == ["beforeAll"]
+
+
+def test_a_directory_that_is_not_a_module_gets_no_hook() -> None:
+    run("module", "web")
+    for place in (".", "modules"):
+        with pytest.raises(new_hook.NewHookError, match="is not a module; name the directory of one"):
+            run("hook", f"{place}/x")
 
 
 @pytest.mark.parametrize(

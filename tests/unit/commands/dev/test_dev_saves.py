@@ -96,19 +96,19 @@ def test_a_hook_that_runs_for_long_is_told_at_times_that_double_and_ended_by_a_s
     clock = Clock()
     saves = dev_saves.Saves(root, pathlib.Path.cwd() / "modules", clock)
     operator = Operator(clock, root / "010-one/hooks/a.py")
-    runs = dev_hooks.LongRuns(operator, saves, clock)
+    runs = dev_hooks.LongRuns(operator, [saves], clock)
     lines = []
     for clock.now in (1.0, 4.0, 5.0, 6.0, 9.0, 11.0, 15.0):
         save(root / "020-two/values.yaml", int(clock.now))
         list(saves.look())
-        lines += [line.text for line in runs.look()]
+        lines += [line.text for line in runs.look({})]
     named = "modules/010-one/hooks/a.py --config"
     assert lines == [f"{named} runs for 5 s", f"{named} runs for 11 s"]
     assert runs.running == [f"{named} runs for 15 s"]
     assert operator.ended == [], "only another module was saved"
     save(root / "010-one/hooks/a.py", 1000)
     list(saves.look())
-    told_now = [line.text for _ in range(3) for line in runs.look()]
+    told_now = [line.text for _ in range(3) for line in runs.look({})]
     assert told_now == [f"{named} is ended: its module was saved"]
     assert operator.ended == ["/hooks/running/7/end"]
 
@@ -120,7 +120,50 @@ def test_what_was_saved_before_a_hook_began_does_not_end_it(root: pathlib.Path) 
     save(root / "010-one/hooks/a.py", 1000)
     list(saves.look())
     operator = Operator(clock, root / "010-one/hooks/a.py")
-    runs = dev_hooks.LongRuns(operator, saves, lambda: 220.0)
+    runs = dev_hooks.LongRuns(operator, [saves], lambda: 220.0)
     clock.now = 110.0
-    list(runs.look())
+    list(runs.look({}))
     assert operator.ended == []
+
+
+class Hanging(Operator):
+    """What hangs is a global hook, and the Helm of a module whose release has another name."""
+
+    @override
+    def get(self, path: str, query: object = None) -> object:
+        words = (
+            ["/usr/bin/python", str(self.hook)],
+            ["/opt/helm", "upgrade", "shop", "/charts/two", "--install"],
+        )
+        return [{"id": number, "command": each, "seconds": 6.0} for number, each in enumerate(words)]
+
+
+def test_a_global_hook_and_helm_that_hang_are_ended_by_a_save_of_what_they_belong_to(
+    root: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    clock = Clock()
+    shared = tmp_path / "global-hooks"
+    for name in ("hooks", "openapi"):
+        (shared / name).mkdir(parents=True)
+    save(shared / "hooks/first.sh", 1)
+    of_modules, of_global = (
+        dev_saves.Saves(root, root, clock),
+        dev_saves.Saves(shared, shared, clock, of_modules=False),
+    )
+    operator = Hanging(clock, shared / "hooks/first.sh")
+    runs = dev_hooks.LongRuns(operator, [of_modules, of_global], clock)
+    clock.now = 10.0
+    hook = of_global.shown(shared / "hooks/first.sh")
+    told_now = [line.text for line in runs.look({"shop": "two"})]
+    assert told_now == [f"{hook} runs for 6 s", "helm upgrade of shop runs for 6 s"]
+    save(root / "010-one/values.yaml", 1000)
+    save(shared / "openapi/values.yaml", 1000)
+    told_now = [line.text for saves in (of_modules, of_global) for line in saves.look()]
+    assert told_now[-1] == of_global.shown(shared / "openapi/values.yaml")
+    assert [line.text for line in runs.look({"shop": "two"})] == [f"{hook} is ended: global hooks were saved"]
+    save(root / "020-two/values.yaml", 1000)
+    list(of_modules.look())
+    assert [line.text for line in runs.look({"shop": "two"})] == [
+        "helm upgrade of shop is ended: its module was saved"
+    ]
+    assert operator.ended == ["/hooks/running/0/end", "/hooks/running/1/end"]

@@ -1,5 +1,7 @@
 """Which pod is asked for an operator of a cluster."""
 
+import socket
+
 import pytest
 
 from addon_operator.commands.outside import leader, place
@@ -9,6 +11,7 @@ from tests.fakes import api_server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
 USUAL = "addon-operator-leader-election"
+LEASES_ELSEWHERE = [(USUAL, "b"), (f"{USUAL}-x", "a"), ("kube-scheduler", "kube-system")]
 POD = "/api/v1/namespaces/addons/pods/ao-0"
 
 
@@ -84,6 +87,25 @@ async def test_the_leader_may_be_gone_or_not_running() -> None:
     server.on("GET", POD, pod("Pending"))
     with pytest.raises(leader.NoOperatorError, match=r"the leader ao-0 in .* does not run: it is Pending"):
         await found(server)
+
+
+async def test_an_operator_on_this_machine_is_to_be_asked_at_its_socket() -> None:
+    server = api_server.ApiServer()
+    server.on("GET", f"{LEASES}/{USUAL}", lease(f"{socket.gethostname()}_0a1b2c3d"))
+    with pytest.raises(leader.NoOperatorError, match=r"runs on this machine, .* with --debug-unix-socket"):
+        await found(server)
+
+
+@pytest.mark.parametrize("may_list", [True, False])
+async def test_where_operators_work_is_said_to_who_may_see_it(may_list: bool) -> None:
+    server = api_server.ApiServer()
+    there = [{"metadata": {"name": name, "namespace": where}} for name, where in LEASES_ELSEWHERE]
+    seen = {"items": there, "metadata": {}} if may_list else api_server.status(403, "Forbidden")
+    server.on("GET", LEASES, {"items": [], "metadata": {}})
+    server.on("GET", "/apis/coordination.k8s.io/v1/leases", seen)
+    with pytest.raises(leader.NoOperatorError, match="there is no Lease") as caught:
+        await found(server)
+    assert ("--namespace (operators work in: a, b)," in str(caught.value)) is may_list
 
 
 async def test_a_right_that_is_missing_is_the_clients_error() -> None:

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from addon_operator.engine.hooks import running_hooks
+from addon_operator.process.children import children
 from tests.fakes import programs
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -38,7 +39,7 @@ async def test_what_answers_without_leading_is_known_and_ended_like_the_others(
     for row in running.rows:
         assert running.end(row["id"])
     for work in (hangs, fenced):
-        with pytest.raises(running_hooks.HookEndedError):
+        with pytest.raises(children.ChildEndedError):
             await work
 
 
@@ -47,7 +48,7 @@ async def test_one_that_hangs_is_ended_alone_and_says_so(running: running_hooks.
     await asyncio.sleep(0)
     number = running.rows[0]["id"]
     assert running.end(number)
-    with pytest.raises(running_hooks.HookEndedError, match=r"^sleep 1000 was ended after 0 s$"):
+    with pytest.raises(children.ChildEndedError, match=r"^sleep 1000 was ended after 0 s$"):
         await hangs
     assert not running.end(number), "it is gone"
     assert [row["command"] for row in running.rows] == [["sleep", "1001"]]

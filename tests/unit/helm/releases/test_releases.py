@@ -1,6 +1,7 @@
 """The release manager over a helm and an API server in memory."""
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -303,6 +304,47 @@ async def test_sensitive_values_are_hidden_in_errors_and_warnings(
     with pytest.raises(helm_errors.HelmError, match=r"\*\*\* is not a number"):
         await world.manager().ensure(request)
     assert world.warnings == [("web", "*** is short")]
+
+
+SERVICES = """\
+---
+# Source: web/templates/services.yaml
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {porrts: [], ports: [{port: 80, prot: TCP}]}
+---
+# Source: web/templates/other.yaml
+apiVersion: v1
+kind: Service
+metadata: {name: other}
+spec: {porrts: []}
+"""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_the_objects_are_named_that_have_a_field_which_the_api_server_does_not_know(
+    fails: bool, world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    world.helm.render = lambda values: SERVICES.replace("TCP", "".join(filter(str.isalnum, str(values))))
+    await world.manager().ensure(asked(module_dir))
+    said = ("spec.porrts", "spec.ports[0].prot", "spec.nowhere[7]")
+    klog = "I1121 11:12:52.051989   26041 warnings.go:107]"
+    world.helm.stderr = [f'{klog} "Warning: unknown field \\"{each}\\""' for each in said]
+    if fails:
+        world.helm.fail["upgrade"] = "no"
+    with pytest.raises(helm_errors.HelmError) if fails else contextlib.nullcontext():
+        await world.manager().ensure(asked(module_dir, size=2))
+    told = [text for _, text in world.warnings if "unknown field" in text]
+    in_chart = f"({module_dir}/templates"
+    assert told[-3:] == [
+        (
+            f"Service/web {in_chart}/services.yaml), Service/other {in_chart}/other.yaml): "
+            'unknown field "spec.porrts"'
+        ),
+        f'Service/web {in_chart}/services.yaml): unknown field "spec.ports[0].prot"',
+        'unknown field "spec.nowhere[7]"',
+    ]
 
 
 async def test_a_chart_that_looks_at_capabilities_is_rendered_again_when_the_cluster_changes(

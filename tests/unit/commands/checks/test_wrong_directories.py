@@ -60,7 +60,9 @@ WRITERS: dict[str, Callable[[pathlib.Path], object]] = {
     "new module": lambda path: new_module.create(
         new_module.Request("db", path, None, None, None, with_schema=False)
     ),
-    "new hook": lambda path: new_hook.find("web/run.py", [path]),
+    "new hook": lambda path: new_hook.find(
+        "web/run.py", hook_places.configured({"modules_dirs": str(path), "global_hooks_dir": None}, {})
+    ),
 }
 """What is not there yet, they may make, or do not find."""
 

@@ -270,8 +270,8 @@ class ChartPuller:
         except errors.ConfigurationError as error:
             raise PullError(f"cannot pull chart {wanted}: {error}; have the repository mended") from error
         if (absent := entry.get("absent")) is not None:
-            advice = _likely_mistake(wanted, str(absent)) or _CORRECT
-            raise PullError(f"cannot pull chart {wanted}: {absent}; {advice}")
+            advice = "" if str(absent).endswith("?") else _likely_mistake(wanted, str(absent)) or _CORRECT
+            raise PullError(f"cannot pull chart {wanted}: {absent}" + (f"; {advice}" if advice else ""))
         return entry
 
 

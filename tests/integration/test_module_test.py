@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import typing_pages
+from tests.integration import chart_repositories, typing_pages
 from tests.unit.testing import fixed_fields
 
 pytestmark = pytest.mark.integration
@@ -56,6 +56,61 @@ def test_the_page_works_as_it_is_written(devcluster: handle.DevCluster, tmp_path
 
     shown = [line for block in blocks if block[1] == "text" for line in block[2].splitlines()]
     assert [line for line in shown if not typing_pages.is_printed(line, printed)] == []
+
+
+PUBLIC = ROOT / "docs" / "how-to" / "use-a-public-chart.md"
+PUBLIC_ADDRESS = "oci://registry.example.com/charts"
+
+
+def test_a_module_of_a_public_chart_is_made_as_the_page_says(
+    devcluster: handle.DevCluster, tmp_path: pathlib.Path
+) -> None:
+    blocks = re.findall(r"```(bash|text)\n(.*?)```", PUBLIC.read_text("utf-8"), re.DOTALL)
+    script = "set -eo pipefail\n" + "".join(text for kind, text in blocks if kind == "bash")
+    (name, version) = re.findall(rf"{PUBLIC_ADDRESS}/(\S+)@(\S+)", script)[0]
+    with chart_repositories.registry(devcluster.helm, tmp_path) as registry:
+        registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, version, name=name))
+        environ = f"export ADDON_OPERATOR_TMP_DIR={tmp_path}/tmp\n"
+        written = environ + script.replace(PUBLIC_ADDRESS, registry.address)
+        printed = run(["bash", "-c", written], devcluster, tmp_path)
+
+    shown = [line for kind, text in blocks if kind == "text" for line in text.splitlines()]
+    assert [line for line in shown if not typing_pages.is_printed(line, printed)] == []
+
+
+def test_a_chart_that_cannot_be_pulled_fails_its_test_and_credentials_count(
+    devcluster: handle.DevCluster, tmp_path: pathlib.Path
+) -> None:
+    files = tmp_path / "files"
+    chart_repositories.package(files, devcluster.helm)
+    chart_repositories.index(devcluster.helm, files)
+    gate = chart_repositories.Gate(files=files, password=chart_repositories.PASSWORD)
+    gate.opened.set()
+    module = tmp_path / "modules" / "010-web" / "module.yaml"
+
+    def tested(*, password: bool, exit_code: int) -> str:
+        path = tmp_path / "config.json"
+        named = f"CHART_CREDENTIALS={path}" if password else "NONE=1"
+        arguments = [
+            "env",
+            named,
+            f"ADDON_OPERATOR_TMP_DIR={tmp_path}/tmp",
+            "addon-operator",
+            "module",
+            "test",
+        ]
+        return run(arguments, devcluster, tmp_path, exit_code)
+
+    with chart_repositories.serving(gate):
+        host = f"127.0.0.1:{gate.port}"
+        chart_repositories.credentials(tmp_path / "config.json", host)
+        chart = f"http://{host}/upstream@9.9.9"
+        run(["addon-operator", "new", "module", "web", "--chart", chart], devcluster, tmp_path)
+        assert "may read it with CHART_CREDENTIALS" in tested(password=False, exit_code=1)
+        assert "does not have it in version 9.9.9, but in 1.2.3" in tested(password=True, exit_code=1)
+        module.write_text(module.read_text().replace("9.9.9", "1.2.3"))
+        assert re.search(r"^010-web +1 +0 +0$", tested(password=True, exit_code=0), re.MULTILINE)
+    assert re.search(r"^010-web +1 +0 +0$", tested(password=False, exit_code=0), re.MULTILINE), "it is cached"
 
 
 KEEPS = """\

@@ -16,7 +16,7 @@ import orjson
 import yaml
 
 from addon_operator.documents import yaml_loader, yaml_reading
-from addon_operator.kernel import errors, json_types
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import module_config
 
 MAX_ENTRY: Final = 1024 * 1024
@@ -27,13 +27,19 @@ MAX_CANDIDATES: Final = 20
 """How many items of a chart's list are parsed that have the version."""
 MAX_ADDRESSES: Final = 20
 """How many addresses of a version are kept: Helm takes the first."""
+MAX_NAMES: Final = 5000
+"""How many charts, or versions of one, are looked at for what somebody may have meant."""
+_NEWEST: Final = 3
+_SHOWN: Final = 60
+_DEEPEST: Final = 4
+"""How far fields of a version are indented at most; those of its dependencies are more."""
 _ENDS_IN_NUMBER: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$")
 _SOURCE: Final = "index.yaml"
 _LIKE_HELM: Final = "because it is not written as 'helm repo index' writes it"
 
 
 def find(content: bytes, name: str, version: str) -> json_types.JsonObject:
-    """Return version, digest and addresses that the index says of a version; empty if it does not have it.
+    """Return version, digest and addresses that the index says of a version, or else ``absent``: what it has.
 
     Only the entry of that version is parsed where the index is written as Helm writes it.
     Raises :class:`.ConfigurationError`: what cannot be read, or what would take too much to be read.
@@ -44,9 +50,30 @@ def find(content: bytes, name: str, version: str) -> json_types.JsonObject:
         entry: Any = _parsed(_bounded(item, MAX_ENTRY if left >= 0 else 0, MAX_ENTRY))
         if isinstance(entry, list) and entry and _is(entry[0], version):
             return _kept(entry[0])
-    listed = _all(content).get(name)
+    entries = _all(content)
+    listed = entries.get(name)
     items = listed if isinstance(listed, list) else []
-    return next((_kept(each) for each in items if _is(each, version)), {})
+    found = next((_kept(each) for each in items if _is(each, version)), None)
+    return {"absent": _absent(content, entries, name, version)} if found is None else found
+
+
+def _absent(content: bytes, entries: dict[str, Any], name: str, version: str) -> str:
+    """Return a sentence about what the index has in place of a version, for a person who named it."""
+    items = entries.get(name)
+    parsed = [each["version"] for each in items if _has_text(each)] if isinstance(items, list) else []
+    listed = itertools.islice(parsed or _versions(content, name), MAX_NAMES)
+    versions = list(dict.fromkeys(each[:_SHOWN] for each in listed))
+    if versions:
+        return f"{_SOURCE} does not have it in version {version}, but in {names.listed(versions, _NEWEST)}"
+    known = list(itertools.islice(entries or _names(content), MAX_NAMES))
+    if name in known:
+        return f"{_SOURCE} has no version of it that can be read"
+    hint = names.nearest(name, known)
+    return f"{_SOURCE} has no chart {name!r}" + (f"; did you mean {hint!r}?" if hint else "")
+
+
+def _has_text(item: object) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("version"), str)
 
 
 def _is(item: object, version: str) -> bool:
@@ -155,6 +182,24 @@ def _written_by_helm(content: bytes, name: str, version: str) -> Iterator[bytes]
         has_version = has_version or (_indent(own) == column and _has_version(own, version))
     if has_version:
         yield b"".join(item)
+
+
+def _versions(content: bytes, name: str) -> Iterator[str]:
+    """Yield the versions that an index as Helm writes it has of a chart, the newest first."""
+    for line in _listed(content, name.encode()):
+        key, colon, value = line.replace(b"-", b" ", 1).partition(b":")
+        if colon and _indent(line) <= _DEEPEST and _value(key) == b"version":
+            yield _value(value).decode(errors="replace")
+
+
+def _names(content: bytes) -> Iterator[str]:
+    """Yield the charts of an index as Helm writes it."""
+    column = -1
+    for line in _lines(content):
+        column = _indent(line) if column < 0 else column
+        key, colon, value = line.rpartition(b":")
+        if _indent(line) == column and colon and not _value(value):
+            yield _value(key).decode(errors="replace")
 
 
 def _starts_item(line: bytes, item: list[bytes]) -> bool:

@@ -92,7 +92,40 @@ def test_what_is_parsed_whole_is_bounded(text: str, most: int) -> None:
 
 def test_a_long_index_without_the_version_is_not_an_error() -> None:
     text = f"entries:\n  web:\n  - version: 2.0.0\n    about: {'x' * 2_000_000}\n"
-    assert chart_index.find(text.encode(), "web", "1.0.0") == {}
+    assert "but in 2.0.0" in str(chart_index.find(text.encode(), "web", "1.0.0")["absent"])
+
+
+VERSIONS = [
+    {"version": f"1.{n}.0", "dependencies": [{"version": "9.9.9", "name": "x"}]} for n in range(9, 0, -1)
+]
+MANY = {"entries": {"cert-manager": [{"version": "v1.0.0"}], "web": VERSIONS}}
+
+
+@pytest.mark.parametrize("write", [as_helm, json.dumps], ids=["as Helm", "JSON"])
+@pytest.mark.parametrize("filler", [0, 1_100_000], ids=["short", "long"])
+def test_what_an_index_does_not_have_is_told_with_what_it_has(write: "object", filler: int) -> None:
+    assert callable(write)
+    more = {"filler": [{"version": "1.0.0", "about": "x" * filler}]}
+    text = write({"entries": MANY["entries"] | more}).encode()
+
+    def absent(name: str, version: str = "3.0.0") -> object:
+        return chart_index.find(text, name, version)["absent"]
+
+    assert absent("web") == (
+        "index.yaml does not have it in version 3.0.0, but in 1.9.0, 1.8.0, 1.7.0 and 6 more"
+    )
+    assert absent("certmanager") == "index.yaml has no chart 'certmanager'; did you mean 'cert-manager'?"
+    assert absent("zzz") == "index.yaml has no chart 'zzz'"
+
+
+def test_of_very_many_names_and_versions_the_first_are_looked_at() -> None:
+    block = "".join(f"  chart-{n}:\n  - version: 1.0.0\n" for n in range(200_000))
+    items = "".join(f"  - version: 1.0.{n}\n" for n in range(200_000))
+    text = f"entries:\n{block}  web:\n{items}".encode()
+    began = time.process_time()
+    assert "and 4997 more" in str(chart_index.find(text, "web", "2.0.0")["absent"])
+    assert "no chart 'chart-x'; did you mean 'chart-" in str(chart_index.find(text, "chart-x", "1")["absent"])
+    assert time.process_time() - began < 5.0, "it takes time in proportion to its size"
 
 
 def test_one_version_many_times_is_parsed_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,19 +133,23 @@ def test_one_version_many_times_is_parsed_few_times(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(yaml_reading, "load", lambda text, _: texts.append(text))
     item = f"  - version: 1.0.0\n    about: {'x' * 200}\n"
     text = f"entries:\n  web:\n{item * 72_000}".encode()
-    assert chart_index.find(text, "web", "1.0.0") == {}
+    assert "urls" not in chart_index.find(text, "web", "1.0.0")
     assert 0 < len(texts) <= 20
+
+
+NOT_READ = {"absent": "index.yaml has no version of it that can be read"}
+NO_CHART = {"absent": "index.yaml has no chart 'web'"}
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"entries": {"web": 5}}', {}),
-        ('{"entries": {"web": [5, [], {}, {"version": 5}]}}', {}),
-        ('{"entries": 5}', {}),
-        ("5", {}),
-        ("entries:\n  web: 5\n", {}),
-        ("entries:\n  web:\n  - 5\n", {}),
+        ('{"entries": {"web": 5}}', NOT_READ),
+        ('{"entries": {"web": [5, [], {}, {"version": 5}]}}', NOT_READ),
+        ('{"entries": 5}', NO_CHART),
+        ("5", NO_CHART),
+        ("entries:\n  web: 5\n", NOT_READ),
+        ("entries:\n  web:\n  - 5\n", NOT_READ),
         ("entries:\n  web:\n  - version: 1.0.0\n", {"version": "1.0.0", "digest": "", "urls": []}),
         ("entries:\n  web:\n  - version: v1.0.0 # new\n", {"version": "v1.0.0", "digest": "", "urls": []}),
     ],

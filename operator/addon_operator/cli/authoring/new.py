@@ -53,7 +53,9 @@ def module(
     for file in sorted(each for each in path.rglob("*") if each.is_file()):
         click.echo(file)
     click.echo("Next:")
-    for verb in ("module lint", "module test", "dev"):
+    # A test pulls a chart from a repository, and lint looks at those that were pulled.
+    verbs = ("module lint", "module test") if chart is None else ("module test", "module lint")
+    for verb in (*verbs, "dev"):
         click.echo(f"  addon-operator {verb} {path}")
 
 

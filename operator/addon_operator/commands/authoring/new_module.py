@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator
 from typing import Final
@@ -15,15 +16,14 @@ from addon_operator.commands.authoring import new_hook, skeletons
 from addon_operator.commands.checks import values_schema
 from addon_operator.kernel import errors, names
 from addon_operator.loading import module_directories
-from addon_operator.modules import editor_schema, module_config
+from addon_operator.modules import editor_schema, module_config, module_schema
 
 _STEP: Final = 10
 _MOST_ORDER: Final = 999_999
 _MODULE_SCHEMA: Final = ".module.schema.json"
 """In the directory of modules: one for all of them."""
-_CHART: Final = re.compile(
-    r"(?P<repository>(?:oci|https?)://[^@\s]+)/(?P<name>[^/@\s]+)@(?P<version>[^@\s/]+)"
-)
+_CHART: Final = re.compile(r"(?P<repository>(?:oci|https?)://[^@\s]+)/(?P<name>[^/@\s]+)@(?P<version>[^@/]+)")
+_EXACT: Final = re.compile(module_schema.EXACT_VERSION)
 
 
 class NewModuleError(errors.AddonOperatorError):
@@ -39,6 +39,8 @@ class Chart:
     version: str
 
 
+_FORM: Final = "write REPOSITORY/NAME@VERSION"
+_ARCHIVES: Final = (".tgz", ".tar.gz")
 _ON_DISK: Final = ("/", "./", "../", "~", "file:")
 """How the place of a chart begins that lies in a directory."""
 
@@ -63,18 +65,52 @@ def parse_chart(text: str) -> Chart:
 
     Raises :class:`NewModuleError`.
     """
-    match = _CHART.fullmatch(text)
-    if match is None and text.startswith(_ON_DISK):
+    if text.startswith(_ON_DISK):
         raise NewModuleError(
             f"{text!r} is not in a repository; copy the chart to modules/010-NAME/"
             f"{module_config.CHART_DIRECTORY}: this is a module, without any other file"
         )
+    match = _CHART.fullmatch(text)
     if match is None:
+        raise NewModuleError(_remedy(text))
+    chart = Chart(match["repository"], match["name"], match["version"])
+    if not _EXACT.fullmatch(chart.version):
+        asked = _shown_by_helm(chart.repository, chart.name)
+        if any(map(str.isdigit, chart.version)):
+            asked += f" --version {shlex.quote(chart.version)}"
         raise NewModuleError(
-            f"{text!r} names no chart; write REPOSITORY/NAME@VERSION, such as "
-            "oci://ghcr.io/stefanprodan/charts/podinfo@6.14.1"
+            f"{chart.version!r} is not an exact version; '{asked}' prints the newest one that fits"
         )
-    return Chart(match["repository"], match["name"], match["version"])
+    return chart
+
+
+def _remedy(text: str) -> str:
+    """Return what is wrong with a text that names no chart, and what to write."""
+    scheme, mark, rest = text.partition("://")
+    if mark and "@" in rest.partition("/")[0]:
+        return "--chart has credentials; leave them out, and see CHART_CREDENTIALS for where they belong"
+    if not mark and "/" in text:
+        return (
+            f"{text!r} has no address; {_FORM}. The address of what Helm calls {text.partition('/')[0]!r} is "
+            "printed by 'helm repo list'"
+        )
+    if text.endswith(_ARCHIVES):
+        return f"{text!r} is the archive of a chart; {_FORM}: the repository is where its index.yaml lies"
+    repository, _, last = text.rpartition("/")
+    name, colon, tag = last.partition(":")
+    if mark and "@" not in text and repository.removeprefix(f"{scheme}:/").strip("/") and name:
+        if colon:
+            return f"{text!r} names no chart; write {repository}/{name}@{tag}"
+        return (
+            f"{text!r} names no version; {_FORM}. '{_shown_by_helm(repository, name)}' prints the newest one"
+        )
+    return f"{text!r} names no chart; {_FORM}, such as oci://ghcr.io/stefanprodan/charts/podinfo@6.14.1"
+
+
+def _shown_by_helm(repository: str, name: str) -> str:
+    """Return the command that shows what Helm finds of a chart."""
+    is_registry = repository.startswith("oci:")
+    return f"helm show chart {f'{repository}/{name}' if is_registry else f'{name} --repo {repository}'}"
 
 
 def create(request: Request) -> pathlib.Path:

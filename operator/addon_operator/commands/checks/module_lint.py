@@ -172,7 +172,7 @@ def _of_module(module: model.Module) -> _Found:
     ):
         said = (
             f"chart {module.stock.reference} is not in the cache, so nothing of it is checked; "
-            "'addon-operator plan' pulls it"
+            "'addon-operator module test' pulls it if a test renders it, and 'addon-operator plan' does"
         )
         yield values_check.Finding(_WARNING, module.name, said, Rule.CHART_NOT_CACHED)
     elif chart_files.is_complete(module.chart_directory):

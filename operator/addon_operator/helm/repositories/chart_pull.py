@@ -35,7 +35,9 @@ _FIRST_THAT_STAYS_WITH_TLS: Final = 4
 """The first major version of Helm that never falls back to plain HTTP by itself."""
 _DIGEST: Final = re.compile(r"^Digest: (?P<digest>sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
 _SPEAKS_TLS: Final = re.compile(r"HTTPS server|malformed HTTP|\bEOF\b|connection reset|broken pipe")
-_SPEAKS_PLAIN_HTTP: Final = "server gave HTTP response to HTTPS client"
+_SPEAKS_PLAIN_HTTP: Final = (
+    "server gave HTTP response to HTTPS client|first record does not look like a TLS handshake"
+)
 _NO_PROXY_AT: Final = "127.0.0.1:0"
 """Where nobody can listen: the proxy for plain HTTP, to which redirects may lead. This machine needs none."""
 _QUERY: Final = re.compile(r"(?<=://)(?P<address>[^\s\"?]+)\?[^\s\"]*")
@@ -74,7 +76,7 @@ _OF_THE_NETWORK: Final = (
 _TOO_LARGE: Final = re.compile(r"file too large|cannot allocate memory|out of memory|SIGXFSZ")
 """How Helm ends that needs more than :data:`BOUNDS`."""
 _WHEN_AWAY: Final = (
-    "it is tried again; check that the operator reaches the repository (HTTPS_PROXY, NO_PROXY)"
+    "check that the repository can be reached from here (HTTPS_PROXY, NO_PROXY); the operator tries it again"
 )
 
 
@@ -267,10 +269,9 @@ class ChartPuller:
             entry = self._read_index(index, wanted.name, wanted.version)
         except errors.ConfigurationError as error:
             raise PullError(f"cannot pull chart {wanted}: {error}; have the repository mended") from error
-        if not entry:
-            said = f"{index.name.removeprefix(f'{_NAME}-')} has no such chart, or not this version"
-            advice = _likely_mistake(wanted, said) or _CORRECT
-            raise PullError(f"cannot pull chart {wanted}: {said}; {advice}")
+        if (absent := entry.get("absent")) is not None:
+            advice = "" if str(absent).endswith("?") else _likely_mistake(wanted, str(absent)) or _CORRECT
+            raise PullError(f"cannot pull chart {wanted}: {absent}" + (f"; {advice}" if advice else ""))
         return entry
 
 

@@ -1,6 +1,7 @@
 """What a module's chart renders to, with Helm itself, over given objects."""
 
 import dataclasses
+from typing import Any, Final
 
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import capabilities, command
@@ -11,11 +12,14 @@ from addon_operator.kernel import errors
 from addon_operator.kube.discovery import discovery
 from addon_operator.loading import module_files
 from addon_operator.modules import model
+from addon_operator.settings import settings_loading
 from addon_operator.testing.given import api
 from addon_operator.testing.modules import manifests, module_values, runtime
 from addon_operator.values import store
 
 _STEP_SECONDS = 30.0
+_OF_REPOSITORIES: Final = ("chart_credentials", "chart_ca_file")
+"""Settings of the operator that count for pulls in tests, too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,7 +55,9 @@ class Rendering:
         if module.stock is None or module.stock.reference is None:
             return
         environ = self.runtime.environ
-        puller = chart_pull.ChartPuller(helm, chart_access.Access(), environ, self.runtime.worker.read_index)
+        settings: Any = settings_loading.some(_OF_REPOSITORIES, {}, environ).values
+        access = chart_access.Access(*map(settings.get, _OF_REPOSITORIES))
+        puller = chart_pull.ChartPuller(helm, access, environ, self.runtime.worker.read_index)
         await chart_cache.ChartCache(self.loaded.charts, puller, _ignore).ensure(module, None)
 
 

@@ -125,7 +125,7 @@ def test_a_taken_port_is_reported_with_its_address(site: operator_site.Site) -> 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
         sentence = refusal(site.start_with((), site.environment(), port=port))
-    for word in ("127.0.0.1", str(port), "another process", "LISTEN_PORT"):
+    for word in ("127.0.0.1", str(port), "another process", "--listen-port"):
         assert word in sentence
 
 

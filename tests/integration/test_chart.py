@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
+import yaml
 
 from addon_operator.devcluster import handle
 from addon_operator.process import commands
@@ -110,6 +111,7 @@ def test_both_versions_of_helm_render_the_same(helms: Mapping[str, pathlib.Path]
         ({"nameOverride": "a.b"}, ["nameOverride"]),
         ({"commonLabels": {"helm.sh/chart": "x"}}, ["commonLabels has helm.sh/chart"]),
         ({"dnsPolicy": "Custom"}, ["dnsPolicy"]),
+        ({"networkPolicy.egress.enabled": True}, ["networkPolicy.egress.rules", "API server"]),
         (
             {
                 "webhook.certificates.source": "cert-manager",
@@ -125,6 +127,97 @@ def test_wrong_values_are_refused_with_the_name_of_the_value(
 ) -> None:
     said = charts.refusal(helms["helm3"], values)
     assert all(word in said for word in words), said
+
+
+DEPENDENT: Final = yaml.safe_load((charts.CHART / "dependent-values.yaml").read_text("utf-8"))
+OTHERS: Final = {
+    "IfNotPresent": "Always",
+    "ca.crt": "other.crt",
+    "modules.tar.gz": "other.tgz",
+    "HEAD": "main",
+    "": "other",
+    "30s": "77h",
+    "8760h": "77h",
+    "2920h": "77h",
+}
+
+
+def another(path: str) -> object:
+    """A value that is not the default."""
+    default = DEPENDENT[path]["default"]
+    match default:
+        case str():
+            return OTHERS[default]
+        case int():
+            return default + 1
+        case list():
+            return [{"name": "A", "value": "b"}]
+        case _:
+            return {"name": "x"}
+
+
+@pytest.mark.parametrize("path", DEPENDENT)
+def test_a_value_without_the_one_that_gives_it_an_effect_is_refused(
+    helms: Mapping[str, pathlib.Path], path: str
+) -> None:
+    about, values = DEPENDENT[path], {path: another(path)}
+    if about["needs"] == ["serviceAccount.create"]:
+        values["serviceAccount.create"] = False
+    said = charts.refusal(helms["helm3"], values)
+    assert f"{path} is set and has no effect: set {about['needs'][0]}" in said
+    assert "or remove it" in said
+
+
+SWITCHED: Final = (
+    ("modules.git.image", "modules.git.securityContext", "modules.sizeLimit", "modules.resources"),
+    ("admission.",),
+    ("metrics.", "networkPolicy.egress.rules"),
+)
+"""What may stay set without an effect, as values.yaml says: a mirror of images, and what switches turn on."""
+
+
+def defaults(values: object, path: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(values, dict) and values and path != "settings":
+        for key, below in values.items():
+            yield from defaults(below, f"{path}.{key}" if path else key)
+    else:
+        yield path, values
+
+
+def changed(path: str, default: object) -> object:
+    """Something else than the default that the schema takes, where that is easy."""
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, int):
+        return default + 1
+    if isinstance(default, list):
+        return ["other"] if path == "releaseNamespaces" else [{"name": "x"}]
+    if isinstance(default, dict):
+        return {"x": "y"}
+    first = {
+        "repo": "https://git.example/x", "digest": f"sha256:{0:064}", "sizeLimit": "3Gi", "medium": "Memory",
+        "runbookBase": "https://x/y", "pullPolicy": "Always", "failurePolicy": "Fail",
+        "modules": "cluster-admin", "source": "cert-manager", "dnsPolicy": "None", "modulesDir": "/x",
+        "globalHooksDir": "/x",
+    }  # fmt: skip
+    return first.get(path.rpartition(".")[2]) or ("77h" if str(default)[:1].isdigit() else "other")
+
+
+@pytest.mark.slow
+def test_each_value_has_an_effect_or_is_refused_or_belongs_to_a_switch(
+    helms: Mapping[str, pathlib.Path],
+) -> None:
+    def rendered(values: Mapping[str, object]) -> str | None:
+        argv = [str(helms["helm3"]), "template", "x", str(charts.CHART), *charts.flags(values)]
+        done = commands.run(argv, timeout=60.0, check=False)
+        return done.stdout if done.exit_code == 0 else None
+
+    usual = rendered({})
+    values = yaml.safe_load((charts.CHART / "values.yaml").read_text("utf-8"))
+    silent = [path for path, default in defaults(values) if rendered({path: changed(path, default)}) == usual]
+    switched = tuple(each for group in SWITCHED for each in group)
+    assert [path for path in silent if not path.startswith(switched)] == []
+    assert len(silent) > len(switched), "they were tried"
 
 
 NAMED: Final = (

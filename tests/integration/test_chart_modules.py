@@ -179,6 +179,26 @@ def test_the_notes_say_where_modules_come_from_and_where_to_look(
     assert all(word in notes for word in words or ()), notes
 
 
+ONLY_PRESETS: dict[str, object] = {"moduleStatus.enabled": False, "valuesConfigMap.validate": False}
+
+
+def test_the_notes_of_an_installation_for_podpresets_do_not_speak_of_modules(helm: pathlib.Path) -> None:
+    notes = charts.notes(helm, ONLY_PRESETS)
+    assert "get podpresets" in notes
+    words = ("module", "ConfigMap", "create secret")
+    assert [word for word in words if word in notes] == []
+    for more in ({"podPresets.enabled": False}, {"valuesConfigMap.create": True}, GIT):
+        other = charts.notes(helm, ONLY_PRESETS | more)
+        assert ("module list" in other, "get podpresets" in other) == (True, False)
+
+
+def test_the_notes_tell_of_all_pods_and_what_their_namespace_needs(helm: pathlib.Path) -> None:
+    notes = charts.notes(helm, {"admission.separate": True})
+    assert "rollout status deploy/addon-operator-admission\n" in notes
+    assert "enforce=restricted" in notes
+    assert "enforce=privileged" in charts.notes(helm, {"hostNetwork": True})
+
+
 def test_settings_win_over_what_a_source_of_modules_sets(helm: pathlib.Path) -> None:
     pod = pod_of(helm, GIT | {"settings": {"WATCH_MODULES": "no"}})
     assert variables(pod["containers"][0])["WATCH_MODULES"] == "no"

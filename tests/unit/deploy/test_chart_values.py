@@ -46,6 +46,19 @@ def test_the_defaults_are_valid() -> None:
     jsonschema.Draft7Validator(SCHEMA).validate(VALUES)
 
 
+DEPENDENT: dict[str, dict[str, Any]] = yaml.safe_load((CHART / "dependent-values.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", DEPENDENT)
+def test_a_value_that_needs_another_one_has_the_default_of_the_values(path: str) -> None:
+    about = DEPENDENT[path]
+    assert about["default"] == at(VALUES, tuple(path.split(".")))
+    assert about.keys() <= {"needs", "is", "default"}
+    for other in about["needs"]:
+        is_default = at(VALUES, tuple(other.split(".")))
+        assert "is" not in about or (len(about["needs"]), about["is"] != is_default) == (1, True)
+
+
 @pytest.mark.parametrize("source", ["image", "git", "configMap", "git.ca"])
 def test_no_key_of_a_source_of_modules_is_taken_unseen(source: str) -> None:
     assert ("modules", *source.split(".")) in set(places(SCHEMA))

@@ -256,9 +256,47 @@ app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- end -}}
 {{- end -}}
 
+{{/* A value as JSON; "null" if it is not there. Takes a list: the values, and the path. */}}
+{{- define "addon-operator.valueAt" -}}
+{{- $found := first . -}}
+{{- range last . | splitList "." -}}
+{{- $found = kindIs "map" $found | ternary (get ($found | default dict) .) nil -}}
+{{- end -}}
+{{- /* Numbers of --set and of files have other types. */ -}}
+{{- if or (kindIs "float64" $found) (kindIs "int64" $found) }}{{ int64 $found }}{{ else }}{{ toJson $found }}{{ end -}}
+{{- end -}}
+
+{{/* Values that are set without the one that gives them an effect: see dependent-values.yaml. */}}
+{{- define "addon-operator.checkDependents" -}}
+{{- range $path, $about := .Files.Get "dependent-values.yaml" | fromYaml -}}
+{{- $given := include "addon-operator.valueAt" (list $.Values $path) -}}
+{{- $usual := include "addon-operator.valueAt" (list (dict "x" $about.default) "x") -}}
+{{- $unset := list "null" "false" "\"\"" -}}
+{{- $isMet := false -}}
+{{- range $about.needs -}}
+{{- $other := include "addon-operator.valueAt" (list $.Values .) -}}
+{{- if hasKey $about "is" | ternary (eq $other (toJson $about.is)) (not (has $other $unset)) -}}{{- $isMet = true -}}{{- end -}}
+{{- end -}}
+{{- if not (or $isMet (eq $given $usual) (eq $given "null")) -}}
+{{- $missing := hasKey $about "is" | ternary (printf "%s=%v" (first $about.needs) $about.is) (join " or " $about.needs) -}}
+{{- fail (printf "%s is set and has no effect: set %s, too, or remove it" $path $missing) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Whether it serves PodPresets and nothing else, as far as the values tell. */}}
+{{- define "addon-operator.isPodPresetsOnly" -}}
+{{- $hasModules := or (include "addon-operator.modulesSource" .) (ne .Values.rbac.modules "none") .Values.valuesConfigMap.create -}}
+{{- if not (or $hasModules .Values.moduleStatus.enabled .Values.valuesConfigMap.validate (not .Values.podPresets.enabled)) -}}true{{- end -}}
+{{- end -}}
+
 {{/* Mistakes that a schema cannot find. */}}
 {{- define "addon-operator.check" -}}
 {{- include "addon-operator.checkModules" . -}}
+{{- include "addon-operator.checkDependents" . -}}
+{{- if and .Values.networkPolicy.enabled .Values.networkPolicy.egress.enabled (not .Values.networkPolicy.egress.rules) -}}
+{{- fail "networkPolicy.egress.enabled is true and networkPolicy.egress.rules is empty: the operator could not reach the API server; add a rule with its address and port" -}}
+{{- end -}}
 {{- if and (has "*" (.Values.releaseNamespaces | default list)) (gt (len .Values.releaseNamespaces) 1) -}}
 {{- fail "releaseNamespaces has \"*\" beside names: \"*\" alone means all namespaces" -}}
 {{- end -}}

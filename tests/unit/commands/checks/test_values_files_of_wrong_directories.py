@@ -11,7 +11,6 @@ from addon_operator.commands.dev import dev_place
 from addon_operator.kernel import errors
 from addon_operator.loading import module_files, module_scan
 from addon_operator.testing import suites
-from tests.unit.loading.test_module_directories import make
 
 WEB = "repo/modules/010-web"
 IS_MEANT = "{root}/repo/modules, or --modules-dir"
@@ -69,9 +68,13 @@ WRITERS: dict[str, Callable[[pathlib.Path], object]] = {
 
 @pytest.fixture
 def root(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    make(tmp_path, f"{WEB}/values.yaml", f"{WEB}/templates/a.yaml", f"{WEB}/hooks/sub/a.sh")
-    make(tmp_path, "repo/crds/a.yaml", "repo/deploy/chart/operator/Chart.yaml", "repo/docs/x")
-    make(tmp_path, "repo/README.md", "empty/.keep", "here/x")
+    for path in (
+        *(f"{WEB}/{name}" for name in ("values.yaml", "templates/a.yaml", "hooks/sub/a.sh")),
+        *("repo/crds/a.yaml", "repo/deploy/chart/operator/Chart.yaml", "repo/docs/x", "repo/README.md"),
+        *("empty/.keep", "here/x"),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path
 

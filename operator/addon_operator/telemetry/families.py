@@ -139,7 +139,6 @@ class ModuleMetrics:
         )
         """``module``; there only while it is failed"""
         self.enabled = make.gauge("module_enabled", "1 if the module is enabled, else 0.", "module")
-        """``module``; 1 or 0"""
         self.held_back = make.gauge(
             "module_held_back", "When a change began to wait for its window, in Unix time.", "module"
         )
@@ -153,7 +152,6 @@ class ModuleMetrics:
             "When a module was suspended, in Unix time.",
             "module",
         )
-        """``module``; there only while the module is suspended"""
 
 
 class ReleaseMetrics:
@@ -207,7 +205,6 @@ class ConvergeMetrics:
             "config_values_invalid",
             "1 if the values ConfigMap or Secret is invalid now, and older values, or none, are in force.",
         )
-        """1 or 0"""
 
 
 class QueueMetrics:
@@ -265,7 +262,6 @@ class BindingMetrics:
         self.waiting = make.gauge(
             "kube_binding_waiting", "1 if a binding's objects cannot be watched.", *labels
         )
-        """1 as long as the objects cannot be followed"""
         self.event_seconds = make.histogram(
             "kube_event_duration_seconds", "Seconds to queue events.", *labels, "kind", buckets=EVENT_BUCKETS
         )
@@ -348,7 +344,6 @@ class NotificationMetrics:
             "notifications_config_invalid",
             "1 if notify.yaml is invalid now, so that an older one or none is in force.",
         )
-        """1 or 0"""
         self.targets = make.gauge("notifications_targets", "Targets that are notified; 0 if nobody is.")
         self.unmatched_patterns = make.gauge(
             "notifications_unmatched_patterns", "Patterns of modules in notify.yaml that match no module."

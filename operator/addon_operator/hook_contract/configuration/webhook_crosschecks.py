@@ -79,8 +79,8 @@ def hurried(items: Sequence[tuple[str, JsonObject]]) -> Iterator[str]:
     if found:
         more = f" (and of {len(found) - 1} more)" if len(found) > 1 else ""
         yield (
-            f"{found[0]}.timeoutSeconds{more}: 1 leaves the hook half a second, in which it waits for a process "
-            "and starts; write 2 or more"
+            f"{found[0]}.timeoutSeconds{more}: 1 leaves the hook half a second, with its wait for a "
+            "process and its start; write 2 or more"
         )
 
 

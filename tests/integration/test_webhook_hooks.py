@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import json
+import pathlib
+import re
 import ssl
 import sys
 import urllib.request
@@ -83,6 +85,7 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
           fail) echo "the reason, for the log" >&2; exit 3 ;;
           odd) echo '{"alowed": true}' > "$VALIDATING_RESPONSE_PATH"; exit 0 ;;
           killed) kill -KILL $$ ;;
+          chatty) seq 20000; setsid sleep 300 & echo "left $! behind" ;;
         esac
         jq -c --arg host "$host" 'if any(.[0].snapshots.hosts[]; .filterResult == $host)
           then {allowed: false, message: "\\($host) is taken"} else {allowed: true} end' \\
@@ -129,6 +132,11 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         assert all("the reason" not in text for text in said.values())
         operator.wait_logged("failed with exit code 3: the reason, for the log")
         operator.wait_logged("the key 'alowed' is not known; did you mean 'allowed'?")
+        assert create(site, "chatty", host="chatty").is_success
+        operator.wait_logged("and 19501 more lines of the hook")
+        left = re.search(r"left (\d+) behind", operator.wait_logged("behind", "hosts.sh"))
+        assert left is not None
+        assert not pathlib.Path(f"/proc/{left[1]}").exists()
         metric = "webhook_hook_requests_total"
         labels = {"module": "shop", "hook": "hosts.sh", "binding": "hosts.shop.example"}
         operator.wait_metric(2, metric, **labels, result="error")

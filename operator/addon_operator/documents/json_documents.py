@@ -14,6 +14,8 @@ _CANONICAL: Final = orjson.OPT_SORT_KEYS
 BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for JSON with a mistake or of another shape, not in UTF-8, or nested too deep."""
 _SHOWN: Final = 60
+_LEVELS_AROUND: Final = 10
+"""In how many mappings and lists of ours a document of somebody else may stand."""
 _PACKED_FROM_BYTES: Final = 1024
 _FASTEST: Final = 1
 _ZLIB_BEGINNING: Final = b"\x78"
@@ -89,11 +91,28 @@ class AmbiguousError(ValueError):
 def decode_unambiguous(text: bytes | str) -> Any:  # noqa: ANN401  # JSON of any shape; callers check
     """Return the document of a JSON text in which no key stands twice with different values.
 
-    Raises :class:`AmbiguousError` that names the key, and :class:`ValueError` for what is not JSON.
+    It can be written again as a part of another. Raises :class:`AmbiguousError` that names the key, or says
+    that it nests too deep, and :class:`ValueError` for what is not JSON.
     """
     document = decode(text)
+    if not can_be_written(document):
+        raise AmbiguousError("it nests too deep")
     check_keys(text)
     return document
+
+
+def can_be_written(document: json_types.JsonValue) -> bool:
+    """Say whether a document nests so little that it can be written as a part of another.
+
+    What can be read may nest four times as deep as what can be written.
+    """
+    for _ in range(_LEVELS_AROUND):
+        document = [document]
+    try:
+        encode(document)
+    except TypeError:
+        return False
+    return True
 
 
 def check_keys(text: bytes | str) -> None:

@@ -100,6 +100,11 @@ def read_answer(text: str, before: Sequence[JsonObject], version: str) -> Conver
 
     Raises :class:`ConversionError` that says what is wrong with it.
     """
+    most = len(before) * MAX_OBJECT_BYTES + MAX_OBJECT_BYTES
+    if len(text) > most:
+        raise ConversionError(
+            f"its answer for {_count(len(before))} has {len(text)} characters, and may have {most}"
+        )
     answer = parse_answer(text)
     if not answer.failed_message:
         check_converted(before, answer.objects, version)
@@ -138,6 +143,13 @@ def check_converted(before: Sequence[JsonObject], after: Sequence[JsonObject], v
         problem = _problem(old, new, version)
         if problem:
             raise ConversionError(f"its convertedObjects[{number}] ({_name(old)}) {problem}")
+
+
+def too_deep(objects: Iterable[JsonObject]) -> str:
+    """Say which objects cannot be written, as they nest too deep."""
+    found = [_name(each) for each in objects if not json_documents.can_be_written(each)]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{found[0] if found else 'an object'}{more} nests too deep to be handed to a hook"
 
 
 def _problem(old: JsonObject, new: JsonObject, version: str) -> str:

@@ -31,6 +31,13 @@ _MARKS_OF_HOOKS: Final = (b"--config", b"__config__", b"hook::run", b"hook.run("
 """Stand in hooks, by hand and with the libraries, and hardly in what hooks include."""
 _INTO_LIBRARY: Final = f"put a library into {hook_names.LIBRARY}/, next to the hooks"
 
+MAX_HOOKS: Final = 1000
+"""Executable files in a directory of hooks: each is started once to be asked."""
+MAX_DEPTH: Final = 100
+"""Directories within each other."""
+_SHOWN: Final = 10
+_SHOWN_CHARS: Final = 200
+
 _Identity: TypeAlias = tuple[int, int]
 
 
@@ -60,8 +67,11 @@ class HookFiles:
 
     @property
     def problem(self) -> str:
-        """What stops the owner of the hooks: a clause for each of the refused; empty if there are none."""
-        return "; ".join(f"hook {file.path} {verdict}" for file, verdict in self.refused)
+        """What stops the owner of the hooks: a clause for each of the first refused; empty if none is."""
+        clauses = [f"hook {file.path} {verdict}" for file, verdict in self.refused[:_SHOWN]]
+        if len(self.refused) > _SHOWN:
+            clauses.append(f"and {len(self.refused) - _SHOWN} more")
+        return "; ".join(clauses)
 
     @property
     def told(self) -> tuple[tuple[HookFile, str], ...]:
@@ -126,7 +136,7 @@ def discover(root: pathlib.Path) -> HookFiles:
     executable is ignored if its name says that it is data or a library, and refused if it begins
     as a program. Go sources beside a compiled program are ignored, too, unless they are for the Go operator.
 
-    Raises :class:`HookFilesError` when a directory cannot be read.
+    Raises :class:`HookFilesError` when a directory cannot be read, and for more than :data:`MAX_HOOKS`.
     """
     if not root.exists():
         return HookFiles()
@@ -142,6 +152,11 @@ def discover(root: pathlib.Path) -> HookFiles:
         for judged in _Verdict
     }
     hooks = tuple(file for file, _ in told[_Verdict.HOOK])
+    if len(hooks) > MAX_HOOKS:
+        raise HookFilesError(
+            f"{root} has {len(hooks)} executable files, the first {hooks[0].path}, and may have {MAX_HOOKS}; "
+            "does a link lead too far?"
+        )
     return HookFiles(hooks, told[_Verdict.SUSPECT], told[_Verdict.REFUSED])
 
 
@@ -158,6 +173,9 @@ class _Walk:
         identity, entries = _read(directory)
         if identity in above:
             return
+        if len(above) > MAX_DEPTH:
+            place = f"{str(directory)[:_SHOWN_CHARS]}…"
+            raise HookFilesError(f"{place} has more than {MAX_DEPTH} directories within each other")
         for entry in entries:
             path, name = directory / entry.name, f"{prefix}{entry.name}"
             if is_linked:

@@ -5,6 +5,7 @@ In each is a file that its process holds locked: the system lets go of it whatev
 
 import contextlib
 import fcntl
+import itertools
 import os
 import pathlib
 import shutil
@@ -18,6 +19,7 @@ from addon_operator.kernel import errors
 _LOCK: Final = ".lock"
 _UNLOCKED: Final = ".lock.new"
 _PRIVATE: Final = 0o600
+_OWN_DIRECTORY: Final = 0o700
 
 
 class UnsafeDirectoryError(errors.ConfigurationError):
@@ -63,9 +65,49 @@ class Workspace:
             for name in (_LOCK, _UNLOCKED):
                 (self.path / name).unlink(missing_ok=True)
         else:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_tree(self.path)
         os.close(self._lock)
         self._lock = None
+
+
+def remove_tree(path: pathlib.Path) -> None:
+    """Remove a directory with all that is in it, or a link in its place; what cannot be removed stays.
+
+    However deep it is, which a program decides that had it: the standard library goes down with it, and holds
+    a file open for each level.
+    """
+    if path.is_symlink():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return
+    _flatten(path)
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _flatten(root: pathlib.Path) -> None:
+    """Bring all directories below one up into it, one level after the other."""
+    name, number = f"{_UNLOCKED}-{os.urandom(8).hex()}", itertools.count()
+    left = [root]
+    while left:
+        directory = left.pop()
+        for each in _directories(directory):
+            raised = each if directory == root else root / f"{name}-{next(number)}"
+            with contextlib.suppress(OSError):
+                left.append(each.rename(raised))
+
+
+def _directories(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Return those in a directory, with all rights: who had them may have taken these away."""
+    try:
+        directory.chmod(_OWN_DIRECTORY)
+        with os.scandir(directory) as entries:
+            found = [pathlib.Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
+        for each in found:
+            each.chmod(_OWN_DIRECTORY)
+    except OSError:
+        return []
+    return found
 
 
 def remove_dead(parent: pathlib.Path, prefix: str) -> list[pathlib.Path]:
@@ -76,7 +118,7 @@ def remove_dead(parent: pathlib.Path, prefix: str) -> list[pathlib.Path]:
     removed: list[pathlib.Path] = []
     for path in sorted(parent.glob(f"{prefix}*")):
         with contextlib.suppress(OSError), _taken_over(path):
-            shutil.rmtree(path, ignore_errors=True)
+            remove_tree(path)
             removed.append(path)
     return removed
 

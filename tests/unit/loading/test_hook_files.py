@@ -219,3 +219,36 @@ def test_links_that_double_with_each_level_are_refused(
             (tmp_path / str(level) / name).symlink_to(tmp_path / str(level + 1))
     with pytest.raises(hook_files.HookFilesError, match="more than 1000 files lie behind links; put copies"):
         hook_files.discover(tmp_path)
+
+
+def test_a_link_that_leads_to_all_programs_of_a_machine_starts_none_of_them(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_files, "MAX_HOOKS", 20)
+    make(tmp_path / "bin", *(f"program-{number:02}" for number in range(21)))
+    (tmp_path / "hooks").mkdir()
+    (tmp_path / "hooks" / "bin").symlink_to(tmp_path / "bin")
+    with pytest.raises(
+        hook_files.HookFilesError, match=r"has 21 executable files, .*does a link lead too far"
+    ):
+        hook_files.discover(tmp_path / "hooks")
+
+
+def test_directories_within_each_other_without_end_are_an_error_in_one_sentence(
+    tmp_path: pathlib.Path,
+) -> None:
+    make(tmp_path, "/".join(["d"] * hook_files.MAX_DEPTH) + "/fine.sh")
+    assert len(found(tmp_path)) == 1
+    make(tmp_path, "/".join(["d"] * 500) + "/too-deep.sh")
+    with pytest.raises(
+        hook_files.HookFilesError, match="more than 100 directories within each other"
+    ) as error:
+        hook_files.discover(tmp_path)
+    assert len(str(error.value)) < 400
+
+
+def test_of_many_refused_files_the_first_are_named(tmp_path: pathlib.Path) -> None:
+    make(tmp_path, *(f"{number:03}.sh" for number in range(200)), mode=0o644)
+    problem = hook_files.discover(tmp_path).problem
+    assert problem.count("chmod +x") == 10
+    assert problem.endswith("; and 190 more")

@@ -110,3 +110,36 @@ def test_a_directory_of_another_user_is_refused(
         monkeypatch.setattr(os, "geteuid", lambda: own + 1)
     with pytest.raises(workspaces.UnsafeDirectoryError, match="belongs to another user"):
         workspaces.check_parent(tmp_path)
+
+
+def test_a_tree_is_removed_however_deep_it_is_and_whatever_rights_its_directories_have(
+    tmp_path: pathlib.Path,
+) -> None:
+    root, outside, before = tmp_path / "root", tmp_path / "outside", pathlib.Path.cwd()
+    outside.mkdir()
+    (outside / "kept").touch()
+    for place in ("a", "b"):
+        directory = root / place
+        directory.mkdir(parents=True)
+        os.chdir(directory)
+        for number in range(3000):
+            pathlib.Path("d").mkdir()
+            pathlib.Path(f"file{number}").touch()
+            os.chdir("d")
+        pathlib.Path("link").symlink_to(outside)
+    os.chdir(before)
+    (root / "a" / "d").chmod(0)
+    open_files = len([*pathlib.Path("/proc/self/fd").iterdir()])
+    workspaces.remove_tree(root)
+    assert not root.exists()
+    assert (outside / "kept").exists()
+    assert len([*pathlib.Path("/proc/self/fd").iterdir()]) == open_files
+
+
+def test_a_link_in_the_place_of_a_tree_is_removed_and_not_what_it_leads_to(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "kept").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "kept")
+    workspaces.remove_tree(link)
+    assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+    workspaces.remove_tree(tmp_path / "nothing")

@@ -31,4 +31,7 @@ class ConversionHandler(reviews.BodyHandler):
             converted = await self._converter.convert(review, arrived, seconds)
         except conversions.ConversionError as error:
             return conversion_reviews.refusal(review, str(error))
-        return await asyncio.to_thread(conversion_reviews.answer, review, converted)
+        try:
+            return await asyncio.to_thread(conversion_reviews.answer, review, converted)
+        except TypeError:
+            return conversion_reviews.refusal(review, conversions.too_deep(converted))

@@ -212,7 +212,10 @@ class ConversionAnswers(
         return review_runs.Asked(hook, binding.name, deadline, max(0.0, deadline - began))
 
     async def _sent(self, request: hook_entries.StepRequest) -> bytes:
-        return await asyncio.to_thread(orjson.dumps, conversion_review(request))
+        try:
+            return await asyncio.to_thread(orjson.dumps, conversion_review(request))
+        except TypeError:
+            raise review_runs.UnansweredError(conversions.too_deep(request.objects), "error") from None
 
     def _context(
         self,

@@ -127,7 +127,10 @@ class ReviewRuns:
                 waiting.reschedule(None)
                 return await self._ask(asked, await _made(asked, context), question)
         except TimeoutError:
-            waits = f"no process was free for it within {clock.duration_text(asked.seconds)}"
+            waits = (
+                f"no process was free for it within {clock.duration_text(asked.seconds)}; raise "
+                "WEBHOOK_HOOKS_PARALLELISM, or timeoutSeconds if it is a webhook"
+            )
             raise UnansweredError(f"{named(asked.hook)} was not asked: {waits}", "timeout") from None
         except process_slots.TooManyWaitingError as error:
             raise UnansweredError(f"{named(asked.hook)} was not asked: {error}", "overload") from None

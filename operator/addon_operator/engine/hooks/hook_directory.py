@@ -4,13 +4,13 @@ import contextlib
 import os
 import pathlib
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Final, Self
 
 from addon_operator.kernel import errors
+from addon_operator.process import workspaces
 
 MAX_OUTPUT_BYTES: Final = 64 * 1024 * 1024
 """The largest file that a hook may give back."""
@@ -130,7 +130,7 @@ class HookDirectory:
                     os.unlink(file)  # noqa: PTH108 - paths are texts here, as this is done for every answer
             os.rmdir(path)  # noqa: PTH106 - see above
         except OSError:
-            shutil.rmtree(path, ignore_errors=True)
+            workspaces.remove_tree(pathlib.Path(path))
 
 
 def _is_empty(path: str) -> bool:

@@ -26,7 +26,7 @@ _WITHOUT_EFFECT: Final = "enableSchedulesOnStartup"
 
 _BOOL: Final = {"type": "boolean"}
 _TEXT: Final = {"type": "string"}
-_ORDER: Final = {"type": "integer", "minimum": 0}
+_ORDER: Final = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _ANY: Final[Mapping[str, Any]] = {}
 
 

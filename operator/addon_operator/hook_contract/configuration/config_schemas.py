@@ -37,7 +37,7 @@ LIFECYCLE: Final[Mapping[HookKind, tuple[bindings.LifecycleBinding, ...]]] = {
 }
 
 _BOOL: Final[Schema] = {"type": "boolean"}
-_ORDER: Final[Schema] = {"type": "integer"}
+_ORDER: Final[Schema] = {"type": "integer", "minimum": -(2**53), "maximum": 2**53}
 _PERIOD: Final[Schema] = {"type": "string", "format": "period"}
 _JQ: Final[Schema] = {"type": "string", "format": "jq"}
 _NAME_SELECTOR: Final = schema_parts.mapping(
@@ -67,7 +67,7 @@ _SETTINGS: Final = schema_parts.mapping(
     {
         "executionMinInterval": _PERIOD,
         "executionMinPeriod": _PERIOD,
-        "executionBurst": {"type": "integer", "minimum": 1},
+        "executionBurst": {"type": "integer", "minimum": 1, "maximum": 2**53},
         "executionTimeout": _PERIOD,
     }
 )

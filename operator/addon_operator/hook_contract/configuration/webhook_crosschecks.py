@@ -5,7 +5,7 @@ ignored.
 Source: the validation of ``admissionregistration.k8s.io/v1`` in the Kubernetes API.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from addon_operator.hook_contract.configuration import conversion_bindings
@@ -71,6 +71,17 @@ def _plural(name: str) -> str:
     possible = (f"{resource}s", f"{resource}es", f"{resource.removesuffix('y')}ies")
     found = "" if resource in _PLURALS else next((each for each in possible if each in _PLURALS), "")
     return found and f"{found}{slash}{part}"
+
+
+def hurried(items: Sequence[tuple[str, JsonObject]]) -> Iterator[str]:
+    """Yield in one sentence which webhooks leave their hook hardly the time to start."""
+    found = [where for where, item in items if item.get("timeoutSeconds") == 1]
+    if found:
+        more = f" (and of {len(found) - 1} more)" if len(found) > 1 else ""
+        yield (
+            f"{found[0]}.timeoutSeconds{more}: 1 leaves the hook half a second, with its wait for a "
+            "process and its start; write 2 or more"
+        )
 
 
 def conditions(where: str, item: JsonObject) -> Iterator[str]:

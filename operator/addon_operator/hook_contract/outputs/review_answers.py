@@ -61,7 +61,7 @@ def parse(text: str, asked: webhook_bindings.ReviewType) -> AdmissionAnswer:
     if not isinstance(document, list):
         return _joined([_response(document, "", asked)])
     if not 0 < len(document) <= MAX_RESPONSES:
-        raise AnswerError(f"it is a list of {len(document)} responses; write 1 to {MAX_RESPONSES}")
+        raise AnswerError(_number_of(len(document)))
     return _joined([_response(item, f"[{index}]", asked) for index, item in enumerate(document)])
 
 
@@ -71,6 +71,8 @@ def _document(text: str) -> JsonValue:
     except ValueError as error:
         # A library of Deckhouse appends a line for each: the first alone may allow what another denies.
         lines = [line for line in text.split("\n") if line and not line.isspace()]
+        if len(lines) > MAX_RESPONSES:
+            raise AnswerError(_number_of(len(lines))) from None
         with contextlib.suppress(ValueError):
             if len(lines) > 1:
                 return [_unambiguous(line, f"[{index}]") for index, line in enumerate(lines)]
@@ -178,6 +180,10 @@ def _check_pointer(pointer: JsonValue, where: str) -> None:
 
 def _at(where: str, text: str) -> str:
     return f"{where}: {text}" if where else text
+
+
+def _number_of(responses: int) -> str:
+    return f"it is a list of {responses} responses; write 1 to {MAX_RESPONSES}"
 
 
 def _too_many(count: int) -> str:

@@ -53,6 +53,15 @@ async def test_a_missing_step_is_told() -> None:
     }
 
 
+async def test_an_object_that_nests_too_deep_to_be_written_is_named() -> None:
+    deep = b'{"a":' * 300 + b"1" + b"}" * 300
+    response = await answer(
+        ("v1", "v2"), body=REVIEW.replace(b'"metadata"', b'"spec":' + deep + b',"metadata"')
+    )
+    assert response["result"]["status"] == "Failure"
+    assert response["result"]["message"].startswith("a nests too deep")
+
+
 @pytest.mark.parametrize("name", ["", "crontabs", "jobs.other.com", "../x.example.com", "x" * 300])
 async def test_a_path_of_another_definition_is_refused(name: str) -> None:
     with pytest.raises(reviews.MalformedReviewError):

@@ -14,6 +14,7 @@ from addon_operator.engine.hooks import questions
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.kernel import errors
+from addon_operator.kernel.json_types import JsonValue
 from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 
@@ -49,11 +50,14 @@ class Bench:
         self.pods = bound_fakes.Subscription(self.cluster, "Pod", None, synced=True)  # type: ignore[arg-type]
         objects.add(HOOK, HOOK.config.kubernetes[0], self.pods)
 
-    async def convert(self, seconds: float = math.inf) -> conversions.ConversionAnswer:
+    async def convert(
+        self, seconds: float = math.inf, spec: JsonValue = None
+    ) -> conversions.ConversionAnswer:
         (entry,) = self.answers.entries([HOOK])
         arrived = asyncio.get_running_loop().time()
         assert arrived == pytest.approx(time.monotonic(), abs=1.0)
-        request = hook_entries.StepRequest(RULE, "example.com/v1", "7", [OBJECT], arrived, seconds)
+        objects = [OBJECT if spec is None else {**OBJECT, "spec": spec}]
+        request = hook_entries.StepRequest(RULE, "example.com/v1", "7", objects, arrived, seconds)
         return await entry.answer(request)
 
     @property
@@ -119,6 +123,16 @@ async def test_who_asked_gets_one_sentence_and_the_log_the_details(error: Except
     assert str(raised.value) == said
     assert bench.results == ["error"]
     assert [told.details for told in bench.heard.of(events.ReviewAnswered)] == [str(error)]
+
+
+async def test_an_object_that_cannot_be_handed_to_a_hook_is_named_and_no_defect() -> None:
+    deep: JsonValue = 1
+    for _ in range(300):
+        deep = {"a": deep}
+    bench = Bench()
+    with pytest.raises(conversions.ConversionError, match="a nests too deep to be handed to a hook"):
+        await bench.convert(spec=deep)
+    assert bench.results == ["error"]
 
 
 async def test_what_is_wrong_with_converted_objects_is_for_who_asked() -> None:

@@ -217,6 +217,26 @@ async def test_the_files_are_private_and_gone_after_the_run(
     assert stat.S_IMODE((tmp_path / "tmp").stat().st_mode) == 0o700
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        """python3 -c "
+import os
+for _ in range(1500):
+    os.mkdir('d')
+    os.chdir('d')" """,
+        'cd /; rm -rf "$D"; ln -s /etc "$D"',
+        'chmod 000 "$D"',
+    ],
+    ids=["very deep", "a link in its place", "closed"],
+)
+async def test_whatever_a_hook_makes_of_its_directory_it_goes(
+    runner: hook_processes.HookProcesses, hook: WriteHook, tmp_path: pathlib.Path, text: str
+) -> None:
+    await run_hook(runner, hook(f'D="$(dirname "$VALUES_PATH")"; cd "$D"; {text}'))
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
 async def test_two_runs_at_once_do_not_meet(runner: hook_processes.HookProcesses, hook: WriteHook) -> None:
     path = hook('cat "$VALUES_PATH" > "$METRICS_PATH"')
     runs = await asyncio.gather(*(run_hook(runner, path, values={"n": n}) for n in range(5)))

@@ -180,6 +180,7 @@ def test_people_see_what_a_webhook_is_asked_about() -> None:
             {"rules": [{**RULE, "apiGroups": ["*"], "resources": ["networkpolicy"]}]},
             "write 'networkpolicies'",
         ),
+        ({"timeoutSeconds": 1}, "kubernetesValidating[0].timeoutSeconds: 1 leaves the hook half a second"),
     ],
 )
 def test_what_the_api_server_takes_and_nobody_means_is_a_warning(changes: dict[str, Any], said: str) -> None:
@@ -191,6 +192,7 @@ def test_what_the_api_server_takes_and_nobody_means_is_a_warning(changes: dict[s
     "changes",
     [
         {"group": "main"},
+        {"timeoutSeconds": 2},
         {"rules": [{**RULE, "resources": ["endpoints", "pods/log", "*/scale"]}]},
         {"rules": [{**RULE, "apiGroups": ["shop.example"], "resources": ["pod"]}]},
     ],

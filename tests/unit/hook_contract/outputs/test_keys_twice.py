@@ -86,6 +86,24 @@ def test_values_of_two_types_are_two_values(text: str) -> None:
         json_documents.check_keys(text)
 
 
+@pytest.mark.parametrize("levels", [250, 300, 900])
+@pytest.mark.parametrize(
+    ("read", "around"),
+    [
+        (functools.partial(review_answers.parse, asked=MUTATING), '{"allowed": true, "patch": [%s]}'),
+        (conversions.parse_answer, '{"convertedObjects": [%s]}'),
+    ],
+    ids=["answer", "conversion"],
+)
+def test_what_could_not_be_written_for_the_api_server_is_an_error_of_the_hook(
+    read: Callable[[str], object], around: str, levels: int
+) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
+    operation = f'{{"op": "add", "path": "/x", "value": {deep}}}'
+    with pytest.raises(errors.AddonOperatorError, match="nests too deep"):
+        read(around % operation)
+
+
 def test_what_nests_deeper_than_the_check_can_follow_is_not_taken_as_checked() -> None:
     deep = '{"a":' * 1000 + "1" + "}" * 1000
     json_documents.decode(deep)

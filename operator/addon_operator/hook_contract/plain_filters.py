@@ -7,8 +7,8 @@ what jq makes; where that is not certain, the answer is left to jq.
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 import orjson
@@ -219,8 +219,8 @@ def _picked(value: JsonValue, key: str | int) -> JsonValue:
     """Return what jq's ``.[key]`` gives; it fails for values of other types, and says so better."""
     if value is None:
         return None
-    if isinstance(key, str) and isinstance(value, Mapping):
-        return cast("Mapping[str, JsonValue]", value).get(key)
+    if isinstance(key, str) and isinstance(value, dict):
+        return value.get(key)
     if isinstance(key, int) and isinstance(value, list):
         return value[key] if -len(value) <= key < len(value) else None
     return _not_plain()

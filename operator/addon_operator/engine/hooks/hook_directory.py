@@ -77,11 +77,11 @@ class HookDirectory:
         path = f"{self._path}/{name}.json" if is_json else f"{self._path}/{name}"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
-            if pieces == ():
+            try:
+                for block in _blocks(pieces):
+                    _write_all(descriptor, block)
+            finally:
                 os.close(descriptor)
-            else:
-                with open(descriptor, "wb", buffering=_BUFFER_BYTES) as file:  # noqa: PTH123 - pathlib opens no descriptors
-                    file.writelines(pieces)
         except OSError as error:
             raise _unwritable(path, error) from error
         self._files[variable] = path
@@ -131,6 +131,24 @@ class HookDirectory:
             os.rmdir(path)  # noqa: PTH106 - see above
         except OSError:
             workspaces.remove_tree(pathlib.Path(path))
+
+
+def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    waiting, size = list[bytes](), 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= _BUFFER_BYTES:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+def _write_all(descriptor: int, block: bytes) -> None:
+    # A file object would ask the system three more things for each of these small files.
+    while block:
+        block = block[os.write(descriptor, block) :]
 
 
 def _is_empty(path: str) -> bool:

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -87,15 +88,19 @@ class Launcher:
         """
         if "\0" in "".join((*argv, *env, *env.values())):
             raise ValueError("embedded null byte")
-        request = {
+        asked = {
             "argv": [*argv],
             "env": {**env},
             "cwd": _directory(cwd),
             "limits": [*limits.items()],
             "mark": mark,
         }
-        with _in_memory(json.dumps(request).encode()) as document:
-            answer = await self._ask_again(b"start", [document, stdout, stderr])
+        request = launcher_main.START + json.dumps(asked).encode()
+        if len(request) <= launcher_main.MAX_MESSAGE:
+            answer = await self._ask_again(request, [stdout, stderr])
+        else:
+            with _in_memory(request) as document:
+                answer = await self._ask_again(launcher_main.START, [stdout, stderr, document])
         if "pid" in answer:
             self._on_start(int(answer["pid"]))
             return int(answer["pid"])
@@ -152,7 +157,8 @@ class Launcher:
         loop = asyncio.get_running_loop()
         connection = self._send(message, fds)
         if not self._asked:
-            loop.add_reader(connection, self._take_answer)
+            # By its number: of the socket itself, the selector would write out the addresses.
+            loop.add_reader(connection.fileno(), self._take_answer)
         late = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
         asked = _Asked(loop.create_future(), loop.call_later(_ANSWER_TIMEOUT, self._drop, late))
         self._asked.append(asked)
@@ -161,7 +167,11 @@ class Launcher:
     def _send(self, message: bytes, fds: Sequence[int] = ()) -> socket.socket:
         connection = self._connection()
         try:
-            socket.send_fds(connection, [message], fds)
+            try:
+                socket.send_fds(connection, [message], fds)
+            except BlockingIOError:
+                _wait_for_room(connection)
+                socket.send_fds(connection, [message], fds)
         except OSError as error:
             self._drop(error)
             raise
@@ -170,6 +180,8 @@ class Launcher:
     def _take_answer(self) -> None:
         try:
             answer = self._connection().recv(launcher_main.MAX_MESSAGE)
+        except BlockingIOError:
+            return
         except OSError as error:
             self._drop(error)
             return
@@ -178,7 +190,7 @@ class Launcher:
             return
         asked = self._asked.popleft()
         if not self._asked:
-            asked.loop.remove_reader(self._connection())
+            asked.loop.remove_reader(self._connection().fileno())
         asked.end(json.loads(answer))
 
     def _connection(self) -> socket.socket:
@@ -193,7 +205,7 @@ class Launcher:
                     start_new_session=True,
                     env={},
                 )
-            ours.settimeout(_ANSWER_TIMEOUT)
+            ours.setblocking(False)
             self._socket = ours
             if self._limit:
                 socket.send_fds(ours, [self._limit], [])
@@ -209,7 +221,7 @@ class Launcher:
         asked, self._asked = self._asked, collections.deque()
         if self._socket is not None:
             if asked and not asked[0].loop.is_closed():
-                asked[0].loop.remove_reader(self._socket)
+                asked[0].loop.remove_reader(self._socket.fileno())
             self._socket.close()
             self._socket = None
         for each in asked:
@@ -250,6 +262,13 @@ async def _put_off(answer: "asyncio.Future[dict[str, Any]]") -> dict[str, Any]:
         task.uncancel()
         task.cancel()
         return answer.result()
+
+
+def _wait_for_room(connection: socket.socket) -> None:
+    """Wait until the launcher has taken something of what it was asked."""
+    _, is_free, _ = select.select([], [connection], [], _ANSWER_TIMEOUT)
+    if not is_free:
+        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
 
 def _directory(cwd: pathlib.Path | None) -> str:

@@ -26,7 +26,9 @@ import time
 REQUEST_FDS = 3
 LIMIT = b"limit"
 END = b"end"
-MAX_MESSAGE = 4096
+START = b"start "
+MAX_MESSAGE = 32 * 1024
+"""A larger request comes as a file in memory."""
 _GRACE = 5.0
 _POLL = 0.05
 _SET_CHILD_SUBREAPER = 36
@@ -124,21 +126,23 @@ def _serve(connection: socket.socket, children: dict[int, bytes], limit: Limit) 
 def _reply(
     message: bytes, fds: list[int], children: dict[int, bytes], limit: Limit
 ) -> dict[str, int | float] | None:
+    if message.startswith(START):
+        return {"errno": errno.ECANCELED} if limit.passed else _start(message, fds, children)
     word, *words = message.split()
     if word == LIMIT:
         limit.move(*map(float, words))
         return None
     if word == END:
         return _end_run(int(words[0]), children)
-    if not fds:
-        return _reap(int(word), children)
-    return {"errno": errno.ECANCELED} if limit.passed else _start(fds, children)
+    return _reap(int(word), children)
 
 
-def _start(fds: list[int], children: dict[int, bytes]) -> dict[str, int | float]:
-    document, stdout, stderr = fds
-    # From its beginning, wherever another launcher, which was killed, had read to.
-    request = json.loads(os.pread(document, os.fstat(document).st_size, 0))
+def _start(message: bytes, fds: list[int], children: dict[int, bytes]) -> dict[str, int | float]:
+    stdout, stderr, *documents = fds
+    for document in documents:
+        # From its beginning, wherever another launcher, which was killed, had read to.
+        message = os.pread(document, os.fstat(document).st_size, 0)
+    request = json.loads(message.removeprefix(START))
     actions: list[tuple[str | int, ...]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, stdout, 1),

@@ -124,7 +124,7 @@ def test_a_program_that_says_whether_its_module_is_ready_counts_for_the_health(
         found = (modules.get("web") or {}).get("status", {}).get("conditions", [])
         return next((str(each["message"]) for each in found if each["type"] == "Healthy"), "")
 
-    told = "Readiness batch:readiness: failed with exit code 1; the operator's log shows what it wrote"
+    told = "failed with exit code 1; the operator's log shows what it wrote: Readiness batch:readiness"
     operator.wait_until(lambda: healthy() == told, "the module says what the program said")
     modules.wait(operator, "web", Ready="True", Healthy="Unknown")
     flag.touch()

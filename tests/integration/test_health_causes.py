@@ -126,10 +126,10 @@ def test_each_kind_of_trouble_is_told_with_its_cause(site: operator_site.Site, w
     watched.is_told("crash", ": Deployment crash, ", "CrashLoopBackOff, exit code 137 (OOMKilled)")
     watched.is_told("image", f'ImagePullBackOff "{IMAGE}" (pod image-')
     watched.is_told("claim", "PersistentVolumeClaim data, has no volume yet (Pending)", '"nowhere" not found')
-    watched.is_told("held", "Deployment held: is being deleted, waits for example.com/held")
+    watched.is_told("held", "is being deleted, waits for example.com/held: Deployment held")
     watched.is_told("front", "Service front", "does not meet self.metadata.annotations")
     watched.modules.wait(operator, "job", Ready="True", Healthy="False")
-    watched.is_told("job", "Job once: failed", "was active longer than specified deadline")
+    watched.is_told("job", "Job once, failed", "was active longer than specified deadline")
     for name in ("crash", "image", "claim", "held", "front"):
         assert watched.modules.conditions(name)["Healthy"] == "Unknown", name
     assert operator.metrics().total("module_health", module="job", state="Failed") == 1

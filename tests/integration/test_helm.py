@@ -246,7 +246,7 @@ async def test_history_is_limited(site: Site) -> None:
     [
         pytest.param(
             '{{ fail "size is wrong" }}',
-            r"helm install: .*/templates/broken.yaml:1:3\): size is wrong",
+            r"size is wrong, says the chart at .*/templates/broken.yaml:1:3 \(helm install\)",
             id="fail",
         ),
         pytest.param(

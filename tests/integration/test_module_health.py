@@ -204,7 +204,7 @@ def test_custom_resources_are_as_their_conditions_or_the_modules_rules_say(
     modules.wait(operator, "web", Healthy="True")
     tell("web", '{"status": {"conditions": [{"type": "Stalled", "status": "True", "message": "no money"}]}}')
     modules.wait(operator, "web", Healthy="False")
-    assert message(modules) == "Shop web: no money"
+    assert message(modules) == "no money: Shop web"
 
     operator.wait_until(lambda: "does not meet self.status.phase" in message(modules, "db"), "so is db")
     tell("db", '{"status": {"phase": "Open"}}')

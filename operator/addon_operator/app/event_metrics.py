@@ -139,10 +139,6 @@ class EventMetrics:
                 modules.maintenance.remove_by_labels({"module": name})
                 if mode:
                     modules.maintenance.labels(module=name, state=mode).set(1)
-            case state.SuspensionChanged(module=name, now=wanted):
-                modules.suspended.remove_by_labels({"module": name})
-                if wanted is not None:
-                    modules.suspended.labels(module=name).set(wanted.since)
 
     def _of_resources(self, event: events.Event) -> None:
         modules = self._meters.modules
@@ -170,6 +166,10 @@ class EventMetrics:
         self._meters.module_state(name, module.status)
         self._meters.modules.enabled.labels(module=name).set(0 if module.status in _OFF else 1)
         self._module_failed(module)
+        # Somebody may have suspended an object without a module.
+        self._meters.modules.suspended.remove_by_labels({"module": name})
+        if module.suspended is not None:
+            self._meters.modules.suspended.labels(module=name).set(module.suspended.since)
         if module.status is state.ModuleStatus.DISABLED:
             self._meters.forget_hooks_of(name)
 

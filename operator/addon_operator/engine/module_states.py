@@ -21,6 +21,7 @@ class ModuleStates:
         }
         self._tell = tell
         self._blamed: Mapping[str, str] = {}
+        self._suspended: dict[names.ModuleName, suspension.Suspension] = {}
         self.enabled: tuple[names.ModuleName, ...] = ()
         """Enabled modules in run order, as the last discovery found them."""
         self.refused = ""
@@ -134,6 +135,7 @@ class ModuleStates:
         }
         for module in ordered:
             self._states[module.name].module = module
+            self._states[module.name].suspended = self._suspended.get(module.name)
         self._spread_blame()
         self.enabled = tuple(name for name in self.enabled if name in self._states)
         return frozenset(before.keys() - self._states.keys())
@@ -146,7 +148,13 @@ class ModuleStates:
         self._tell(engine_state.ModuleChanged(state))
 
     def suspend(self, name: names.ModuleName, wanted: suspension.Suspension | None) -> None:
-        """Note that somebody has the module left alone; with ``None``, no longer."""
+        """Note that somebody has the module left alone; with ``None``, no longer.
+
+        A module of the name may only come later.
+        """
+        self._suspended.pop(name, None)
+        if wanted is not None:
+            self._suspended[name] = wanted
         if (state := self._states.get(name)) is not None:
             state.suspended = wanted
             self._explain(state)

@@ -9,6 +9,7 @@ import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.documents import quotations
 from addon_operator.helm import fixed_fields
+from addon_operator.modules import failure_causes
 
 _ERROR: Final = "Error: "
 _ERROR_START: Final = re.compile(rf"^{_ERROR}", re.MULTILINE)
@@ -184,6 +185,8 @@ def _on_disk(text: str, chart: pathlib.Path) -> str:
 
 def cause_first(verb: str, text: str) -> str:
     """Return what a verb of Helm failed with; of an error in a template the cause before its places."""
+    if (of_chart := _of_chart(verb, text)) is not None:
+        return of_chart
     head, mark, last = text.rpartition(_IN_TEMPLATE)
     place, said, rest = last.partition(': executing "')
     _, begins, rest = rest.partition('" at <')
@@ -193,6 +196,18 @@ def cause_first(verb: str, text: str) -> str:
     if not (mark and said and begins and ends and cause and is_known):
         return f"helm {verb}: {text}"
     return f"{cause} at <{field}> in {place}, says helm {verb}"
+
+
+def _of_chart(verb: str, text: str) -> str | None:
+    """Return what a chart says with ``fail`` or ``required`` before where; ``None`` if it says nothing."""
+    head, mark, rest = text.partition(f"{WORDS_OF_THE_CHART}(")
+    place, ends, words = rest.partition("): ")
+    is_first = not head.rpartition("FAILED: ")[2].strip()
+    return (
+        f"{words}{failure_causes.SAID_BY_THE_CHART}{place} (helm {verb})"
+        if mark and ends and words and is_first
+        else None
+    )
 
 
 def refused_changes(description: str) -> list[tuple[ObjectName, str]]:
@@ -211,6 +226,11 @@ def refused_changes(description: str) -> list[tuple[ObjectName, str]]:
 def unchangeable(description: str) -> frozenset[ObjectName]:
     """Return the objects that Helm could not change, by its error, because fields of them never change."""
     return frozenset(name for name, said in refused_changes(description) if fixed_fields.is_told(said))
+
+
+def is_of_the_chart(text: str) -> bool:
+    """Return whether the chart itself says so, by ``fail`` or ``required``."""
+    return failure_causes.SAID_BY_THE_CHART in text or WORDS_OF_THE_CHART in text
 
 
 def is_foreign(text: str) -> bool:

@@ -15,6 +15,8 @@ _LONGEST: Final = 20_000
 """Characters of an error that are searched."""
 _OF_THE_CHART: Final = "execution error at ("
 """Behind it stands what a template says with ``fail``: it sends nobody anywhere."""
+SAID_BY_THE_CHART: Final = ", says the chart at "
+"""Stands behind what a template says with ``fail``, where that is told first."""
 _NAME: Final = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 
@@ -91,6 +93,8 @@ _OBJECTS: Final = {"secret": "Secret", "configmap": "ConfigMap"}
 
 def causes(text: str, namespace: str) -> tuple[Cause, ...]:
     """Return what an error names, each once; ``namespace`` is that of the release."""
+    if SAID_BY_THE_CHART in text:
+        return ()
     of_helm = text[:_LONGEST].partition(_OF_THE_CHART)[0]
     found = dict.fromkeys(_found(of_helm, namespace))
     return tuple(found)[:MOST_CAUSES]

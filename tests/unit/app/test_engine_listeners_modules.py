@@ -13,6 +13,7 @@ from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
 from addon_operator.kube.objects import events as kube_events
+from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, release, windows
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
@@ -53,6 +54,20 @@ def test_what_waits_for_a_window_has_a_series_as_long_as_it_waits(
     assert value(meters, "module_held_back", module="web") == 1000
     tell(events.HeldBack(WEB, None))
     assert value(meters, "module_held_back", module="web") is None
+
+
+def test_only_modules_that_exist_have_a_series_of_their_suspension(
+    meters: metrics.Metrics, tell: events.Listener
+) -> None:
+    wanted = suspension.Suspension("the disk is replaced", since=1000.0)
+    tell(state.SuspensionChanged(WEB, wanted))
+    assert value(meters, "module_suspended", module="web") is None
+    suspended = module(Status.READY)
+    suspended.suspended = wanted
+    tell(state.ModuleChanged(suspended))
+    assert value(meters, "module_suspended", module="web") == 1000
+    tell(state.ModuleChanged(module(Status.READY)))
+    assert value(meters, "module_suspended", module="web") is None
 
 
 def test_the_log_says_what_waits_for_a_window_and_when_nothing_does_any_more() -> None:

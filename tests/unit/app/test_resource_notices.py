@@ -16,8 +16,8 @@ WEB = ModuleName("web")
     ("event", "told"),
     [
         (
-            events.HealthStands(WEB, module_health.ModuleHealth(HealthState.FAILED, "Job x: failed")),
-            ("Warning", "Unhealthy", "Job x: failed"),
+            events.HealthStands(WEB, module_health.ModuleHealth(HealthState.FAILED, "failed: Job x")),
+            ("Warning", "Unhealthy", "failed: Job x"),
         ),
         (
             events.HealthStands(WEB, module_health.ModuleHealth(HealthState.HEALTHY)),

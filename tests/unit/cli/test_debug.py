@@ -136,7 +136,7 @@ ROW: dict[str, Any] = {
     "lastRun": None,
     "lastError": "",
 }
-UNHEALTHY = {"health": "Failed", "healthMessage": "Deployment web: pod web-1: ImagePullBackOff"}
+UNHEALTHY = {"health": "Failed", "healthMessage": "ImagePullBackOff (pod web-1): Deployment web"}
 SUSPENDED = {
     "suspended": "suspended: the disk (by alice)",
     "reason": "suspended: the disk (by alice); enabled",
@@ -174,7 +174,7 @@ def test_a_module_that_waits_is_still_said_to_be_suspended_and_held_back() -> No
 
 def test_a_run_that_ends_with_pods_that_do_not_run_says_so() -> None:
     told = module_commands._has_run(ROW | UNHEALTHY)
-    assert told == "module web is Ready; it is not healthy: Deployment web: pod web-1: ImagePullBackOff"
+    assert told == "module web is Ready; it is not healthy: ImagePullBackOff (pod web-1): Deployment web"
     assert module_commands._has_run(ROW | {"health": "Progressing"}) == (
         "module web is Ready; it is not healthy yet"
     )

@@ -71,7 +71,7 @@ async def test_the_link_opens_the_page_and_pages_of_modules() -> None:
             module = await answer.text()
     head = module.partition("<h2>")[0]
     assert "Progressing" in head, "how it is stands at the top, as the page of all says it"
-    assert "Deployment web: 2 of 5 pods updated" in head
+    assert "2 of 5 pods updated: Deployment web" in head
     assert "password: &#x27;***&#x27;" in module
     assert "helm upgrade failed: &lt;no&gt;" in module
     assert "found &lt;3&gt; pods" in module

@@ -77,7 +77,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
     found = bench.states[WEB]
     found.reason, found.hooks, found.last_run = "the ConfigMap says so", (), 0.0
     found.health = module_health.ModuleHealth(
-        resource_health.HealthState.PROGRESSING, "Deployment web: 1 of 3 pods updated"
+        resource_health.HealthState.PROGRESSING, "1 of 3 pods updated: Deployment web"
     )
     bench.states.mark(WEB, state.ModuleStatus.FAILED, "helm failed")
     dns, web = await bench.views.modules()
@@ -89,7 +89,7 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
         "enabled": True,
         "state": "Failed",
         "health": "Progressing",
-        "healthMessage": "Deployment web: 1 of 3 pods updated",
+        "healthMessage": "1 of 3 pods updated: Deployment web",
         "drift": "",
         "reason": "the ConfigMap says so",
         "suspended": "",

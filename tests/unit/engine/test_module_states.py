@@ -7,6 +7,7 @@ import pytest
 from addon_operator.engine import module_states, state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors, names
+from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, module_config
 from addon_operator.modules.health import module_health, resource_health
 from addon_operator.values.schema import schema_violations
@@ -155,6 +156,18 @@ def test_a_hook_is_current_as_long_as_its_module_has_this_very_one(
     states.replace([])
     assert not states.is_current(hook)
     assert states.is_current(state.Hook("g.sh", pathlib.Path("g.sh"), hook_config.HookConfig()))
+
+
+def test_a_module_that_comes_is_suspended_as_its_object_was_before(reported: list[str]) -> None:
+    states = module_states.ModuleStates([], lambda _: None)
+    wanted = suspension.Suspension("the disk is replaced", since=1000.0)
+    web = model.Module(names.ModuleName("web"), 1, pathlib.Path("web"))
+    states.suspend(web.name, wanted)
+    states.replace([web])
+    assert states[web.name].suspended == wanted
+    states.suspend(web.name, None)
+    states.replace([web])
+    assert states[web.name].suspended is None
 
 
 def test_a_module_whose_run_has_not_begun_says_for_which_it_waits(reported: list[str]) -> None:

@@ -171,8 +171,9 @@ async def test_what_a_chart_says_of_its_values_is_reported_without_them(tmp_path
     call = command.Call(WEB, values={"web": {"name": "long-value", "kind": "port"}})
     with pytest.raises(helm_errors.HelmError) as raised:
         await made.run(call, ["template"], 10)
-    assert raised.value.without_values.endswith(": the port of *** is not a port")
-    assert str(raised.value).endswith(": the port of long-value is not a port")
+    told = "says the chart at web/x.yaml:1:3 (helm template)"
+    assert raised.value.without_values == f"module web: the port of *** is not a port, {told}"
+    assert str(raised.value) == f"module web: the port of long-value is not a port, {told}"
 
 
 async def test_the_reason_behind_a_long_quotation_is_reported(tmp_path: pathlib.Path) -> None:

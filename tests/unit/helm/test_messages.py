@@ -297,7 +297,15 @@ AT = 'template: m/a.yaml:5:13: executing "m/a.yaml" at '
         ("its template: is wrong", "helm install: its template: is wrong"),
         (
             "execution error at (a.yaml:1:3): no host",
-            "helm install: execution error at (a.yaml:1:3): no host",
+            "no host, says the chart at a.yaml:1:3 (helm install)",
+        ),
+        (
+            "UPGRADE FAILED: execution error at (a.yaml:1:3): a: b",
+            "a: b, says the chart at a.yaml:1:3 (helm install)",
+        ),
+        (
+            "x: execution error at (a.yaml:1:3): no host",
+            "helm install: x: execution error at (a.yaml:1:3): no host",
         ),
     ],
 )

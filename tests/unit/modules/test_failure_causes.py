@@ -54,6 +54,8 @@ def test_what_a_run_waits_for_is_what_its_error_names(case: str) -> None:
 def test_what_a_template_says_with_fail_makes_nobody_wait_or_connect(case: str) -> None:
     text = f"execution error at (web/templates/x.yaml:1:2): {CASES[case][0]}"
     assert failure_causes.causes(text, "addons") == ()
+    first = f"{CASES[case][0]}, says the chart at web/templates/x.yaml:1:2 (helm upgrade)"
+    assert failure_causes.causes(first, "addons") == ()
 
 
 def test_a_quota_tells_what_it_allowed() -> None:

@@ -68,7 +68,7 @@ def every_state() -> page_content.Content:
         row("external-dns", 30, drift="Deployment external-dns: /spec/replicas (by kubectl-edit)"),
         row("storage", 30, suspended=f"suspended: {SUSPENDED}"),
         row("logging", 40, heldBack={"what": "an upgrade", "until": LATER, "since": AT}),
-        row("web", 50, health="Progressing", healthMessage="Deployment web: 2 of 5 pods updated"),
+        row("web", 50, health="Progressing", healthMessage="2 of 5 pods updated: Deployment web"),
         row("reports", 50, "Pending", waitsFor=["ingress-nginx (Failed)"]),
         row("vpn", 60, wrongValues="ConfigMap addons/addon-operator: vpn.port: 'x' is not a number"),
         row("legacy", 90, "Disabled", reason="disabled by ConfigMap addon-operator"),

@@ -141,12 +141,12 @@ def test_a_run_that_waits_for_health_says_for_whose() -> None:
     own = dataclasses.replace(
         module(Status.RUNNING),
         awaits_health=(module().module.name,),
-        health=module_health.ModuleHealth(HealthState.PROGRESSING, "Deployment web: 0 of 1 pods ready."),
+        health=module_health.ModuleHealth(HealthState.PROGRESSING, "0 of 1 pods ready: Deployment web."),
     )
     ready = document(own)["conditions"][1]
     assert (ready["status"], ready["reason"]) == ("Unknown", "WaitsForHealth")
     assert ready["message"] == (
-        "The release is in place; the run waits until it is healthy: Deployment web: 0 of 1 pods ready."
+        "The release is in place; the run waits until it is healthy: 0 of 1 pods ready: Deployment web."
     )
     others = tuple(map(names.ModuleName, ("db", "dns")))
     waiting = dataclasses.replace(module(Status.PENDING), awaits_health=others)

@@ -97,7 +97,7 @@ def test_a_sentence_says_what_a_person_has_to_know_first() -> None:
     assert said["storage"].startswith("the disks are replaced")
     assert said["logging"] == "an upgrade waits for a window"
     assert said["reports"] == "waits for ingress-nginx (Failed)"
-    assert said["web"] == "Deployment web: 2 of 5 pods updated"
+    assert said["web"] == "2 of 5 pods updated: Deployment web"
     assert said["legacy"] == "disabled by ConfigMap addon-operator"
     assert said["cert-manager"] == "Certificates of the cluster"
 

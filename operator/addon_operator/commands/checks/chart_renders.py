@@ -329,7 +329,7 @@ class _Renders:
         reasons = list(missing)
         if self._has_global_hooks and ".global" in text:
             reasons.append("global hooks may set values")
-        if messages.WORDS_OF_THE_CHART in text:
+        if messages.is_of_the_chart(text):
             reasons.append("the chart demands values")
         if _OF_THE_CLUSTER in text:
             reasons.append("it is for other versions of Kubernetes")

@@ -1,4 +1,4 @@
-"""Entries of ``module.yaml`` that name resources which the chart does not render: most often a slip."""
+"""Entries of ``module.yaml`` that do not go with what the chart renders: most often a slip."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -6,7 +6,8 @@ from typing import Final
 from addon_operator.documents import json_pointers
 from addon_operator.kernel import names
 from addon_operator.modules import manifests, module_config
-from addon_operator.modules.health import health_config
+from addon_operator.modules.health import health_config, health_rules
+from addon_operator.values.schema import cel_rules
 
 Resources = Sequence[tuple[manifests.ManifestResource, manifests.Object]]
 
@@ -18,12 +19,31 @@ _ABSENT: Final = object()
 
 
 def find(config: module_config.ModuleConfig, manifest: str) -> Iterator[str]:
-    """Yield a sentence for each entry that means no resource of the manifest, or no field of those."""
+    """Yield a sentence for each entry that means no resource of the manifest, or no field of those.
+
+    So it does for rules of health that say neither true nor false of such a resource.
+    """
     found = list(manifests.find_objects(manifest, lambda _: True))
     rendered = names.listed([str(resource) for resource, _ in found], _MOST) or "nothing"
     for place in _unmatched(config, found):
         yield f"module.yaml: {place}; the chart renders {rendered}"
     yield from _fields(config, found)
+    yield from _without_verdict(config, found)
+
+
+def _without_verdict(config: module_config.ModuleConfig, found: Resources) -> Iterator[str]:
+    evaluator = cel_rules.CelEvaluator()
+    for index, rule in enumerate(config.health.rules):
+        meant = [
+            body for each, body in found if (each.api_version, each.kind) == (rule.api_version, rule.kind)
+        ]
+        for key, expression in (("healthy", rule.healthy), ("failed", rule.failed)):
+            for body in meant[:1] if expression else ():
+                if kind := health_rules.no_verdict(expression, body, evaluator):
+                    yield (
+                        f"module.yaml: health.rules[{index}].{key} gives {kind}, not true or false, over the "
+                        f"{rule.kind} that the chart renders: compare it with something"
+                    )
 
 
 def _unmatched(config: module_config.ModuleConfig, found: Resources) -> Iterator[str]:

@@ -29,20 +29,25 @@ class HealthCauses:
         self._kube = kube
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def cause(self, watched: watched_resources.Watched) -> str:
-        """Return why the resource is not healthy; empty if the cluster says nothing, or does not answer."""
+    async def cause(self, watched: watched_resources.Watched, since: float) -> pod_causes.Cause:
+        """Return why the resource is not healthy; unknown if the cluster says nothing, or does not answer.
+
+        ``since``: when it ceased to be healthy, in seconds since the epoch.
+        """
         async with self._turns:
             try:
                 if (watched.resource.api_version, watched.resource.kind) == ("v1", "Pod"):
-                    return await self._of_pod(watched)
-                return await self._of_pods(watched) or await self._of_events(watched)
+                    found = pod_causes.cause_of_pod(await self._get(watched))
+                    if found.startswith(pod_causes.PENDING):
+                        # That no node takes it is how the pod is; the Events say no more.
+                        return pod_causes.UNKNOWN
+                else:
+                    found = await self._of_pods(watched)
+                if found:
+                    return pod_causes.Cause(found)
+                return pod_causes.Cause(await self._of_events(watched, since), is_event=True)
             except api_errors.KubernetesError:
-                return ""
-
-    async def _of_pod(self, watched: watched_resources.Watched) -> str:
-        found = pod_causes.cause_of_pod(await self._get(watched))
-        # That no node takes it is how the pod is; the Events say no more.
-        return "" if found.startswith(pod_causes.PENDING) else found or await self._of_events(watched)
+                return pod_causes.UNKNOWN
 
     async def _of_pods(self, watched: watched_resources.Watched) -> str:
         # A kind of somebody else's may have the name, and anything as its selector.
@@ -60,11 +65,11 @@ class HealthCauses:
                 return cause
         return ""
 
-    async def _of_events(self, watched: watched_resources.Watched) -> str:
+    async def _of_events(self, watched: watched_resources.Watched, since: float) -> str:
         about = f"involvedObject.kind={watched.resource.kind},involvedObject.name={watched.key.name}"
         query = {"fieldSelector": f"{about},type=Warning", "limit": str(_MOST_EVENTS)}
         return pod_causes.newest_warning(
-            await self._list("events", watched.key.namespace or "default", query)
+            await self._list("events", watched.key.namespace or "default", query), since
         )
 
     async def _get(self, watched: watched_resources.Watched) -> client.Object:

@@ -91,7 +91,7 @@ class Verdicts(projections.Projection):
         if health == resource_health.HEALTHY:
             return _HEALTHY
         entry = written(Verdict(health, resource_health.moved_at(resource)))
-        digest = orjson.dumps([health.state, health.message, health.fails_at])
+        digest = orjson.dumps([health.state, health.message, health.fails_at, health.cause])
         return projections.Reduced(json_documents.pack(entry), digest)
 
 
@@ -100,16 +100,16 @@ def written(verdict: Verdict) -> bytes:
     health = verdict.health
     if health == resource_health.HEALTHY:
         return _HEALTHY.entry
-    return orjson.dumps([[health.state, health.message, health.fails_at], verdict.moved])
+    return orjson.dumps([[health.state, health.message, health.fails_at, health.cause], verdict.moved])
 
 
 def _read(entry: bytes) -> Verdict:
     parts = orjson.loads(entry)
     if not parts:
         return FINE
-    (state, message, fails_at), moved = parts
+    (state, message, fails_at, cause), moved = parts
     return Verdict(
-        resource_health.ResourceHealth(resource_health.HealthState(state), message, fails_at), moved
+        resource_health.ResourceHealth(resource_health.HealthState(state), message, fails_at, cause), moved
     )
 
 

@@ -15,7 +15,7 @@ from addon_operator.engine.drift import health_causes, health_watch, kind_watch,
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.kube.informers import informers
-from addon_operator.modules.health import health_config, module_health, resource_health
+from addon_operator.modules.health import health_config, module_health, pod_causes, resource_health
 
 GATHER: Final = 0.1
 """Seconds in which further changes of a module join the first."""
@@ -41,7 +41,7 @@ class _Cause:
     """Why a resource is not healthy."""
 
     due: float
-    text: str = ""
+    found: pod_causes.Cause = pod_causes.UNKNOWN
     reads: int = 0
 
 
@@ -276,7 +276,8 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
             since = observed.since.setdefault(watched, min(began, now))
             cause = observed.causes.setdefault(watched, _Cause(self._clock.monotonic() + GATHER))
             title = self._resources.title(module, watched)
-            yield module_health.ObservedHealth(title, verdict.health, since, cause.text)
+            is_by_rule = config.rule_of(watched.resource.api_version, watched.resource.kind) is not None
+            yield module_health.ObservedHealth(title, verdict.health, since, cause.found, is_by_rule)
 
     def _verdict(self, module: names.ModuleName, watched: watched_resources.Watched) -> health_watch.Verdict:
         if self._resources.is_missing(watched):
@@ -343,9 +344,11 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
     async def _read(
         self, module: names.ModuleName, watched: watched_resources.Watched, cause: _Cause
     ) -> None:
-        text = await self._causes.cause(watched)
-        if text != cause.text:
-            cause.text = text
+        observed = self._observed.get(module)
+        since = 0.0 if observed is None else observed.since.get(watched, 0.0)
+        found = await self._causes.cause(watched, since)
+        if found != cause.found:
+            cause.found = found
             self.verdicts_changed((module,))
 
     def _want(self, module: names.ModuleName, resources: Iterable[watched_resources.Watched]) -> None:

@@ -8,6 +8,7 @@ from addon_operator.documents import json_documents
 from addon_operator.modules.drift import field_drift
 
 MASK: Final = "***"
+_NOT_SHOWN: Final = "(a number with too many digits to be shown)"
 _NAMED: Final = 3
 _OF_SECRETS: Final = "Secret "
 
@@ -63,4 +64,7 @@ def rows(found: Found) -> list[dict[str, Any]]:
 def _shown(title: str, value: Any) -> str:  # noqa: ANN401 - JSON
     if title.startswith(_OF_SECRETS):
         return MASK
-    return value if isinstance(value, str) else json_documents.encode(value).decode()
+    try:
+        return value if isinstance(value, str) else json_documents.encode(value).decode()
+    except TypeError:
+        return _NOT_SHOWN

@@ -127,9 +127,9 @@ class _Looked:
         if keys is not None:
             yield from self._by_keys(expected, live, keys, place, path, live_path)
         elif place.is_set:
-            there = {json_documents.encode(item) for item in live}
+            there = {_encoded(item) for item in live}
             for number, item in enumerate(expected):
-                if json_documents.encode(item) not in there:
+                if _encoded(item) not in there:
                     added = Difference((*path, str(number)), (*live_path, "-"), item, None)
                     yield from self._unless_excused(added, place)
         elif not _is_subset(list(expected), list(live), path):
@@ -235,17 +235,13 @@ def _is_same(expected: Any, live: Any, path: Path) -> bool:  # noqa: ANN401 - JS
         return True
     if live is None or isinstance(expected, dict | list | bool) or isinstance(live, dict | list | bool):
         return False
-    first, second = _text(expected), _text(live)
+    first, second = keyed_items.text_of(expected), keyed_items.text_of(live)
     if first == second:
         return True
     parent = path[-2] if len(path) > 1 else ""
     if parent in _TEXTS:
         return parent in ("data", "binaryData") and _decoded(first) == _decoded(second) is not None
     return _is_quantity(first, second) or _is_duration(first, second)
-
-
-def _text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _is_quantity(first: str, second: str) -> bool:
@@ -275,6 +271,14 @@ def _decoded(text: str) -> bytes | None:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         return None
+
+
+def _encoded(item: Any) -> bytes:  # noqa: ANN401 - JSON
+    try:
+        return json_documents.encode(item)
+    except TypeError:
+        # A number that is none of JSON.
+        return keyed_items.text_of(item).encode() if isinstance(item, int) else b""
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -125,4 +125,8 @@ def _keys_of(step: str) -> dict[str, Any] | None:
 
 
 def _canonical(keys: Mapping[str, Any]) -> str:
-    return json.dumps(keys, sort_keys=True)
+    try:
+        return json.dumps(keys, sort_keys=True)
+    except ValueError:
+        # A number of too many digits: managedFields name none.
+        return ""

@@ -1,7 +1,9 @@
 """Items of lists, told apart by the keys that their kind has for them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+_MOST_BITS: Final = 256
 
 
 class ItemIndex:
@@ -43,4 +45,14 @@ def key_of(item: Any, keys: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401 - 
 
 
 def _values(item: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
-    return tuple(str(item.get(key)) for key in keys)
+    return tuple(text_of(item.get(key)) for key in keys)
+
+
+def text_of(value: object) -> str:
+    """Return the text of a scalar; of a number that is longer than any of the API, its digits to base 16.
+
+    Python writes none of many thousand digits in base 10.
+    """
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return hex(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -23,6 +23,8 @@ _NOT_LOOKED_AT: Final = frozenset({"apiVersion", "kind", "metadata", "status", "
 _INDEX: Final = re.compile(r"\[[^\]]{0,253}\]")
 _DEEPEST: Final = 100
 """Steps to a field that is still looked at."""
+_MOST_FIELDS: Final = 20
+"""Fields of a refusal that are looked for."""
 _LONGEST: Final = 4000
 """Characters of a refusal that are read."""
 _REFUSED_FIELD: Final = re.compile(
@@ -80,7 +82,7 @@ def blamed(found: Sequence[Difference], refusal: str) -> list[Difference]:
     refusal = refusal[:_LONGEST]
     starts = list(_REFUSED_FIELD.finditer(refusal))
     ends = [*(later.start() for later in starts[1:]), len(refusal)]
-    for start, end in zip(starts, ends, strict=False):
+    for start, end in list(zip(starts, ends, strict=False))[:_MOST_FIELDS]:
         field = tuple(_INDEX.sub("", start[1]).split("."))
         near = _near(found, field, refusal[start.end() : end])
         told |= {each.live_path: each for each in near}

@@ -68,8 +68,19 @@ def judged(
         if _is_true(healthy, variables, evaluator):
             return state.HEALTHY, ""
     except _NoVerdictError as error:
-        return state.PROGRESSING, f"its rule says nothing of it: {error} cannot be evaluated over it"
+        return state.PROGRESSING, f"its rule says nothing of it: {error}"
     return state.PROGRESSING, f"does not meet {_shown(healthy)}"
+
+
+def no_verdict(expression: str, resource: KubernetesObject, evaluator: cel_rules.CelEvaluator) -> str:
+    """Say what a rule gives over a resource instead of true or false; empty if it does not."""
+    try:
+        evaluator.evaluate(expression, {"self": dict(resource)})
+    except schema_rules.NoVerdictError as error:
+        return error.kind
+    except schema_rules.RuleError:
+        return ""
+    return ""
 
 
 def _is_true(
@@ -79,9 +90,11 @@ def _is_true(
         return evaluator.evaluate(expression, variables)  # type: ignore[arg-type]  # objects are JSON
     except schema_rules.MissingKeyError:
         return False
+    except schema_rules.NoVerdictError as error:
+        raise _NoVerdictError(f"{_shown(expression)} gives {error.kind}, not true or false") from None
     except schema_rules.RuleError:
         # The reason may show values, and what is said here is shown to everybody.
-        raise _NoVerdictError(_shown(expression)) from None
+        raise _NoVerdictError(f"{_shown(expression)} cannot be evaluated over it") from None
 
 
 def _shown(expression: str) -> str:

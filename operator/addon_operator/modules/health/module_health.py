@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from addon_operator.modules.health import resource_health
+from addon_operator.modules.health import pod_causes, resource_health
 
 DEADLINE_SECONDS: Final = 600.0
 """How long a resource may be in progress if ``health.deadline`` says nothing."""
@@ -21,15 +21,25 @@ class ObservedHealth:
     health: resource_health.ResourceHealth
     since: float
     """When it got into this state, in seconds of the same clock as ``now``."""
-    cause: str = ""
-    """Why, as the cluster writes of its pods or in an Event; empty if it says nothing."""
+    cause: pod_causes.Cause = pod_causes.UNKNOWN
+    """Why, as the cluster writes of its pods or in an Event."""
+    is_by_rule: bool = False
+    """Whether a rule of the module says how it is: an Event may be about something else."""
+    lasts: str = ""
+    """For how long, if that is too long."""
 
     def __str__(self) -> str:
-        """Say it, the cause first: tables and pages cut the end."""
-        _, _, words = self.cause.partition(": ")
-        if not self.cause or (words and words in self.health.message):
-            return f"{self.resource}: {self.health.message}"
-        return f"{self.cause}: {self.resource}, {self.health.message}"
+        """Say it: the cause, then the resource, then the rest, as tables and pages cut the end."""
+        own, found = self.health, self.cause.text
+        _, _, words = found.partition(": ")
+        if not found or (words and words in own.message):
+            first = own.cause or own.message
+            rest = own.message.removesuffix(own.cause).rstrip(": ") if own.cause else ""
+        elif self.is_by_rule and self.cause.is_event:
+            first, rest = own.message, found
+        else:
+            first, rest = found, own.message
+        return ", ".join(filter(None, (f"{first}: {self.resource}", rest, self.lasts)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,13 +85,9 @@ def _after_deadline(observed: ObservedHealth, now: float, deadline: float) -> Ob
     if _fails_at(observed, deadline) > now:
         return observed
     is_late = now - observed.since >= deadline
-    told = (
-        f"{observed.health.message}, for more than {_duration(deadline)}"
-        if is_late
-        else observed.health.message
-    )
+    failed = dataclasses.replace(observed.health, state=resource_health.HealthState.FAILED, fails_at=None)
     return dataclasses.replace(
-        observed, health=resource_health.ResourceHealth(resource_health.HealthState.FAILED, told)
+        observed, health=failed, lasts=f"for more than {_duration(deadline)}" if is_late else ""
     )
 
 

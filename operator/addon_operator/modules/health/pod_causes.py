@@ -1,5 +1,7 @@
 """Why the pods of something do not run, from what the cluster writes of them, in the words of its users."""
 
+import dataclasses
+import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -12,7 +14,22 @@ _USUAL: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _LONGEST: Final = 300
 _WITH_MESSAGE: Final = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Reasons that say nothing without their message."""
+_BEFORE: Final = 30.0
+"""Seconds that an Event may be earlier than what it is the cause of."""
 _INT64: Final = range(-(2**63), 2**63)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cause:
+    """Why something is not healthy, as the cluster writes."""
+
+    text: str = ""
+    """Empty if it says nothing."""
+    is_event: bool = False
+    """Whether an Event says so."""
+
+
+UNKNOWN: Final = Cause()
 
 
 def cause_of_pods(pods: Iterable[KubernetesObject]) -> str:
@@ -28,9 +45,13 @@ def cause_of_pods(pods: Iterable[KubernetesObject]) -> str:
     return ""
 
 
-def newest_warning(found: Iterable[KubernetesObject]) -> str:
-    """Return the reason and message of the newest Event that warns; empty without one."""
-    warnings = [each for each in found if each.get("type") == "Warning"]
+def newest_warning(found: Iterable[KubernetesObject], since: float = 0.0) -> str:
+    """Return the reason and message of the newest Event that warns; empty without one.
+
+    ``since``: when the trouble began, in seconds since the epoch. What was seen last before, is about
+    something else.
+    """
+    warnings = [each for each in found if each.get("type") == "Warning" and not _is_older(each, since)]
     if not warnings:
         return ""
     newest = max(warnings, key=_seen)
@@ -38,8 +59,17 @@ def newest_warning(found: Iterable[KubernetesObject]) -> str:
 
 
 def _seen(event: KubernetesObject) -> str:
-    times = (_text(event, "lastTimestamp"), _text(event, "eventTime"), _text(event, "firstTimestamp"))
-    return next(filter(None, times), "")
+    series = _text(_part(event, "series"), "lastObservedTime")
+    times = (_text(event, key) for key in ("lastTimestamp", "eventTime", "firstTimestamp"))
+    return next(filter(None, (series, *times)), "")
+
+
+def _is_older(event: KubernetesObject, since: float) -> bool:
+    try:
+        seen = dt.datetime.fromisoformat(_seen(event)).timestamp()
+    except (ValueError, OverflowError):
+        return False
+    return seen < since - _BEFORE
 
 
 def cause_of_pod(pod: KubernetesObject) -> str:

@@ -41,6 +41,8 @@ class ResourceHealth:
     """Why it is not healthy, for people."""
     fails_at: float | None = None
     """When what is in progress will have failed unless it changes before, in seconds since the epoch."""
+    cause: str = ""
+    """The end of the message, if it says why."""
 
 
 HEALTHY: Final = ResourceHealth(HealthState.HEALTHY)
@@ -208,9 +210,11 @@ def _running_pod(pod: KubernetesObject, ready: Mapping[str, Any]) -> ResourceHea
 def _pending_pod(pod: KubernetesObject, scheduled: Mapping[str, Any], now: float) -> ResourceHealth:
     if scheduled.get("status") != "False" or scheduled.get("reason") != "Unschedulable":
         return _progressing("is pending")
-    told = "no node takes it" + (f": {_said(scheduled)}" if _said(scheduled) else "")
     fails_at = _moment(_text(pod, "metadata", "creationTimestamp")) + SCHEDULE_SECONDS
-    return _failed(told) if fails_at <= now else ResourceHealth(HealthState.PROGRESSING, told, fails_at)
+    if fails_at <= now:
+        return _failed("no node takes it", _said(scheduled))
+    waits = _progressing("no node takes it", _said(scheduled))
+    return dataclasses.replace(waits, fails_at=fails_at)
 
 
 def _crash_loops(pod: KubernetesObject) -> Iterator[str]:
@@ -232,9 +236,9 @@ def _job(resource: KubernetesObject, _now: float) -> ResourceHealth:
         if condition.get("type") in ("Complete", "Suspended"):
             return HEALTHY
         if condition.get("type") == "Failed":
-            count, told = _count(resource, "failed"), _said(condition)
+            count = _count(resource, "failed")
             pods = f", {count} of its pods did" if count else ""
-            return _failed(f"failed{pods}" + (f": {told}" if told else ""))
+            return _failed(f"failed{pods}", _said(condition))
     # A job that runs is as it should be: whoever waits for its end asks for that.
     return HEALTHY if _text(resource, "status", "startTime") else _progressing("has not started")
 
@@ -285,17 +289,20 @@ ALWAYS_HEALTHY: Final = frozenset({("", "ConfigMap"), ("", "Secret"), ("batch", 
 """Kinds whose objects have nothing that could be otherwise."""
 
 
-def _progressing(message: str) -> ResourceHealth:
-    return ResourceHealth(HealthState.PROGRESSING, message)
+def _progressing(message: str, why: str = "") -> ResourceHealth:
+    return ResourceHealth(HealthState.PROGRESSING, _with(message, why), cause=why)
 
 
-def _failed(message: str) -> ResourceHealth:
-    return ResourceHealth(HealthState.FAILED, message)
+def _failed(message: str, why: str = "") -> ResourceHealth:
+    return ResourceHealth(HealthState.FAILED, _with(message, why), cause=why)
+
+
+def _with(message: str, why: str) -> str:
+    return f"{message}: {why}" if why else message
 
 
 def _too_few(count: int, wanted: int, done: str, why: str = "") -> ResourceHealth | None:
-    told = f"{count} of {wanted} pods {done}" + (f": {why}" if why else "")
-    return _progressing(told) if count < wanted else None
+    return _progressing(f"{count} of {wanted} pods {done}", why) if count < wanted else None
 
 
 def _too_many(there: int, wanted: int) -> ResourceHealth | None:

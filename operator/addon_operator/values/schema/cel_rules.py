@@ -26,6 +26,9 @@ _TEXTS: Final = re.compile(
     r"""[rRbB]{0,2}(?:'{3}.*?(?:'{3}|\Z)|"{3}.*?(?:"{3}|\Z)|'(?:\\.|[^'\\\n])*+'?|"(?:\\.|[^"\\\n])*+"?)|//[^\n]*""",
     re.DOTALL,
 )
+_ERROR: Final = "ERROR"
+"""How the runtime calls what is no value, but why there is none."""
+_KINDS: Final = {str: "a text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
 _USES: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b(?:\s*\.\s*([A-Za-z_]\w*+)(?!\s*\())?")
 
 
@@ -51,11 +54,14 @@ class CelEvaluator:
         program, keys = self._compile(expression)
         data = {name: _part(value, keys) for name, value in variables.items()}
         try:
-            answer = program.eval(data=data).value()
+            given = program.eval(data=data)
+            answer = given.value()
         except (RuntimeError, TypeError, ValueError) as error:
             raise _problem(_first_line(error)) from None
         if not isinstance(answer, bool):
-            raise _problem(str(answer))
+            if given.type().name() == _ERROR:
+                raise _problem(str(answer))
+            raise schema_rules.NoVerdictError(str(answer), _KINDS.get(type(answer), "another value"))
         return answer
 
     def _compiled(self, expression: str) -> "tuple[cel.Expression, frozenset[str] | None]":

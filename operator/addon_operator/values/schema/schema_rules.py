@@ -73,6 +73,15 @@ class MissingKeyError(RuleError):
     """A rule reads a key that the values do not have."""
 
 
+class NoVerdictError(RuleError):
+    """A rule gives neither true nor false; the text is what it gives."""
+
+    def __init__(self, text: str, kind: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+        """What that is, such as ``a text``."""
+
+
 class RuleEvaluator(Protocol):
     """Evaluates CEL: a seam, since who reads schemas without their rules does without its runtime."""
 

@@ -48,6 +48,16 @@ def test_an_entry_that_means_no_resource_is_told_with_what_there_is(
     assert found(key, entry) == [expected]
 
 
+def test_a_rule_that_gives_no_verdict_over_what_the_chart_renders_is_told() -> None:
+    kind: dict[str, object] = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    (said,) = found("health.rules", {**kind, "healthy": "self.spec.replicas"})
+    assert said.startswith(
+        "module.yaml: health.rules[0].healthy gives a number, not true or false, over the "
+    )
+    for rule in ("self.spec.replicas == 1", "self.status.phase", "self.spec.replicas.x"):
+        assert found("health.rules", {**kind, "healthy": rule, "failed": rule}) == []
+
+
 def test_a_path_of_no_field_is_told_with_the_resources_that_lack_it() -> None:
     entry: dict[str, object] = {
         "kind": "Deployment",

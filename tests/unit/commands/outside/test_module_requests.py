@@ -97,12 +97,12 @@ async def test_an_operator_that_does_not_answer_is_said() -> None:
 
 async def test_a_run_is_waited_for_until_it_has_ended() -> None:
     async with api_server.running() as server:
-        condition = {"type": "Healthy", "reason": "Failed", "message": "Deployment web: no pods"}
+        condition = {"type": "Healthy", "reason": "Failed", "message": "no pods: Deployment web"}
         held = {"what": "upgrade to revision 2", "until": "x", "since": "x"}
         told: Object = {"state": "Failed", "lastError": "no such image", "heldBack": held}
         Module(server, follows, **told, conditions=[condition])
         expected: Object = {"name": "web", "state": "Failed", "lastError": "no such image", "suspended": ""}
-        expected |= {"health": "Failed", "healthMessage": "Deployment web: no pods", "heldBack": held}
+        expected |= {"health": "Failed", "healthMessage": "no pods: Deployment web", "heldBack": held}
         assert await done(server, "run", "web", waits=True) == expected
 
 

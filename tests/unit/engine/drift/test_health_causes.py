@@ -52,9 +52,11 @@ class Kube(client.KubeClient):
         return {"items": self.lists.get(plural, [])}
 
 
-async def cause(kube: Kube, resource: api_resources.Resource = watching.DEPLOYMENT) -> str:
+async def cause(
+    kube: Kube, resource: api_resources.Resource = watching.DEPLOYMENT, since: float = 0.0
+) -> str:
     watched = watched_resources.Watched(resource, object_changes.ObjectKey("addons", "web"))
-    return await health_causes.HealthCauses(kube).cause(watched)
+    return (await health_causes.HealthCauses(kube).cause(watched, since)).text
 
 
 @pytest.mark.parametrize(

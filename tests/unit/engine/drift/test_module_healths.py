@@ -10,7 +10,7 @@ from addon_operator.engine.drift import health_causes, health_watch, module_heal
 from addon_operator.kernel.json_types import KubernetesObject
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.informers import object_changes
-from addon_operator.modules.health import health_config, resource_health
+from addon_operator.modules.health import health_config, pod_causes, resource_health
 from addon_operator.modules.health.resource_health import HealthState
 from tests.fakes import clocks
 from tests.unit.engine import fakes, watching
@@ -29,9 +29,9 @@ class Causes(health_causes.HealthCauses):
         self.asked = 0
 
     @override
-    async def cause(self, watched: watched_resources.Watched) -> str:
+    async def cause(self, watched: watched_resources.Watched, since: float) -> pod_causes.Cause:
         self.asked += 1
-        return self.text
+        return pod_causes.Cause(self.text)
 
 
 class Bench:
@@ -126,9 +126,9 @@ async def test_a_rollout_is_progress_and_a_failure_after_the_deadline(bench: Ben
     await bench.follow()
     await bench.report(UPDATING)
     await bench.after(29.0)
-    assert bench.shown == ["Progressing Deployment app: 1 of 3 pods updated"]
+    assert bench.shown == ["Progressing 1 of 3 pods updated: Deployment app"]
     await bench.after(1.0)
-    assert bench.shown[-1] == "Failed Deployment app: 1 of 3 pods updated, for more than 30 s"
+    assert bench.shown[-1] == "Failed 1 of 3 pods updated: Deployment app, for more than 30 s"
 
 
 async def test_after_a_start_what_takes_long_has_done_so_since_its_status_moved(bench: Bench) -> None:
@@ -153,7 +153,7 @@ async def test_what_becomes_unhealthy_later_was_healthy_once(bench: Bench) -> No
     await bench.follow()
     await bench.report(resource_health.HEALTHY)
     await bench.report(FAILED)
-    assert bench.shown == ["Healthy", "Failed Deployment app: no progress"]
+    assert bench.shown == ["Healthy", "Failed no progress: Deployment app"]
     assert bench.healths.has_been_healthy(WEB)
 
 
@@ -162,7 +162,7 @@ async def test_an_absent_resource_is_no_healthy_one(bench: Bench) -> None:
     await bench.report(resource_health.HEALTHY)
     bench.cluster.remove("app", resource=watching.DEPLOYMENT)
     await bench.after(module_healths.GATHER)
-    assert bench.shown[-1] == "Progressing Deployment app: does not exist"
+    assert bench.shown[-1] == "Progressing does not exist: Deployment app"
 
 
 async def test_the_cause_is_read_while_something_is_not_healthy_and_ever_more_seldom(bench: Bench) -> None:
@@ -257,7 +257,7 @@ async def test_what_a_program_says_counts_like_a_resource_and_fails_after_the_de
     bench.healths.ask_readiness(WEB, "batch:readiness")
     await bench.follow()
     await bench.report(resource_health.HEALTHY)
-    assert bench.shown[-1] == f"Progressing Readiness batch:readiness: {UNASKED}"
+    assert bench.shown[-1] == f"Progressing {UNASKED}: Readiness batch:readiness"
     assert not bench.healths.has_been_healthy(WEB)
     bench.healths.note_readiness(WEB, resource_health.HEALTHY, bench.clock.time())
     await bench.after(1.0)
@@ -265,9 +265,9 @@ async def test_what_a_program_says_counts_like_a_resource_and_fails_after_the_de
     assert bench.healths.has_been_healthy(WEB)
     bench.healths.note_readiness(WEB, UNREADY, bench.clock.time())
     await bench.after(1.0)
-    assert bench.shown[-1] == "Progressing Readiness batch:readiness: failed with exit code 1"
+    assert bench.shown[-1] == "Progressing failed with exit code 1: Readiness batch:readiness"
     await bench.after(30.0)
-    assert bench.shown[-1].startswith("Failed Readiness batch:readiness: failed with exit code 1, for more")
+    assert bench.shown[-1].startswith("Failed failed with exit code 1: Readiness batch:readiness, for more")
 
 
 async def test_an_answer_from_before_a_revision_does_not_count_for_it(bench: Bench) -> None:
@@ -283,7 +283,7 @@ async def test_an_answer_from_before_a_revision_does_not_count_for_it(bench: Ben
     await bench.after(1.0)
     bench.healths.note_readiness(WEB, resource_health.HEALTHY, asked)
     await bench.after(1.0)
-    assert bench.shown[-1].endswith(UNASKED)
+    assert bench.shown[-1].startswith(f"Progressing {UNASKED}")
     assert not bench.healths.knows_readiness(WEB)
     bench.healths.note_readiness(WEB, resource_health.HEALTHY, bench.clock.time())
     await bench.after(1.0)
@@ -294,7 +294,7 @@ async def test_a_module_without_a_release_is_as_its_program_says_until_none_is_a
     bench.healths.ask_readiness(WEB, "batch:readiness")
     bench.healths.note_readiness(WEB, UNREADY, bench.clock.time())
     await bench.after(module_healths.GATHER)
-    assert bench.shown == ["Progressing Readiness batch:readiness: failed with exit code 1"]
+    assert bench.shown == ["Progressing failed with exit code 1: Readiness batch:readiness"]
     bench.healths.ask_readiness(WEB, None)
     await bench.after(module_healths.GATHER)
     assert bench.shown[-1] == ""

@@ -140,11 +140,11 @@ async def test_a_run_ends_when_its_module_is_healthy_and_remembers_that_for_a_ro
 
 async def test_what_has_failed_since_the_revision_fails_the_run_at_once() -> None:
     bench = Bench(with_health(wait=True))
-    bench.seen.health = module_health.ModuleHealth(HealthState.FAILED, "Job x: failed")
+    bench.seen.health = module_health.ModuleHealth(HealthState.FAILED, "failed: Job x")
     bench.seen.fresh = False
     assert not await bench.is_through()
     bench.seen.fresh = True
-    with pytest.raises(errors.ModuleError, match="not healthy: Job x: failed"):
+    with pytest.raises(errors.ModuleError, match="not healthy: failed: Job x"):
         await bench.is_through()
 
 

@@ -499,7 +499,7 @@ async def test_a_chart_whose_upgrade_fails_is_installed_all_the_same_and_that_is
     assert (await manager.ensure(asked(module_dir))).action is release_types.ReleaseAction.INSTALLED
     ((_, warning),) = world.warnings
     assert (
-        "an upgrade of it would fail: helm template: execution error at (web:1:1): the password is missing"
+        "an upgrade of it would fail: the password is missing, says the chart at web:1:1 (helm template)"
         in warning
     )
     assert (await world.manager().ensure(asked(module_dir))).by is release.SkippedBy.INPUTS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.hook_contract import conversions
-from addon_operator.modules.drift import corrections, field_drift
+from addon_operator.modules.drift import corrections, drift_report, field_drift
 from tests.unit import costs
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -267,6 +267,16 @@ def test_a_difference_does_not_show_its_values_by_itself() -> None:
     )
     assert "geheim" not in repr(found)
     assert "eA" not in repr(found)
+
+
+def test_a_number_of_more_digits_than_python_writes_is_compared_and_not_shown() -> None:
+    long: Object = {"a": 10**5000}
+    for expected, live in ((long, {"a": 1}), ({"a": 1}, long), ({"a": "x"}, long), (long, {})):
+        found = field_drift.differences({"spec": expected}, {"spec": live})
+        (row,) = drift_report.rows({"Widget web": found})
+        assert "(a number with too many digits to be shown)" in (row["expected"], row["live"])
+    same = {"spec": {"a": 10**5000, "items": [{"name": "x", "n": 10**5000}]}}
+    assert field_drift.differences(same, copy.deepcopy(same)) == []
 
 
 def many(count: int) -> tuple[Object, Object]:

@@ -33,6 +33,14 @@ def test_a_rule_that_says_nothing_of_a_resource_says_so() -> None:
     assert told == "its rule says nothing of it: self.status.phase < 3 cannot be evaluated over it"
 
 
+def test_a_rule_that_is_neither_true_nor_false_is_named_with_what_it_gives_instead() -> None:
+    for value, kind in (("Open", "a text"), (3, "a number"), ([1], "a list"), ({"a": 1}, "a mapping")):
+        state, told = health_rules.judged("self.status.phase", "", {"status": {"phase": value}}, EVALUATOR)
+        assert state is HealthState.PROGRESSING
+        expected = f"its rule says nothing of it: self.status.phase gives {kind}, not true or false"
+        assert told == expected
+
+
 ON_TEXTS = [
     signature.partition("(")[0]
     for signature in cel_functions.FUNCTIONS

@@ -1,6 +1,7 @@
 """How a module is, by how its resources are."""
 
 from addon_operator.modules.health import module_health
+from addon_operator.modules.health.pod_causes import Cause
 from addon_operator.modules.health.resource_health import HEALTHY, HealthState, ResourceHealth
 
 UPDATING = ResourceHealth(HealthState.PROGRESSING, "1 of 3 pods updated")
@@ -22,7 +23,7 @@ def test_a_module_is_healthy_when_all_its_resources_are() -> None:
 def test_a_rollout_is_no_failure_and_says_when_it_will_be_one() -> None:
     assert summed(one("Job a", HEALTHY), one("Deployment web", UPDATING, since=0.5)) == (
         module_health.ModuleHealth(
-            HealthState.PROGRESSING, "Deployment web: 1 of 3 pods updated", 600.5, ("Deployment web",)
+            HealthState.PROGRESSING, "1 of 3 pods updated: Deployment web", 600.5, ("Deployment web",)
         )
     )
 
@@ -31,7 +32,7 @@ def test_one_resource_that_failed_makes_the_module_failed_and_is_named_first() -
     found = summed(one("Deployment web", UPDATING), one("Job z", BROKEN))
     assert (found.state, found.message) == (
         HealthState.FAILED,
-        "Job z: failed; Deployment web: 1 of 3 pods updated",
+        "failed: Job z; 1 of 3 pods updated: Deployment web",
     )
 
 
@@ -39,7 +40,7 @@ def test_what_is_in_progress_for_too_long_has_failed() -> None:
     found = summed(one("Deployment web", UPDATING), now=600.0)
     assert found == module_health.ModuleHealth(
         HealthState.FAILED,
-        "Deployment web: 1 of 3 pods updated, for more than 10 min",
+        "1 of 3 pods updated: Deployment web, for more than 10 min",
         named=("Deployment web",),
     )
     assert summed(one("Deployment web", UPDATING), now=599.9).state is HealthState.PROGRESSING
@@ -49,15 +50,31 @@ def test_what_is_in_progress_for_too_long_has_failed() -> None:
 
 def test_of_many_resources_three_are_named() -> None:
     found = summed(*(one(f"Job {name}", BROKEN) for name in "edcba"))
-    assert found.message == "Job a: failed; Job b: failed; Job c: failed; and 2 more"
+    assert found.message == "failed: Job a; failed: Job b; failed: Job c; and 2 more"
 
 
 def test_the_cause_is_first_as_tables_cut_the_end_and_is_not_said_twice() -> None:
     pods = ResourceHealth(HealthState.PROGRESSING, "0 of 1 pods available")
     found = summed(
-        module_health.ObservedHealth("Deployment web", pods, 0.0, 'ErrImagePull "web:9" (pod web-x)')
+        module_health.ObservedHealth("Deployment web", pods, 0.0, Cause('ErrImagePull "web:9" (pod web-x)'))
     )
     assert found.message == 'ErrImagePull "web:9" (pod web-x): Deployment web, 0 of 1 pods available'
-    job = ResourceHealth(HealthState.FAILED, "failed: it ran too long")
-    found = summed(module_health.ObservedHealth("Job once", job, 0.0, "DeadlineExceeded: it ran too long"))
-    assert found.message == "Job once: failed: it ran too long"
+    job = ResourceHealth(HealthState.FAILED, "failed: it ran too long", cause="it ran too long")
+    event = Cause("DeadlineExceeded: it ran too long", is_event=True)
+    assert summed(one("Job once", job)).message == "it ran too long: Job once, failed"
+    found = summed(module_health.ObservedHealth("Job once", job, 0.0, event))
+    assert found.message == "it ran too long: Job once, failed"
+
+
+def test_what_a_rule_says_is_before_an_event_which_may_be_about_something_else() -> None:
+    rule = ResourceHealth(HealthState.PROGRESSING, "does not meet self.a == 'b: c'")
+    event = Cause("ClusterIPNotAllocated: is repaired", is_event=True)
+
+    def told(cause: Cause, *, is_by_rule: bool = True) -> str:
+        return summed(module_health.ObservedHealth("Service web", rule, 0.0, cause, is_by_rule)).message
+
+    assert told(event) == "does not meet self.a == 'b: c': Service web, ClusterIPNotAllocated: is repaired"
+    assert (
+        told(Cause("OOMKilled (pod a)")) == "OOMKilled (pod a): Service web, does not meet self.a == 'b: c'"
+    )
+    assert told(event, is_by_rule=False).startswith("ClusterIPNotAllocated: is repaired: Service web, ")

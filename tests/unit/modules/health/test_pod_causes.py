@@ -1,5 +1,6 @@
 """Why pods do not run, in the words of their users."""
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -95,6 +96,21 @@ def test_the_newest_warning_is_told() -> None:
     ]
     assert pod_causes.newest_warning(events) == "New: y"
     assert pod_causes.newest_warning(events[2:]) == ""
+
+
+def test_a_warning_from_before_the_trouble_is_no_cause_of_it() -> None:
+    event: dict[str, Any] = {"type": "Warning", "reason": "Old", "message": "x"}
+    first = {**event, "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:10:00Z"}
+    at = dt.datetime(2026, 1, 1, 0, 10, tzinfo=dt.UTC).timestamp()
+    assert pod_causes.newest_warning([first], at + 20) == "Old: x", "it may be a little earlier"
+    assert pod_causes.newest_warning([first], at + 60) == ""
+    again = {
+        **event,
+        "eventTime": "2026-01-01T00:00:00Z",
+        "series": {"lastObservedTime": "2026-01-01T00:11:00Z"},
+    }
+    assert pod_causes.newest_warning([again], at + 60) == "Old: x"
+    assert pod_causes.newest_warning([{**event, "lastTimestamp": "x"}], at) == "Old: x"
 
 
 JSON = st.recursive(

@@ -70,12 +70,12 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             ],
         ),
         (
-            an_item(kind=Kind.UNHEALTHY, text="Deployment web: ImagePullBackOff"),
+            an_item(kind=Kind.UNHEALTHY, text="ImagePullBackOff: Deployment web"),
             [
                 "web is unhealthy",
                 (
-                    "Its resources have not been healthy since 10:02 UTC (3 min): Deployment "
-                    "web: ImagePullBackOff. The operator goes on watching them."
+                    "Its resources have not been healthy since 10:02 UTC (3 min): ImagePullBackOff: "
+                    "Deployment web. The operator goes on watching them."
                 ),
             ],
         ),

@@ -199,7 +199,7 @@ def test_a_flapping_module_is_calm_as_long_after_a_restart(people: People) -> No
             Kind.UNHEALTHY,
             {
                 "health": module_health.ModuleHealth(
-                    resource_health.HealthState.FAILED, "Deployment web: no image"
+                    resource_health.HealthState.FAILED, "no image: Deployment web"
                 )
             },
             {"health": module_health.ModuleHealth(resource_health.HealthState.HEALTHY)},
@@ -226,7 +226,7 @@ def test_every_kind_that_lasts_has_a_beginning_and_an_end(
 
 def test_resources_in_progress_are_neither_broken_nor_mended(people: People) -> None:
     progressing = module_health.ModuleHealth(
-        resource_health.HealthState.PROGRESSING, "Deployment web: 1 of 2"
+        resource_health.HealthState.PROGRESSING, "1 of 2: Deployment web"
     )
     people.module(health=progressing)
     assert people.after(60) == []

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from addon_operator.app import engine_listeners, event_log
 from addon_operator.engine import events, state, tasks
+from addon_operator.engine.bindings import binding_events
 from addon_operator.helm import release_types
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
@@ -86,10 +87,10 @@ class _Told:
         self._tell(events.ModuleRan(name, activation, 0.5))
 
     def _bound(self, hook: state.Hook) -> None:
-        self._tell(events.BindingWaits(hook, _BINDING, None))
-        self._tell(events.SnapshotChanged(hook, _BINDING, 10, 1000))
-        self._tell(events.ChangesHandled(hook, _BINDING, 1, 0.001))
-        self._tell(events.ObjectsFiltered(hook, _BINDING, 1, 0.001))
+        self._tell(binding_events.BindingWaits(hook, _BINDING, None))
+        self._tell(binding_events.SnapshotChanged(hook, _BINDING, 10, 1000))
+        self._tell(binding_events.ChangesHandled(hook, _BINDING, 1, 0.001))
+        self._tell(binding_events.ObjectsFiltered(hook, _BINDING, 1, 0.001))
         owner = hook.module or names.ModuleName("")
         run = _Task(tasks.TaskKind.MODULE_HOOK_RUN, owner=owner, hook=hook.name, binding=_BINDING.name)
         self._task(run)

@@ -7,6 +7,7 @@ import structlog
 
 from addon_operator.app import resource_notices
 from addon_operator.engine import config_events, events, state, tasks
+from addon_operator.engine.bindings import binding_events
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors, names
 
@@ -36,7 +37,7 @@ class EventLog:
                 self._log.warning(event.text)
             case events.Noted(module=module):
                 self._log.info(event.text, **({"module": module} if module else {}))
-            case events.BindingEvent() | events.RegistrationsChanged():
+            case binding_events.BindingEvent() | events.RegistrationsChanged():
                 self._of_bindings(event)
             case events.TaskStarted() | events.TaskFailed():
                 self._of_tasks(event)
@@ -201,7 +202,7 @@ class EventLog:
             **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
         )
 
-    def _of_bindings(self, event: events.BindingEvent | events.RegistrationsChanged) -> None:
+    def _of_bindings(self, event: binding_events.BindingEvent | events.RegistrationsChanged) -> None:
         if isinstance(event, events.RegistrationsChanged):
             self._registrations_changed(event)
             return
@@ -209,9 +210,9 @@ class EventLog:
         fields = {"hook": hook.name} | ({"module": hook.module} if hook.module else {})
         named = f"binding {binding.name} ({binding.kind}) of hook {hook.name}"
         match event:
-            case events.BindingWaits(reason=None):
+            case binding_events.BindingWaits(reason=None):
                 self._log.info(f"{named} follows its objects again", **fields)
-            case events.BindingWaits(reason=reason):
+            case binding_events.BindingWaits(reason=reason):
                 self._log.warning(f"{named} waits: {reason}", **fields)
 
     def _of_drift(self, event: events.Event) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 import prometheus_client
 
 from addon_operator.engine import config_events, events, state
+from addon_operator.engine.bindings import binding_events
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.process.children import children
 from addon_operator.telemetry import families, metrics
@@ -21,7 +22,7 @@ class EventMetrics:
 
     def __call__(self, event: events.Event) -> None:
         """Find out what the event belongs to."""
-        if isinstance(event, events.BindingEvent):
+        if isinstance(event, binding_events.BindingEvent):
             self._of_bindings(event)
             return
         self._of_queues(event)
@@ -205,22 +206,22 @@ class EventMetrics:
                 seconds.inc(event.seconds, activation=event.activation)
                 total.labels(activation=event.activation).inc()
 
-    def _of_bindings(self, event: events.BindingEvent) -> None:
+    def _of_bindings(self, event: binding_events.BindingEvent) -> None:
         family, labels = self._meters.bindings, _labels(event)
         match event:
-            case events.BindingWaits(reason=reason):
+            case binding_events.BindingWaits(reason=reason):
                 family.waiting.labels(**labels).set(0 if reason is None else 1)
-            case events.SnapshotChanged():
+            case binding_events.SnapshotChanged():
                 family.snapshot_objects.labels(**labels).set(event.objects)
                 if event.size is not None:
                     family.snapshot_bytes.labels(**labels).set(event.size)
-            case events.ObjectsFiltered():
+            case binding_events.ObjectsFiltered():
                 histogram = family.jq_filter_seconds.labels(**labels, kind=event.binding.kind)
                 _observe_mean(histogram, event.count, event.seconds)
-            case events.ChangesHandled():
+            case binding_events.ChangesHandled():
                 histogram = family.event_seconds.labels(**labels, kind=event.binding.kind)
                 _observe_mean(histogram, event.count, event.seconds)
-            case events.BindingGone():
+            case binding_events.BindingGone():
                 for gauge in (family.waiting, family.snapshot_objects, family.snapshot_bytes):
                     gauge.remove_by_labels(labels)
                 for series in (family.event_seconds, family.jq_filter_seconds):
@@ -232,7 +233,7 @@ def _observe_mean(histogram: prometheus_client.Histogram, count: int, seconds: f
         histogram.observe(seconds / count)
 
 
-def _labels(event: events.BindingEvent) -> dict[str, str]:
+def _labels(event: binding_events.BindingEvent) -> dict[str, str]:
     hook, binding = event.hook, event.binding
     return {"module": hook.module or "", "hook": hook.name, "binding": binding.name, "queue": binding.queue}
 

@@ -8,6 +8,7 @@ import structlog
 
 from addon_operator.app import engine_listeners
 from addon_operator.engine import events, state
+from addon_operator.engine.bindings import binding_events
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.telemetry import metrics
 
@@ -53,11 +54,11 @@ def test_each_fact_is_a_series_until_the_binding_is_gone(
     meters: metrics.Metrics, tell: events.Listener, hook: state.Hook
 ) -> None:
     binding: bindings.KubernetesBinding = hook.config.kubernetes[0]
-    tell(events.BindingWaits(hook, binding, "there is no such kind"))
-    tell(events.BindingWaits(hook, binding, None))
-    tell(events.SnapshotChanged(hook, binding, 3, 999))
-    tell(events.ObjectsFiltered(hook, binding, 4, 2.0))
-    tell(events.ChangesHandled(hook, binding, 2, 0.5))
+    tell(binding_events.BindingWaits(hook, binding, "there is no such kind"))
+    tell(binding_events.BindingWaits(hook, binding, None))
+    tell(binding_events.SnapshotChanged(hook, binding, 3, 999))
+    tell(binding_events.ObjectsFiltered(hook, binding, 4, 2.0))
+    tell(binding_events.ChangesHandled(hook, binding, 2, 0.5))
     assert series(meters) == {
         f"kube_binding_waiting{{{LABELS}}}": 0,
         f"kube_snapshot_objects{{{LABELS}}}": 3,
@@ -67,5 +68,5 @@ def test_each_fact_is_a_series_until_the_binding_is_gone(
         f"kube_event_duration_seconds_count{{{WITH_KIND}}}": 2,
         f"kube_event_duration_seconds_sum{{{WITH_KIND}}}": 0.5,
     }
-    tell(events.BindingGone(hook, binding))
+    tell(binding_events.BindingGone(hook, binding))
     assert series(meters) == {}

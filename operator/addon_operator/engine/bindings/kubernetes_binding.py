@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from addon_operator.engine import events, state
-from addon_operator.engine.bindings import hook_tasks, schedules, triggers
+from addon_operator.engine.bindings import binding_events, hook_tasks, schedules, triggers
 from addon_operator.hook_contract import binding_contexts, crontab
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
@@ -89,7 +89,7 @@ class FollowedBinding(object_changes.ObjectListener, triggers.SynchronizedBindin
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
-            self._tell(events.BindingGone(self.hook, self.binding))
+            self._tell(binding_events.BindingGone(self.hook, self.binding))
 
     def mute(self) -> None:
         """Make no runs any more."""
@@ -145,19 +145,19 @@ class FollowedBinding(object_changes.ObjectListener, triggers.SynchronizedBindin
                     before = binding_contexts.PackedEntry(change.before)
                 self._take(triggers.Event(self.binding, what, entry, before))
         seconds = time.perf_counter() - began
-        self._tell(events.ChangesHandled(self.hook, self.binding, len(changes), seconds))
+        self._tell(binding_events.ChangesHandled(self.hook, self.binding, len(changes), seconds))
 
     def _filtered(self, count: int, seconds: float) -> None:
         """Report it, unless the binding has ended and only those that share its filter go on."""
         if self._subscription is not None:
-            self._tell(events.ObjectsFiltered(self.hook, self.binding, count, seconds))
+            self._tell(binding_events.ObjectsFiltered(self.hook, self.binding, count, seconds))
 
     def trouble(self, reason: str | None) -> None:
         """Report it once."""
         if reason == self.reason:
             return
         self.reason = reason
-        self._tell(events.BindingWaits(self.hook, self.binding, reason))
+        self._tell(binding_events.BindingWaits(self.hook, self.binding, reason))
         self.news.set()
 
     def synchronization_begins(self) -> None:
@@ -209,7 +209,7 @@ class FollowedBinding(object_changes.ObjectListener, triggers.SynchronizedBindin
     def _counted(self, count: int) -> None:
         self._count = count
         size = None if self._subscription is None else self._subscription.size
-        self._tell(events.SnapshotChanged(self.hook, self.binding, count, size))
+        self._tell(binding_events.SnapshotChanged(self.hook, self.binding, count, size))
 
 
 def selection_of(binding: bindings.KubernetesBinding) -> object_selections.ObjectSelection:

@@ -106,27 +106,23 @@ class Children:
     ) -> ChildResult:
         """Run a program to its end, with nothing on its standard input, in a process group of its own.
 
-        ``env`` is its whole environment. Lines go to the handlers as they come. ``capture_stdout`` and
-        ``capture_stderr`` are how many bytes of the outputs are kept. After ``timeout`` seconds the process
-        group gets SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled the
-        group is ended in the same way, and only then does the cancellation go on; a second one kills at once.
-        With ``leaves_nothing``, what the program leaves in its group when it ends is killed. ``mark`` names a
-        variable of ``env`` whose value no other program gets: of a program that is ended, or leaves nothing,
-        what has left its group is killed, too.
-        What breaks ``bounds`` fails in the child, which may say so and end.
+        ``env`` is its whole environment. Lines go to the handlers as they come; of the outputs, the first
+        ``capture_stdout`` and ``capture_stderr`` bytes are kept. After ``timeout`` seconds the group gets
+        SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled it is ended in
+        the same way, and only then does the cancellation go on; a second one kills at once.
+        With ``leaves_nothing``, what the program leaves in its group when it ends is killed; by ``mark``, a
+        variable with a value of its own, also what left it. What breaks ``bounds`` fails in the child.
 
-        Raises :class:`ChildStartError` when the program cannot be started, and
-        :class:`.FencedError` when the fence says no.
+        Raises :class:`ChildStartError` if it cannot be started, :class:`.FencedError` if the fence says no.
         """
-        capture = output.Capture(capture_stdout) if capture_stdout is not None else None
-        said = output.Capture(capture_stderr)
-        tail = output.Tail()
+        capture = None if capture_stdout is None else output.Capture(capture_stdout)
+        said, tail = output.Capture(capture_stderr), output.Tail()
         with (
             output.DrainedPipe(_sinks(capture, on_stdout_line)) as stdout,
             output.DrainedPipe([said, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
         ):
             self._fence.check()
-            started = time.monotonic()
+            started, limits = time.monotonic(), {} if bounds is None else bounds.limits
             child = await spawning.spawn(
                 self._launcher,
                 argv,
@@ -134,7 +130,7 @@ class Children:
                 cwd=cwd,
                 stdout=stdout.write_end,
                 stderr=stderr.write_end,
-                limits={} if bounds is None else bounds.limits,
+                limits=limits,
                 mark=f"{mark}={env[mark]}" if mark else "",
             )
             stdout.close_write_end()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from addon_operator.engine import events, state, tasks
-from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine.bindings import binding_events, hook_bindings
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
@@ -43,12 +43,12 @@ class Bench:
         """Why bindings wait, and when they do not any more."""
         return [
             f"{event.binding.name}: {event.reason or 'no more'}"
-            for event in self.heard.of(events.BindingWaits)
+            for event in self.heard.of(binding_events.BindingWaits)
         ]
 
     @property
     def counts(self) -> dict[str, int]:
-        return {event.binding.name: event.objects for event in self.heard.of(events.SnapshotChanged)}
+        return {event.binding.name: event.objects for event in self.heard.of(binding_events.SnapshotChanged)}
 
     async def told(self) -> list[str]:
         await clocks.settle()
@@ -388,7 +388,7 @@ async def test_the_end_of_a_module_ends_its_watches_schedules_and_queues(bench: 
     assert bench.cluster.subscriptions == []
     assert [queue.name for queue in bench.queues.all] == ["main"]
     assert await bench.told() == []
-    assert [event.binding.name for event in bench.heard.of(events.BindingGone)] == ["pods"]
+    assert [event.binding.name for event in bench.heard.of(binding_events.BindingGone)] == ["pods"]
     assert bench.bindings.snapshots(one) == {"pods": ()}
 
 

@@ -1,6 +1,7 @@
 """``addon-operator settings``, and the options that ``start`` shares with it."""
 
 import functools
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -157,6 +158,8 @@ def _cell(value: json_types.JsonValue) -> str:
             return "-"
         case bool():
             return str(value).lower()
+        case list() if any(isinstance(each, dict) for each in value):
+            return json.dumps(value)
         case list():
             return ",".join(map(str, value)) or "-"
         case dict():

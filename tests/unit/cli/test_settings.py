@@ -115,3 +115,9 @@ def test_what_is_in_force_is_shown_as_the_documentation_writes_it() -> None:
     assert found["WEBHOOK_FAILURE_POLICY"] == "Ignore"
     named = settings.Settings(namespace="a", config_map="shop")
     assert (named.values_secret_name, named.notify_secret_name) == ("shop", "shop-notify")
+
+
+def test_a_list_of_windows_is_shown_as_one_can_set_it() -> None:
+    windows = '[{"schedule": "0 22 * * 1-5", "duration": "4h"}]'
+    shown = testing.CliRunner().invoke(main.cli, ["settings", "--windows", windows]).stdout
+    assert windows in shown

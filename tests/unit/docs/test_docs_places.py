@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 
+from addon_operator.engine.modules import module_run
 from tests.unit.docs.pages import PAGES, ROOT, name
 
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -77,3 +78,17 @@ def test_modules_that_pages_list_are_in_the_order_in_which_kubectl_lists_them() 
     ]
     assert len(tables) > 1
     assert [where for where, rows in tables if rows != sorted(rows)] == []
+
+
+def test_pages_say_how_long_the_pauses_between_tries_of_a_module_become() -> None:
+    assert module_run.ModuleRunTask.longest_delay == 5 * 60
+    pages = {
+        "explanation/lifecycle.md": "up to 5 minutes for a run of a module",
+        "explanation/health.md": "grows from 5 seconds to 5 minutes",
+        "how-to/migrate-from-the-go-operator.md": "to 5 minutes for runs of modules",
+        "runbooks/AddonOperatorModuleFails.md": "at most five minutes",
+        "runbooks/AddonOperatorModuleStalled.md": "at least every five minutes",
+    }
+    assert [
+        page for page, text in pages.items() if text not in (ROOT / "docs" / page).read_text("utf-8")
+    ] == []

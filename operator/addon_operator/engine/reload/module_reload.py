@@ -184,7 +184,7 @@ def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleN
 
 
 def config_check(values: store.ValuesStore) -> module_loader.Check:
-    """Say whether the ConfigMap, as it is in force, is still right with the files of a module."""
+    """Say whether the files of a module are right with the ConfigMap as it is in force."""
 
     def check(shared: module_files.LoadedModules, files: module_files.ModuleFiles) -> str | None:
         alone = store.ValuesStore(
@@ -198,7 +198,7 @@ def config_check(values: store.ValuesStore) -> module_loader.Check:
         if not violations:
             return None
         # It is shown where no values may be.
-        wrong = "; ".join(each.without_value for each in violations)
-        return f"module {files.module.name}: the values ConfigMap would no longer be valid: {wrong}"
+        wrong = "; ".join(str(dataclasses.replace(each, value=None)) for each in violations)
+        return f"module {files.module.name}: its values would no longer be valid: {wrong}"
 
     return check

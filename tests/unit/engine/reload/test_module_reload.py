@@ -337,10 +337,21 @@ async def test_a_schema_that_the_config_map_breaks_is_refused(bench: Bench) -> N
     bench.write("010-web/openapi/config-values.yaml", SCHEMA % 5)
     assert await bench.changed() == reactions.Reaction()
     [refusal] = bench.refusals
-    assert refusal.startswith("module web: the values ConfigMap would no longer be valid: ")
+    assert refusal.startswith("module web: its values would no longer be valid: web.size: ")
+    assert refusal.endswith("; set in values ConfigMap)")
     assert "7" not in refusal.replace(str(bench.root), ""), "it is shown where no values may be"
     bench.write("010-web/openapi/config-values.yaml", SCHEMA % 10)
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
+
+
+async def test_values_of_a_file_that_its_schema_refuses_are_blamed_on_the_file(bench: Bench) -> None:
+    bench.write("010-web/openapi/config-values.yaml", SCHEMA % 5)
+    await bench.changed()
+    wrong = bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 7}")
+    await bench.changed()
+    [refusal] = bench.refusals
+    assert refusal.endswith(f"; set in {wrong})")
+    assert "ConfigMap" not in refusal
 
 
 async def test_a_module_whose_changed_files_are_wrong_says_so_until_they_are_right(bench: Bench) -> None:
@@ -422,7 +433,7 @@ async def test_a_module_whose_new_directory_is_refused_is_not_taken_for_gone(ben
     bench.write("010-web/openapi/config-values.yaml", SCHEMA % 5)
     (bench.root / "010-web").rename(bench.root / "030-web")
     assert await bench.changed() == reactions.Reaction(converge=True)
-    assert "ConfigMap would no longer be valid" in bench.states[WEB].module.problem
+    assert "values would no longer be valid" in bench.states[WEB].module.problem
     assert bench.ended == []
     assert bench.own(WEB) == {"size": 7}
     bench.write("030-web/openapi/config-values.yaml", SCHEMA % 10)

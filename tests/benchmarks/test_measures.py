@@ -1,8 +1,20 @@
-"""How samples become numbers."""
+"""How samples become numbers, and numbers an exit code."""
+
+import signal
+from collections.abc import Iterator
 
 import pytest
+from click import testing
 
+from tests.benchmarks import __main__ as command
 from tests.benchmarks import measures
+
+
+@pytest.fixture
+def _own_signals() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize(
@@ -13,3 +25,19 @@ from tests.benchmarks import measures
 )  # fmt: skip
 def test_a_percentile_is_a_sample(samples: list[float], percent: float, found: float) -> None:
     assert measures.percentile(samples, percent) == found
+
+
+@pytest.mark.usefixtures("_own_signals")
+@pytest.mark.parametrize(
+    ("met", "arguments", "code"),
+    [([True, None], ["--check"], 0), ([True, False, True], ["--check"], 1), ([True, False], [], 0)],
+    ids=["all are met", "one is missed", "nobody asks"],
+)
+def test_a_missed_target_is_the_exit_code_if_that_is_asked_for(
+    met: list[bool | None], arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [measures.Row("merge", "a", "ms", 1.0, "", None, "< 2", each) for each in met]
+    monkeypatch.setattr(command, "_BENCHMARKS", {"merge": lambda: rows})
+    result = testing.CliRunner().invoke(command.main, ["merge", *arguments])
+    assert result.exit_code == code
+    assert ("MISSED" in result.stdout) == (False in met)

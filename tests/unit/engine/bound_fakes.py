@@ -61,6 +61,11 @@ class Subscription(informers.Subscription):
     def size(self) -> int:
         return sum(map(len, self.snapshot()))
 
+    @property
+    @override
+    def count(self) -> int:
+        return len(self.keys())
+
     @override
     def keys(self) -> list[object_changes.ObjectKey]:
         return [

@@ -61,6 +61,11 @@ class Subscription(informers.Subscription):
     is_kind_known = True
     reason = None
 
+    @property
+    @override
+    def count(self) -> int:
+        return len(self.keys())
+
     @override
     def keys(self) -> list[object_changes.ObjectKey]:
         scope = self.selection.namespaces

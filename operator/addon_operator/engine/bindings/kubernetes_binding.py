@@ -126,7 +126,7 @@ class FollowedBinding(object_changes.ObjectListener, triggers.SynchronizedBindin
     def synced(self) -> None:
         """Go on with what waited for the snapshot, which is complete."""
         if self._subscription is not None:
-            self._counted(len(self._subscription.keys()))
+            self._counted(self._subscription.count)
         self._settle()
         self.news.set()
 

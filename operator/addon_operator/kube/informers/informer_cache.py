@@ -83,6 +83,11 @@ class InformerCache:
         """Why the cache is not up to date, or lacks objects; ``None`` when all is well."""
         return self._trouble or next(iter(self._failing.values()), None)
 
+    @property
+    def count(self) -> int:
+        """How many objects are there."""
+        return len(self._order)
+
     def keys(self) -> list[ObjectKey]:
         """Return the objects, sorted."""
         return [ObjectKey(*key) for key in self._order]

@@ -135,6 +135,11 @@ class Subscription(informer_cache.CacheListener):
         """Bytes of all entries as JSON."""
         return sum(cache.size for cache in self._shown())
 
+    @property
+    def count(self) -> int:
+        """How many objects are there."""
+        return sum(cache.count for cache in self._shown())
+
     def keys(self) -> list[object_changes.ObjectKey]:
         """Return the objects that are there, sorted by namespace and name."""
         return [object_changes.ObjectKey(*key) for key, _ in self._rows()]

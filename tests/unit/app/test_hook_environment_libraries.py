@@ -43,7 +43,5 @@ def test_the_link_may_be_there_already(tmp_path: pathlib.Path) -> None:
 
 def test_a_directory_that_takes_no_link_is_an_error_that_says_what_to_do(tmp_path: pathlib.Path) -> None:
     (tmp_path / "python").write_text("")
-    with pytest.raises(
-        errors.ConfigurationError, match=r"python: .*; name another .*OR_TMP_DIR"
-    ):
+    with pytest.raises(errors.ConfigurationError, match=r"python: .*; name another .*OR_TMP_DIR"):
         hook_environment.offered({}, tmp_path)

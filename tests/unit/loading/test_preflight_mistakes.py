@@ -80,7 +80,11 @@ def start(
         assert ended.value.code == 1
         printed = capsys.readouterr().err
         assert "Traceback" not in printed
-        sentences = [line for line in printed.splitlines() if line.startswith("Error: ")]
+        # What is wrong before the log begins is said plainly, and all else in a record of it.
+        told = (
+            line for line in printed.splitlines() if line.startswith("Error: ") or " level=error " in line
+        )
+        sentences = [line.replace('\\"', '"') for line in told]
         assert len(sentences) == 1, printed
         return sentences[0]
 

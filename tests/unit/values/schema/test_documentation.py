@@ -80,6 +80,6 @@ def test_the_violation_on_the_page_is_written_as_the_operator_writes_it() -> Non
         "must be at most 20",
         "50",
         "modules/010-web/openapi/config-values.yaml",
-        origin="modules/010-web/values.yaml",
+        origin="modules/010-web/values.yaml, line 2, column 3",
     )
     assert str(found) == text

@@ -152,7 +152,7 @@ def compared(
     purged = {purge.release for purge in base.purges}
     purges = tuple(dataclasses.replace(purge, is_pending=purge.release in purged) for purge in head.purges)
     notes = dict.fromkeys([*head.notes, *_only_before(head, base, only)])
-    return dataclasses.replace(head, modules=modules, purges=purges, notes=tuple(notes), has_base=True)
+    return dataclasses.replace(head, modules=modules, purges=purges, notes=tuple(notes))
 
 
 def _core(module: plan_report.ModuleReport) -> object:

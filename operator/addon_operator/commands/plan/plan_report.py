@@ -101,8 +101,6 @@ class PlanReport:
     """Where the values that hooks give were taken from."""
     recorded_at: float | None = None
     """When the state was recorded that stands in for the cluster, in seconds since the epoch."""
-    has_base: bool = False
-    """Whether it is known what would happen without a change of files."""
 
     @property
     def is_change(self) -> bool:

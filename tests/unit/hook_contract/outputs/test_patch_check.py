@@ -1,12 +1,12 @@
 """Patches that the API server could not apply, and whose they are it would not say."""
 
 import json
-import time
 from typing import Any
 
 import pytest
 
 from addon_operator.hook_contract.outputs import patch_check
+from tests.unit import costs
 
 OBJECT = {"metadata": {"name": "x"}, "data": {"password": "hidden"}, "items": [1, 2]}
 
@@ -112,10 +112,11 @@ def test_a_patch_of_a_deletion_has_nothing_to_change() -> None:
 
 def test_copies_that_double_the_object_end_early() -> None:
     doubling = [{"op": "copy", "from": "/data", "path": f"/data/a{number}"} for number in range(200)]
-    began = time.monotonic()
-    with pytest.raises(patch_check.PatchError, match="all copies of the patch are over 3 MiB"):
+    with (
+        costs.at_most(2),
+        pytest.raises(patch_check.PatchError, match="all copies of the patch are over 3 MiB"),
+    ):
         patch_check.check(sent(), doubling)
-    assert time.monotonic() - began < 2
 
 
 def test_a_patch_is_checked_whatever_its_size_and_stays_as_it_is() -> None:
@@ -123,17 +124,15 @@ def test_a_patch_is_checked_whatever_its_size_and_stays_as_it_is() -> None:
     fine: list[dict[str, Any]] = [{"op": "add", "path": "/data/new", "value": {"a": 1, "b": []}}]
     fine += [{"op": "add", "path": "/data/new/b/-", "value": number} for number in range(19_000)]
     fine += [{"op": "remove", "path": "/data/new/a"}]
-    began = time.monotonic()
-    patch_check.check(sent(large), fine)
+    with costs.at_most(3):
+        patch_check.check(sent(large), fine)
     with pytest.raises(patch_check.PatchError, match=r"patch\[19002\] \(remove /data/new/a\)"):
         patch_check.check(sent(large), [*fine, fine[-1]])
-    assert time.monotonic() - began < 3
     assert fine[0]["value"] == {"a": 1, "b": []}
 
 
 def test_a_patch_that_moves_too_much_is_left_to_the_api_server() -> None:
     large = {"items": list(range(100_000))}
     insert = {"op": "add", "path": "/items/0", "value": 1}
-    began = time.monotonic()
-    patch_check.check(sent(large), [insert] * 20_000)
-    assert time.monotonic() - began < 1
+    with costs.at_most(1):
+        patch_check.check(sent(large), [insert] * 20_000)

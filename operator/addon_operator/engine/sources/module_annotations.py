@@ -49,6 +49,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
         self._suspended: dict[names.ModuleName, suspension.Suspension] = {}
         self._seen: dict[names.ModuleName, dict[str, str]] = {}
         self._asked: dict[tuple[names.ModuleName, str], str] = {}
+        self._unknown: dict[names.ModuleName, str] = {}
         self._runs: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
 
@@ -90,6 +91,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
         """Take annotations that changed; without the object, a module is looked after again."""
         for change in changes:
             if change.type is object_changes.ChangeType.DELETED:
+                self._unknown.pop(names.ModuleName(change.key.name), None)
                 self._set(names.ModuleName(change.key.name), None)
             else:
                 self._take(_object(change.entry))
@@ -136,9 +138,16 @@ class ModuleAnnotations(object_changes.ObjectListener):
         now = self._time.time()
         self._seen[name] = {key: annotations[key] for key in suspension.ALL if key in annotations}
         self._set(name, suspension.read(annotations, now if seen is None else seen))
+        self._warn(name, suspension.unknown(annotations))
         for annotation in (suspension.RUN, suspension.NOW):
             if value := annotations.get(annotation):
                 self._run(name, annotation, value)
+
+    def _warn(self, name: names.ModuleName, unknown: str) -> None:
+        """Say once what somebody asks for with an annotation that is spelled wrong."""
+        if unknown and unknown != self._unknown.get(name):
+            self._tell(events.Warned(f"Module {name}: annotation {unknown}"))
+        self._unknown[name] = unknown
 
     def _set(self, name: names.ModuleName, wanted: suspension.Suspension | None) -> None:
         """Suspend the module, or look after it again."""

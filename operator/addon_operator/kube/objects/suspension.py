@@ -5,11 +5,12 @@ An annotation of a person's own is enough to suspend a module: its value is the 
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, names
 
+_OURS: Final = "addon-operator.io/"
 RUN: Final = "addon-operator.io/run"
 """Each new value runs the module once."""
 NOW: Final = "addon-operator.io/now"
@@ -22,6 +23,7 @@ UNTIL: Final = f"{SUSPENDED}-until"
 ALL: Final = (SUSPENDED, BY, SINCE, UNTIL)
 
 _LONGEST: Final = 300
+_MOST_TOLD: Final = 3
 _NOT_SUSPENDED: Final = "false"
 
 
@@ -90,6 +92,20 @@ def read(annotations: Mapping[str, str], seen: float) -> Suspension | None:
                 f"{UNTIL} is not a time such as {clock.rfc3339(seen)}, so that it does not end by itself"
             )
     return Suspension(_line(reason), since, _line(annotations.get(BY, "")), until, problem)
+
+
+def unknown(annotations: Mapping[str, str]) -> str:
+    """Say which annotations with our prefix ask for nothing, and what was meant; empty if there are none."""
+    known = [key.removeprefix(_OURS) for key in (RUN, NOW, *ALL)]
+    words = [key.removeprefix(_OURS) for key in annotations if key.startswith(_OURS)]
+    wrong = sorted(set(words).difference(known))
+    told = [f"{_OURS}{each} has no effect: {_meant(each, known)}" for each in wrong[:_MOST_TOLD]]
+    return names.listed([*told, *wrong[_MOST_TOLD:]], _MOST_TOLD)
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    near = names.nearest(word, known)
+    return "remove it" if near is None else f"did you mean {_OURS}{near}?"
 
 
 def _line(text: str) -> str:

@@ -231,3 +231,15 @@ async def test_what_keeps_it_from_following_them_is_told(bench: Bench) -> None:
     bench.annotations.trouble(None)
     (warning,) = bench.warnings
     assert warning.endswith("(suspended, run) are not followed now: the operator may not watch modules")
+
+
+async def test_an_annotation_that_is_spelled_wrong_is_told_once(bench: Bench) -> None:
+    await bench.begin()
+    for _ in range(2):
+        bench.change(module("web", suspend="new disks"))
+    (warning,) = bench.warnings
+    assert warning.startswith("Module web: annotation addon-operator.io/suspend has no effect: did you mean ")
+    assert bench.states[WEB].suspended is None
+    bench.change(module("web"))
+    bench.change(module("web", suspend="new disks"))
+    assert len(bench.warnings) == 2

@@ -47,3 +47,14 @@ def test_long_texts_are_cut() -> None:
     found = suspension.read({suspension.SUSPENDED: "x" * 999, suspension.BY: "y" * 999}, SEEN)
     assert found is not None
     assert (len(found.reason), len(found.by)) == (300, 300)
+
+
+def test_annotations_of_ours_that_ask_for_nothing_are_said_with_what_was_meant() -> None:
+    known = dict.fromkeys([suspension.RUN, suspension.NOW, *suspension.ALL, "example.com/suspend"], "x")
+    assert suspension.unknown(known) == ""
+    assert suspension.unknown({**known, "addon-operator.io/suspend": "x"}) == (
+        "addon-operator.io/suspend has no effect: did you mean addon-operator.io/suspended?"
+    )
+    many = {f"addon-operator.io/{letter * 50}": "" for letter in "vwxyz"}
+    assert suspension.unknown(many).count("has no effect: remove it") == 3
+    assert suspension.unknown(many).endswith(" and 2 more")

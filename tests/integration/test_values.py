@@ -90,7 +90,8 @@ def test_at_the_start_all_violations_end_it_with_path_rule_and_source(
     said = refusal(site.start())
     assert "global: must have the key 'domain'" in said
     assert "web.size: must be at most 9, not 10" in said
-    assert f'web.min: must be an integer, not "x" ({web}/openapi/config-values.yaml' in said
+    assert "web.min: must be an integer, not " in said
+    assert f" ({web}/openapi/config-values.yaml" in said
     assert f"set in {site.modules}/values.yaml" in said
     assert "web.password: must have at least 8 characters, not ***" in said
     assert "web.nosuch: the schema does not know this key" in said

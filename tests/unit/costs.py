@@ -11,7 +11,7 @@ _TIMES: Final = 4
 _TRIES: Final = 3
 _KNOWN_ITEMS: Final = 100_000
 _KNOWN_SECONDS: Final = 0.03
-"""What the work that is known takes on a machine that does nothing else."""
+"""What work that is known takes on a machine that does nothing else."""
 
 
 def is_linear(make: Callable[[int], _T], work: Callable[[_T], object], size: int) -> bool:
@@ -35,12 +35,17 @@ def at_most(usual_seconds: float) -> Iterator[None]:
 
     It is measured beside work that is known: on a busy machine, memory alone may make all of it far slower.
     """
-    known = seconds(_known, _KNOWN_ITEMS)
+    before = slowness()
     began = time.thread_time()
     yield
     took = time.thread_time() - began
-    known = max(known, seconds(_known, _KNOWN_ITEMS), _KNOWN_SECONDS)
-    assert took < usual_seconds * known / _KNOWN_SECONDS, f"{took:.2f} s, where known work takes {known:.3f}"
+    times = max(before, slowness())
+    assert took < usual_seconds * times, f"{took:.2f} s, on a machine that takes {times:.1f} times as long"
+
+
+def slowness() -> float:
+    """How many times as long work takes here just now that needs much memory; at least 1."""
+    return max(1.0, seconds(_known, _KNOWN_ITEMS) / _KNOWN_SECONDS)
 
 
 def _known(items: int) -> int:

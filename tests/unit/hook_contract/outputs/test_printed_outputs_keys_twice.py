@@ -105,7 +105,8 @@ def test_what_could_not_be_written_for_the_api_server_is_an_error_of_the_hook(
 
 
 def test_what_nests_deeper_than_the_check_can_follow_is_not_taken_as_checked() -> None:
-    deep = '{"a":' * 1000 + "1" + "}" * 1000
+    deep = '{"a":' * 1000 + '{"b": 1, "b": 2}' + "}" * 1000
     json_documents.decode(deep)
-    with pytest.raises(json_documents.AmbiguousError, match="nests too deep"):
+    # How deep it can follow is the interpreter's.
+    with pytest.raises(json_documents.AmbiguousError):
         json_documents.check_keys(deep)

@@ -252,9 +252,8 @@ class ContentDrift(watched_resources.ResourceListener):
         try:
             if is_corrected:
                 body = self._owned(module, corrections.kept_to(expected, live, differences))
-                correction = live_contents.Correction(
-                    watched, live, differences, others_fields.beside(expected, live, with_applied=False)
-                )
+                others = await asyncio.to_thread(others_fields.beside, expected, live, with_applied=False)
+                correction = live_contents.Correction(watched, live, differences, others)
                 after = await self._contents.put_back(correction, body if deployed.is_server_side else None)
             else:
                 operations = corrections.json_patch(live, differences)
@@ -264,11 +263,7 @@ class ContentDrift(watched_resources.ResourceListener):
         except api_errors.KubernetesError as error:
             self._note_refused(module, watched, differences, error, is_corrected=is_corrected)
             return differences
-        left = (
-            *field_drift.differences(expected, after, whoever=True),
-            *others_fields.beside(expected, after),
-        )
-        still = {each.path for each in left}
+        still = await asyncio.to_thread(_still, expected, after)
         kept = [each for each in differences if each.path not in still]
         self._note_not_kept(module, watched, [each for each in differences if each.path in still])
         if is_corrected and kept:
@@ -370,3 +365,9 @@ class ContentDrift(watched_resources.ResourceListener):
         due = self._clock.monotonic() + max(0.0, seconds)
         self._due[module] = min(due, self._due.get(module, due))
         self._wake.set()
+
+
+def _still(expected: manifests.Object, live: manifests.Object) -> set[field_drift.Path]:
+    """Return where an object is otherwise than its chart says, whoever wrote that."""
+    found = field_drift.differences(expected, live, whoever=True)
+    return {each.path for each in (*found, *others_fields.beside(expected, live))}

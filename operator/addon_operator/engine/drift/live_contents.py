@@ -109,7 +109,7 @@ class LiveContents:
             return await self._put(correction, correction.differences, applied)
         except api_errors.Invalid as error:
             known = {each.live_path for each in correction.differences}
-            blamed = others_fields.blamed(correction.others, error.message)
+            blamed = await asyncio.to_thread(others_fields.blamed, correction.others, error.message)
             more = [each for each in blamed if each.live_path not in known]
             if not more:
                 raise

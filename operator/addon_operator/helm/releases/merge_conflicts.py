@@ -54,7 +54,7 @@ async def _of_object(
         there, namespace = await live.get(module, resource)
     except api_errors.KubernetesError:
         return ""
-    blamed = others_fields.blamed(others_fields.beside(body, there), refusal)
+    blamed = await asyncio.to_thread(lambda: others_fields.blamed(others_fields.beside(body, there), refusal))
     operations = removal(there, blamed)
     is_enough = bool(blamed) and await live.would_take(module, resource, operations)
     return told(resource, namespace, blamed, operations if is_enough else None)

@@ -18,11 +18,12 @@ import gc
 import json
 import os
 import pathlib
+import re
 import sys
 import threading
 import time
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from typing_extensions import override
@@ -35,6 +36,8 @@ PIECE: Final = 0.02
 LIMITS: Final = {"piece": PIECE, "lock": 2 * PIECE, "gc": 10 * PIECE}
 """A thread may do something else before it takes the lock and keeps it. A collection takes as long as there
 are objects, and nobody can interrupt it."""
+_ONCE: Final = 4
+_NUMBER: Final = re.compile(r"\d+")
 _NOTED: Final = 0.01
 _ROUNDS: Final = 100_000
 _ROUNDS_SECONDS: Final = 0.006
@@ -63,13 +66,26 @@ class Hold:
     frames: list[str]
     """Where it was seen most often, the innermost last."""
 
-    def is_too_long(self, slowness: float) -> bool:
-        """Whether nothing may take that long; ``slowness`` is that of the machine, see :func:`slowness`."""
-        return self.seconds >= LIMITS[self.kind] * slowness
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What it has in common with others that the same work makes."""
+        first = self.frames[0].partition(":")[0] if self.frames else ""
+        return self.kind, _NUMBER.sub("", self.who), first
 
     @override
     def __str__(self) -> str:
         return f"{self.kind} of {1000 * self.seconds:.0f} ms: {self.who}: {' > '.join(self.frames)}"
+
+
+def too_long(holds: Sequence[Hold], slowness: float) -> list[Hold]:
+    """Return those that nothing may take; ``slowness`` is that of the machine, see :func:`slowness`.
+
+    A machine that others use may stand still for a moment, and counts that as processor time: what is too
+    long only once may be up to :data:`_ONCE` times as long.
+    """
+    over = [(hold, hold.seconds / LIMITS[hold.kind] / slowness) for hold in holds]
+    places = collections.Counter(hold.place for hold, times in over if times >= 1)
+    return [hold for hold, times in over if times >= (1 if places[hold.place] > 1 else _ONCE)]
 
 
 def slowness() -> float:

@@ -61,3 +61,14 @@ async def test_a_thread_that_lets_others_in_holds_nobody(tmp_path: pathlib.Path)
     with loop_holds.Watch(path).watching():
         found = await found_in(asyncio.ensure_future(asyncio.to_thread(burn, 0.2)), path)
     assert [each for each in found if each.seconds > 0.1] == []
+
+
+def test_what_is_too_long_only_once_may_be_the_machine_unless_it_is_far_too_long() -> None:
+    def held(seconds: float, who: str = "task 1", *frames: str) -> loop_holds.Hold:
+        return loop_holds.Hold("piece", seconds, who, list(frames))
+
+    once, again, other = held(0.03, "task 1"), held(0.05, "task 2"), held(0.03, "task 3", "a.py:1 f")
+    assert loop_holds.too_long([once, other], 1) == []
+    assert loop_holds.too_long([once, again, other], 1) == [once, again]
+    assert loop_holds.too_long([once, again], 3) == []
+    assert loop_holds.too_long([far := held(0.1)], 1) == [far]

@@ -183,7 +183,8 @@ class Notifications(object_changes.ObjectListener):
 
     def unmatched(self, text: str) -> None:
         """Write an Event about a pattern that matches no module."""
-        self._record(_UNMATCHED, f"{text[0].upper()}{text[1:]}.".replace("?.", "?"))
+        end = "" if text.endswith("?") else "."
+        self._record(_UNMATCHED, f"{text[0].upper()}{text[1:]}{end}")
 
     def _refuse(self, problem: str) -> None:
         follows = "what it said before stays in force" if self.notifier.has_targets else "nobody is notified"

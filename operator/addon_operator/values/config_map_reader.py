@@ -161,6 +161,7 @@ class ConfigMapReader:
             f"{self._source}: {key + suffix!r} below the key {key!r} is a value, which switches nothing; "
             f"write it as a key of its own, beside {key!r}"
             for key, section in sections.items()
+            if key in self._sections
             for suffix in (names.ENABLED_SUFFIX, names.MAINTENANCE_SUFFIX)
             if key + suffix in section
         ]

@@ -100,8 +100,10 @@ async def test_a_secret_that_is_wrong_or_gone_is_said_in_the_log_the_list_and_by
 
 async def test_a_pattern_that_matches_no_module_is_an_event_on_the_secret() -> None:
     bench = Bench()
-    bench.made.unmatched("target ops may hear of fewer modules than it should: 'wbe' matches no module")
+    bench.made.unmatched("target ops may hear of fewer modules than it should: 'w?.e' matches no module")
     assert bench.events.told[-1][-2:] == (
         "UnmatchedPattern",
-        "Target ops may hear of fewer modules than it should: 'wbe' matches no module.",
+        "Target ops may hear of fewer modules than it should: 'w?.e' matches no module.",
     )
+    bench.made.unmatched("'wbe' matches no module; did you mean 'web'?")
+    assert bench.events.told[-1][-1] == "'wbe' matches no module; did you mean 'web'?"

@@ -205,6 +205,11 @@ def test_a_switch_below_the_key_of_its_module_is_a_warning(flag: str) -> None:
     )
 
 
+def test_global_values_have_no_switches_that_could_be_misplaced() -> None:
+    config = config_map_reader.ConfigMapReader(KNOWN).read({"global": "globalEnabled: true"}).usable()
+    assert config.warnings == ()
+
+
 @pytest.mark.parametrize(
     ("key", "hint"),
     [

@@ -23,8 +23,7 @@ GLOBAL_NAME: Final = "global-hooks"
 _ENABLED: Final = "enabled"
 _MARKS: Final = ("Chart.yaml", "templates", "crds", _ENABLED)
 _MARKS_OF_NUMBERED: Final = (*_MARKS, "hooks", SCHEMAS_DIRECTORY, VALUES_FILE)
-_PARTS: Final = ("chart", "charts", "crds", "hooks", SCHEMAS_DIRECTORY, "templates")
-_PART: Final = frozenset(_PARTS)
+_PARTS: Final = frozenset({"chart", "charts", "crds", "hooks", SCHEMAS_DIRECTORY, "templates"})
 _OWN: Final = frozenset(map(str.lower, (*_FILES, _ENABLED, *_DIRECTORIES_OF_A_MODULE)))
 _HAS: Final = (
     "Chart.yaml, chart/Chart.yaml, module.yaml, values.yaml, enabled, templates/, hooks/, crds/ and openapi/"
@@ -203,7 +202,7 @@ def _check_is_not_in_module(directory: pathlib.Path, found: Sequence[pathlib.Pat
     module = module_around(directory)
     if module is None or module == directory.resolve():
         return
-    is_part = not _PART.isdisjoint(directory.resolve().relative_to(module).parts)
+    is_part = not _PARTS.isdisjoint(directory.resolve().relative_to(module).parts)
     if is_part or not any(map(_looks_like_module, found)):
         raise _wrong(directory, f"lies in module {module.name}", module.parent)
 
@@ -220,7 +219,7 @@ def module_around(directory: pathlib.Path) -> pathlib.Path | None:
         if _has_any(each, (module_config.FILE,)) or (_has_number(each) and is_module(each)):
             return each
     inside = itertools.pairwise(above)
-    charts = (outer for inner, outer in inside if inner.name in _PART and _has_any(outer, ("Chart.yaml",)))
+    charts = (outer for inner, outer in inside if inner.name in _PARTS and _has_any(outer, ("Chart.yaml",)))
     return next(charts, None)
 
 

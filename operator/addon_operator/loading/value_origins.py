@@ -1,6 +1,7 @@
 """Where each value of a section comes from, with the line in its file."""
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Sequence
 from typing import Any, Final, TypedDict
@@ -38,7 +39,7 @@ class ValueOrigins:
         self._defaults = self._section.default_layers()
         self._below = self._section.without_patches(self._section.config)
         self._writers = values.writers(owner)
-        self._documents: dict[str, yaml_reading.Document | None] = {}
+        self._read = functools.cache(_read)
 
     def rows(self, *, show_sensitive: bool) -> list[OriginRow]:
         """Return a row for each value, in their order."""
@@ -69,7 +70,7 @@ class ValueOrigins:
         return "a hook" if written is None else f"{written.by}, {clock.rfc3339(written.at)}"
 
     def _with_line(self, source: str, path: origins.Path, value: json_types.JsonValue) -> str:
-        document = self._document(source)
+        document = self._read(pathlib.Path(source))
         whole = (self._section.key, *path)
         if document is None or not isinstance(document.value, dict):
             return source
@@ -80,24 +81,17 @@ class ValueOrigins:
         position = document.position(whole)
         return source if position is None else f"{source}, {position}"
 
-    def _document(self, source: str) -> yaml_reading.Document | None:
-        if source not in self._documents:
-            self._documents[source] = _read(pathlib.Path(source))
-        return self._documents[source]
-
 
 class SourceLines:
     """Finds the lines of values in the files that set them; each file is read once."""
 
     def __init__(self) -> None:
-        self._documents: dict[str, yaml_reading.Document | None] = {}
+        self._read = functools.cache(_read)
 
     def of(self, violation: schema_violations.Violation) -> schema_violations.Violation:
         """Return a violation whose origin has the line, if it is a file."""
         source = violation.origin
-        if source not in self._documents:
-            self._documents[source] = _read(pathlib.Path(source))
-        document = self._documents[source]
+        document = self._read(pathlib.Path(source))
         position = None if document is None else document.position(violation.keys)
         return (
             violation if position is None else dataclasses.replace(violation, origin=f"{source}, {position}")

@@ -162,7 +162,7 @@ class PageContent:
             content,
             knows_modules=found.is_known,
             modules=[each.row for each in modules.values()],
-            errors={name: each.error for name, each in modules.items() if each.error},
+            errors={name: error for name, each in modules.items() if (error := each.row["lastError"])},
             objects={name: each.shown for name, each in modules.items()},
             not_registered={
                 name: each.not_registered for name, each in modules.items() if each.not_registered

@@ -6,6 +6,7 @@ document with nothing from elsewhere. It works without its script, which only ke
 
 import base64
 import collections
+import dataclasses
 import hashlib
 import html
 import importlib.resources
@@ -144,8 +145,7 @@ def _leader(content: page_content.Content) -> str:
     """Say whose view this is, and where there is more, if this replica does not lead."""
     if content.leader is None and content.stored is None:
         return ""
-    texts = [*_stored(content), *_more(content)]
-    return "".join(f"<p>{text}</p>\n" for text in texts if text)
+    return "".join(f"<p>{text}</p>\n" for text in [*_stored(content), *_more(content)])
 
 
 def _stored(content: page_content.Content) -> Iterator[str]:
@@ -228,8 +228,10 @@ def _many(group: page_modules.Group, number: int) -> str:
 
 def only_card(content: page_content.Content, name: str) -> str:
     """Return one module as the page shows it, opened; empty if there is no such module."""
-    found = [_card(card, no_link) for card in page_modules.cards(content) if card.name == name]
-    return f'<ul class="modules">\n{"".join(found).replace("<details>", "<details open>", 1)}</ul>\n'
+    rows = [row for row in content.modules if row["name"] == name]
+    found = page_modules.cards(dataclasses.replace(content, modules=rows))
+    cards = "".join(_card(card, no_link) for card in found).replace("<details>", "<details open>", 1)
+    return f'<ul class="modules">\n{cards}</ul>\n' if cards else ""
 
 
 def _card(card: page_modules.Card, link: Link) -> str:

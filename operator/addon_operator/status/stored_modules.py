@@ -5,7 +5,6 @@ The leader writes the objects. What only it knows, such as its queues, is not in
 
 import asyncio
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -99,9 +98,8 @@ class StoredModule(msgspec.Struct, frozen=True):
     """What the object of one module shows; without values, as all of it."""
 
     row: introspection.ModuleRow
+    """Its ``lastError`` is without values, or says why the object cannot be shown."""
     shown: module_status.Shown
-    error: str
-    """Of the last run, or why the object cannot be shown."""
     not_registered: str
     """What the API server is to ask of its hooks, and does not."""
     written: str
@@ -131,9 +129,9 @@ def read(data: bytes) -> StoredModule:
         return _stored(found, status)
     except (*json_documents.BROKEN, ValueError) as error:
         name = msgspec.json.decode(data, type=_Named).metadata.name
-        unread = _Module(_Metadata(name), _Status(state=str(state.ModuleStatus.FAILED)))
         why = f"its Module object cannot be read by this version of the operator: {error}"
-        return msgspec.structs.replace(_stored(unread, state.ModuleStatus.FAILED), error=_cut(why))
+        unread = _Module(_Metadata(name), _Status(state=str(state.ModuleStatus.FAILED), last_error=why))
+        return _stored(unread, state.ModuleStatus.FAILED)
 
 
 class _Named(msgspec.Struct):
@@ -160,7 +158,6 @@ def _stored(found: _Module, status: state.ModuleStatus) -> StoredModule:
             "revision": release.revision if release is not None else None,
             "events": [],
         },
-        error=_cut(found.status.last_error),
         not_registered=_said(conditions, "WebhooksRegistered", "False").removesuffix("."),
         written=max(
             (each.time for each in found.metadata.managed_fields if each.manager == client.FIELD_MANAGER),
@@ -240,12 +237,12 @@ class _Shown:
     """A projection: keeps what is shown of an object; a change is one of that."""
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[projections.Reduced]:
-        return await asyncio.to_thread(lambda: [_reduced(data) for data in objects])
+        return await projections.reduced(objects, _reduced)
 
 
 def _reduced(data: bytes) -> projections.Reduced:
     entry = msgspec.json.encode(read(data))
-    return projections.Reduced(entry, hashlib.blake2b(entry, digest_size=8).digest())
+    return projections.Reduced(entry, projections.digest(entry))
 
 
 class FollowedModules(object_changes.ObjectListener):

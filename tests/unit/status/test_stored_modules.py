@@ -106,7 +106,7 @@ def standby_card(object_: dict[str, Any]) -> page_modules.Card:
     content = page_content.Content(
         state="x",
         modules=[found.row],
-        errors={"web": found.error} if found.error else {},
+        errors={"web": found.row["lastError"]} if found.row["lastError"] else {},
         objects={"web": found.shown},
         not_registered={"web": found.not_registered},
     )

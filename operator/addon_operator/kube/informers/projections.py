@@ -71,12 +71,10 @@ class FullObject:
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
         """See :class:`Projection`."""
-        if sum(map(len, objects)) < _INLINE_BYTES:
-            return self._entries(objects)
-        return await asyncio.to_thread(self._entries, objects)
+        return await reduced(objects, self._reduced)
 
-    def _entries(self, objects: Sequence[bytes]) -> list[Reduced]:
-        return [Reduced(self._entry(data), _digest_of_object(data)) for data in objects]
+    def _reduced(self, data: bytes) -> Reduced:
+        return Reduced(self._entry(data), _digest_of_object(data))
 
     def _entry(self, data: bytes) -> bytes:
         return json_documents.pack(b'{"object":%b}' % data) if self.keep else b"{}"
@@ -123,7 +121,7 @@ class JqFiltered:
             entry = json_documents.pack(b'{"object":%b,"filterResult":%b}' % (data, value))
         else:
             entry = b'{"filterResult":%b}' % value
-        return Reduced(entry, _digest(value))
+        return Reduced(entry, digest(value))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,9 +143,7 @@ class Content:
 
     async def reduce(self, objects: Sequence[bytes]) -> Sequence[Reduced]:
         """See :class:`Projection`."""
-        if sum(map(len, objects)) < _INLINE_BYTES:
-            return [_written(data) for data in objects]
-        return await asyncio.to_thread(lambda: [_written(data) for data in objects])
+        return await reduced(objects, _written)
 
 
 def _written(data: bytes) -> Reduced:
@@ -157,7 +153,14 @@ def _written(data: bytes) -> Reduced:
     entries = metadata.get("managedFields") or ()
     managers = [entry for entry in entries if isinstance(entry, dict) and not entry.get("subresource")]
     content = [generation, metadata.get("labels"), metadata.get("annotations"), managers]
-    return Reduced(b"{}", _digest(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)))
+    return Reduced(b"{}", digest(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)))
+
+
+async def reduced(objects: Sequence[bytes], one: Callable[[bytes], Reduced]) -> list[Reduced]:
+    """Reduce each of the objects; beside the event loop if that takes a while."""
+    if sum(map(len, objects)) < _INLINE_BYTES:
+        return [one(data) for data in objects]
+    return await asyncio.to_thread(lambda: [one(data) for data in objects])
 
 
 _PRESENT: Final = Reduced(b"{}", b"")
@@ -176,8 +179,9 @@ def _digest_of_object(data: bytes) -> bytes:
     metadata = document.get("metadata") or {}
     metadata.pop("resourceVersion", None)
     metadata.pop("managedFields", None)
-    return _digest(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
+    return digest(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
 
 
-def _digest(data: bytes) -> bytes:
+def digest(data: bytes) -> bytes:
+    """Return what tells one entry from another."""
     return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()

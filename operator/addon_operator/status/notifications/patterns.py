@@ -19,18 +19,18 @@ class Unmatched:
         self.found: Mapping[str, Sequence[str]] = {}
         """What is said of each target that has such patterns, a text for each."""
         self._compared: tuple[object, frozenset[str]] = (None, frozenset())
-        self._due = 0.0
-        self._is_due = False
+        self._due: float | None = None
+        """When to compare; ``None`` if nothing has changed since."""
 
     async def turn(
         self, config: notify_config.NotifyConfig, modules: frozenset[str], now: float
     ) -> float | None:
         """Compare if it is time; when to come back, ``None`` if only after a change."""
         if self._compared != (config, modules):
-            self._compared, self._due, self._is_due = (config, modules), now + CALM_SECONDS, bool(modules)
-        if not self._is_due or now < self._due:
-            return self._due if self._is_due else None
-        self._is_due = False
+            self._compared, self._due = (config, modules), now + CALM_SECONDS if modules else None
+        if self._due is None or now < self._due:
+            return self._due
+        self._due = None
         each = [(target.name, pattern) for target in config.targets for pattern in target.modules]
         said = await turns.mapped(lambda pair: _said(pair[1], modules), each)
         found: dict[str, list[str]] = {}

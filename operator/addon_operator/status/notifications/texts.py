@@ -100,7 +100,7 @@ def title(message: Message) -> str:
         return _named(message)
     counts: dict[str, int] = {}
     for item in message.items:
-        words = _OVER[item.kind] if item.over is not None else _BEGAN[item.kind]
+        words = _words(item)
         counts[words] = counts.get(words, 0) + 1
     parts = [f"{number} {_plural(words) if number > 1 else words}" for words, number in counts.items()]
     first, *others = parts
@@ -109,12 +109,15 @@ def title(message: Message) -> str:
     return ", ".join([f"{number} {noun} {words}", *others])
 
 
+def _words(item: Item) -> str:
+    return _BEGAN[item.kind] if item.over is None else _OVER[item.kind]
+
+
 def _named(message: Message) -> str:
     """Return the title of a message about so few modules that they can be named."""
     named: dict[str, list[str]] = {}
     for item in message.items:
-        words = _OVER[item.kind] if item.over is not None else _BEGAN[item.kind]
-        named.setdefault(words, []).append(item.module)
+        named.setdefault(_words(item), []).append(item.module)
     return ", ".join(
         f"{' and '.join(modules)} {_plural(words) if len(modules) > 1 else words}"
         for words, modules in named.items()

@@ -75,6 +75,9 @@ class _Patched:
         if not operation["path"] and operation["op"] in {"replace", "test"}:
             self._apply_to_all(operation)
             return
+        if operation["op"] == "move":
+            self._move(operation["from"], operation["path"])
+            return
         parent, key = self._parent(operation["path"])
         match operation["op"]:
             case "add":
@@ -87,12 +90,13 @@ class _Patched:
                 _test(_get(parent, key), operation["value"])
             case "copy":
                 self._add(parent, key, self._copy(_get(*self._parent(operation["from"]))))
-            case "move":
-                origin, name = self._parent(operation["from"])
-                value = _get(origin, name)
-                self._remove(origin, name)
-                # What is there only now, and where, may depend on what has gone.
-                self._add(*self._parent(operation["path"]), value)
+
+    def _move(self, origin: str, target: str) -> None:
+        parent, key = self._parent(origin)
+        value = _get(parent, key)
+        self._remove(parent, key)
+        # Only now: what is there, and where, may depend on what has gone.
+        self._add(*self._parent(target), value)
 
     def _apply_to_all(self, operation: Mapping[str, Any]) -> None:
         value = operation["value"]

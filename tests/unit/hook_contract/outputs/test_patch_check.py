@@ -38,11 +38,18 @@ def sent(document: object = OBJECT) -> bytes:
         {"op": "test", "path": "/items/0", "value": 1},
         {"op": "copy", "from": "/data", "path": "/spec"},
         {"op": "move", "from": "/data", "path": "/spec"},
+        {"op": "move", "from": "/items/0", "path": "/items/-1"},
     ],
     ids=lambda operation: f"{operation['op']} {operation['path']}",
 )
 def test_what_the_api_server_applies_is_taken(operation: dict[str, Any]) -> None:
     patch_check.check(sent(), [operation])
+
+
+def test_where_something_moves_is_looked_for_when_it_has_gone() -> None:
+    document = {"kind": "A", "items": ["x", "s", {"a": 1}]}
+    moved = patch_check.check(sent(document), [{"op": "move", "from": "/items/0", "path": "/items/1/y"}])
+    assert moved == {"kind": "A", "items": ["s", {"a": 1, "y": "x"}]}
 
 
 @pytest.mark.parametrize(

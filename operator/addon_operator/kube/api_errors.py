@@ -2,7 +2,9 @@
 
 # ruff: noqa: N818 - the names are the reasons that the API itself gives
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Final, TypedDict
 
 import orjson
@@ -97,10 +99,6 @@ class Unauthorized(ApiError):
         self._chosen = chosen
         super().__init__(target, status, reason, message, discreet)
 
-    def of(self, chosen: str) -> "Unauthorized":
-        """Return the same about the credentials of a context."""
-        return Unauthorized(self.target, self.status, self.reason, self.message, chosen=chosen)
-
     def sentence(self, message: str) -> str:
         """Return the text of the error."""
         whose = f"{self._chosen}, or {OTHER_CLUSTER}" if self._chosen else _USUAL_CREDENTIALS
@@ -163,11 +161,14 @@ _BY_STATUS: Final[dict[int, type[ApiError]]] = {
 }
 
 
-def from_answer(target: paths.Target, status: int, body: bytes) -> ApiError:
-    """Return the error for an answer with a status of 400 or more."""
+def from_answer(target: paths.Target, status: int, body: bytes, *, chosen: str = "") -> ApiError:
+    """Return the error for an answer with a status of 400 or more; ``chosen``: see :class:`Unauthorized`."""
     answer = _status_of(body)
     reason = answer.get("reason") or ""
-    class_ = AlreadyExists if reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
+    kind = AlreadyExists if reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
+    class_: Callable[..., ApiError] = (
+        functools.partial(Unauthorized, chosen=chosen) if kind is Unauthorized else kind
+    )
     message = answer.get("message") or " ".join(body.decode(errors="replace").split())
     if not message:
         return class_(target, status, reason, "no explanation was given")

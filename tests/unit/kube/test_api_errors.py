@@ -137,3 +137,10 @@ def test_a_long_refusal_ends_with_its_reason() -> None:
     body = json.dumps({"message": f"patch: Invalid value: {quoted}: json: cannot unmarshal bool"}).encode()
     error = api_errors.from_answer(paths.target("PATCH", "/apis/example.io/v1/things/x"), 422, body)
     assert str(error).endswith("patch: Invalid value: ***: json: cannot unmarshal bool")
+
+
+def test_credentials_that_are_refused_quote_nothing_whoever_they_are_of() -> None:
+    body = json.dumps({"message": 'spec.x: Invalid value: "hunter2": bad'}).encode()
+    error = api_errors.from_answer(paths.target("GET", "/version"), 401, body, chosen="context 'c'")
+    assert "context 'c'" in error.without_values
+    assert "hunter2" not in error.without_values

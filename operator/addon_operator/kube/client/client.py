@@ -217,10 +217,7 @@ class KubeClient:
                 renewed = True
                 await self._connection.renew(using)
                 continue
-            try:
-                await self._pause_or_raise(request, target, outcome, number)
-            except api_errors.Unauthorized as error:
-                raise error.of(self._connection.chosen) from None
+            await self._pause_or_raise(request, target, outcome, number)
             number += 1
 
     async def document(self, request: connection.Request, *, limited: bool = True) -> Object:
@@ -246,7 +243,8 @@ class KubeClient:
                 if answer.status == 401:
                     await self._connection.renew(using)
                 if answer.status >= 400:
-                    raise api_errors.from_answer(target, answer.status, await answer.read())
+                    chosen = self._connection.chosen
+                    raise api_errors.from_answer(target, answer.status, await answer.read(), chosen=chosen)
                 yield answer.content
         except api_errors.Unreachable:
             if not answered:
@@ -321,7 +319,8 @@ class KubeClient:
         elif isinstance(outcome, api_errors.Unreachable):
             raise outcome
         else:
-            raise api_errors.from_answer(target, outcome.status, outcome.body)
+            chosen = self._connection.chosen
+            raise api_errors.from_answer(target, outcome.status, outcome.body, chosen=chosen)
 
 
 def decoded(request: connection.Request, response: connection.Response) -> Object:

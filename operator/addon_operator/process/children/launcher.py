@@ -266,8 +266,10 @@ async def _put_off(answer: "asyncio.Future[dict[str, Any]]") -> dict[str, Any]:
 
 def _wait_for_room(connection: socket.socket) -> None:
     """Wait until the launcher has taken something of what it was asked."""
-    _, is_free, _ = select.select([], [connection], [], _ANSWER_TIMEOUT)
-    if not is_free:
+    # Unlike select, it takes descriptors of any number.
+    room = select.poll()
+    room.register(connection, select.POLLOUT)
+    if not room.poll(_ANSWER_TIMEOUT * 1000):
         raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
 

@@ -1,11 +1,14 @@
 """Children that are started through the launcher: as others, but with their own peak memory."""
 
 import asyncio
+import contextlib
+import fcntl
 import os
 import pathlib
 import resource
 import select
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 
@@ -435,3 +438,21 @@ async def test_a_fence_is_asked_before_each_start(
         await children.Children(spawner, Refusing()).run([path], env=ENV)
     assert not (tmp_path / "started").exists()
     assert (await children.Children(spawner, fencing.OPEN).run([path], env=ENV)).exit_code == 0
+
+
+def test_a_full_socket_is_waited_for_whatever_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    monkeypatch.setattr(launcher, "_ANSWER_TIMEOUT", 0.01)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with ours, theirs, socket.socket(fileno=fcntl.fcntl(ours, fcntl.F_DUPFD, 1500)) as high:
+            launcher._wait_for_room(high)
+            high.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    high.send(b"x" * 4096)
+            with pytest.raises(TimeoutError):
+                launcher._wait_for_room(high)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

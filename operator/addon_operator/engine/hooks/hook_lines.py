@@ -81,10 +81,10 @@ class RunLog:
         *,
         merge_json: bool,
     ) -> None:
-        self._fields = {**fields}
+        self._fields = own = {**fields}
         self._merge_json = merge_json
-        # Most runs write nothing.
-        self._bound = functools.cache(lambda stream: logger.bind(**self._fields, **_output(stream)))
+        # Most runs write nothing. Without self, which would be held in a circle.
+        self._bound = functools.cache(lambda stream: logger.bind(**own, **_output(stream)))
         self._first_lines, self._first_chars = LOGGED_FIRST, LOGGED_CHARS
         self._is_full = False
         self._held: collections.deque[tuple[str, str]] = collections.deque()

@@ -121,8 +121,7 @@ def check_keys(text: bytes | str) -> None:
     Takes about as long as to decode the text, and holds little.
     """
     try:
-        # Numbers become bytes, as those equal no text.
-        json.loads(text, object_pairs_hook=_unique_keys, parse_int=str.encode, parse_float=str.encode)
+        KEYS.decode(text if isinstance(text, str) else text.decode())
     except RecursionError:
         raise AmbiguousError("it nests too deep") from None
 
@@ -136,6 +135,11 @@ def _unique_keys(pairs: list[tuple[str, object]]) -> object:
                 shown = repr(key[:_SHOWN])
                 raise AmbiguousError(f"the key {shown} occurs twice in one mapping, with different values")
     return object()
+
+
+# Numbers become bytes, as those equal no text.
+KEYS: Final = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_int=str.encode, parse_float=str.encode)
+"""Looks at keys as :func:`check_keys` does; what it decodes is of no use."""
 
 
 def pack(entry: bytes) -> bytes:

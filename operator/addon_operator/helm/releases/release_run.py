@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from addon_operator.helm import helm_errors, messages, release_types, verbs
@@ -198,19 +198,30 @@ class ReleaseRun:
         call = dataclasses.replace(
             self._request.call, is_install=not is_there, on_unknown_field=unknown.append
         )
-        upgrade = functools.partial(verbs.upgrade, self._helm, call, plan.files, self._planner.options)
+        upgrade = functools.partial(
+            verbs.upgrade, self._helm, call, plan.files, self._planner.options, marked, validate=validate
+        )
         with self._stopwatch.measured(release_types.Operation.UPGRADE):
             try:
-                await upgrade(marked, validate=validate)
+                await self._upgrade_or_adopt(upgrade, plan)
             except helm_errors.HelmError as error:
-                if not messages.is_foreign(error.message):
-                    await self._warn_of_fields(unknown, plan.manifest)
-                    raise await self._explained(error, plan.manifest, error.message) from error
-                self._adopted += await self._adoption(plan, error)
-                await upgrade(marked, validate=validate, take_ownership=True)
+                await self._warn_of_fields(unknown, plan.manifest)
+                raise await self._explained(error, plan.manifest, error.message) from error.__cause__
             self._record = await self._records.read(self._request.module)
         if unknown:
             await self._warn_of_fields(unknown, await self._applied())
+
+    async def _upgrade_or_adopt(
+        self, upgrade: Callable[..., Awaitable[None]], plan: release_planning.ReleasePlan
+    ) -> None:
+        """Install or upgrade, and take over what exists already if that is allowed."""
+        try:
+            await upgrade()
+        except helm_errors.HelmError as error:
+            if not messages.is_foreign(error.message):
+                raise
+            self._adopted += await self._adoption(plan, error)
+            await upgrade(take_ownership=True)
 
     async def _applied(self) -> str:
         """Return what Helm has just applied; nothing if its record cannot be read."""

@@ -347,6 +347,21 @@ async def test_the_objects_are_named_that_have_a_field_which_the_api_server_does
     ]
 
 
+async def test_an_upgrade_that_takes_over_and_fails_tells_all_that_it_said(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    await world.manager().ensure(asked(module_dir))
+    foreign = (
+        "Unable to continue with install: Service web exists and cannot be imported into the current release"
+    )
+    world.helm.fail["upgrade"] = foreign
+    world.helm.stderr = ['I1121 11:12:52.051989   26041 warnings.go:107] "Warning: unknown field \\"x.y\\""']
+    with pytest.raises(helm_errors.HelmError) as failed:
+        await world.manager().ensure(asked(module_dir, size=2))
+    assert ("web", 'unknown field "x.y"') in world.warnings
+    assert failed.value.__cause__ is not failed.value
+
+
 async def test_a_chart_that_looks_at_capabilities_is_rendered_again_when_the_cluster_changes(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:

@@ -83,18 +83,16 @@ def outline(text: str) -> dict[str, str] | None:
     return by_path
 
 
-def line_of(text: str, name: str) -> int:
-    """Return the line, from 1, in which a file names a definition; 0 if it has none of that name.
-
-    Raises :class:`.YamlError`.
-    """
+def lines_of(text: str) -> dict[str, int]:
+    """Return the lines, from 1, in which a file names its definitions; raises :class:`.YamlError`."""
+    found: dict[str, int] = {}
     for document in yaml_reading.load_documents(text, "", last_wins=True):
         value = document.value if isinstance(document.value, dict) else {}
         metadata = value.get("metadata")
         position = document.position(("metadata", "name"))
-        if isinstance(metadata, dict) and metadata.get("name") == name and position is not None:
-            return position.line
-    return 0
+        if isinstance(metadata, dict) and position is not None:
+            found.setdefault(str(metadata.get("name")), position.line)
+    return found
 
 
 def without_schemas(text: str) -> str:

@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from addon_operator.commands.checks import (
@@ -93,10 +93,15 @@ def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.
         sources = crd_sources.CrdSources(
             passed_over.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
         )
-        shared = crd_index.shared(sources, [each.module for each in modules])
+        shared = list(crd_index.shared(sources, [each.module for each in modules]))
+        wanted: dict[names.ModuleName, set[str]] = {}
+        for module, name, _ in shared:
+            wanted.setdefault(module.name, set()).add(name)
+        by_name = {module.name: module for module, _, _ in shared}
+        places = {owner: _defined(sources, by_name[owner], said) for owner, said in wanted.items()}
         findings = (
             values_check.Finding(
-                _WARNING, module.name, f"{_defined(sources, module, name)}{said}", Rule.CRD_SHARED
+                _WARNING, module.name, f"{places[module.name].get(name, '')}{said}", Rule.CRD_SHARED
             )
             for module, name, said in shared
         )
@@ -104,12 +109,18 @@ def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.
     return values_check.ValuesReport((), 0)
 
 
-def _defined(sources: crd_sources.CrdSources, module: model.Module, name: str) -> str:
-    """Return file and line of a definition, to begin a sentence with; empty if they are not found."""
+def _defined(
+    sources: crd_sources.CrdSources, module: model.Module, wanted: Collection[str]
+) -> dict[str, str]:
+    """Return file and line of definitions by name, to begin sentences with; without those not found."""
+    found: dict[str, str] = {}
     for place, text, _ in sources.texts(module, sources.chart_with_others(module)):
-        if name in text and (line := crd_files.line_of(text, name)):
-            return f"{place}:{line}: "
-    return ""
+        if any(name in text for name in wanted):
+            # One that is broken below what is compared is told by another rule.
+            with contextlib.suppress(errors.ConfigurationError):
+                for name, line in crd_files.lines_of(text).items():
+                    found.setdefault(name, f"{place}:{line}: ")
+    return found
 
 
 def _chosen(places: values_files.FilesToCheck) -> Iterator[module_files.ModuleFiles]:

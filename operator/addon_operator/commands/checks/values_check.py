@@ -132,9 +132,9 @@ class _ValuesCheck:
         common: list[sources.ValuesFile] = []
         modules: list[module_files.ModuleFiles] = []
         for directory in self._places.modules_dirs:
-            file = self._common(directory)
+            file, below = self._common(directory)
             common.append(file)
-            modules += self._modules(directory, file)
+            modules += self._modules(directory, below, file)
         for files in module_files.in_run_order(modules):
             for mistake in files.module.mistakes:
                 self._add(Level.ERROR, _subject(files.module), mistake, Rule.MODULE)
@@ -176,18 +176,22 @@ class _ValuesCheck:
         except Exception as error:  # noqa: BLE001 - whatever is read, the rest is looked at, too
             self._add(Level.ERROR, subject, errors.told(error, f"reading {subject}"), rule)
 
-    def _common(self, directory: pathlib.Path) -> sources.ValuesFile:
+    def _common(self, directory: pathlib.Path) -> tuple[sources.ValuesFile, Sequence[pathlib.Path]]:
+        """Read what the modules of a directory share; return it with these."""
         path = directory / module_files.VALUES_FILE
-        file = sources.ValuesFile(str(path))
+        file, below = sources.ValuesFile(str(path)), list[pathlib.Path]()
         with self._noting(directory.absolute(), Rule.VALUES_FILE):
-            if not module_directories.listed(directory):
+            below = module_directories.listed(directory)
+            if not below:
                 self._notes.append(f"{directory.absolute()} holds no module, so nothing is checked there")
             file = module_files.common_values(directory)
             self._warn_of_words(directory.absolute(), path)
-        return file
+        return file, below
 
-    def _modules(self, directory: pathlib.Path, common: sources.ValuesFile) -> list[module_files.ModuleFiles]:
-        found = [self._module(path, common) for path in self._places.directories.get(directory, ())]
+    def _modules(
+        self, directory: pathlib.Path, below: Sequence[pathlib.Path], common: sources.ValuesFile
+    ) -> list[module_files.ModuleFiles]:
+        found = [self._module(path, common) for path in below]
         modules = [files for files in found if files is not None]
         for problem in shared_values.strangers(common, [files.module.name for files in modules]):
             self._add(Level.WARNING, directory.absolute(), problem, Rule.UNKNOWN_SECTION)

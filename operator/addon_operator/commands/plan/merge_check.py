@@ -1,6 +1,7 @@
 """Asks the API server whether Helm could merge an upgrade with what others wrote: nothing is changed."""
 
 import asyncio
+import functools
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -59,10 +60,9 @@ class MergeCheck:
                 if (error := await self._merge_error(path, kept, live)) is None:
                     return ""
                 blamed = others_fields.blamed(others, error.message)
-                removal = merge_conflicts.removal(live, blamed)
-                is_enough = bool(blamed) and await self._error(path, removal) is None
-                return merge_conflicts.told(kept.resource, place, blamed, removal if is_enough else None)
-            except (api_errors.KubernetesError, discovery.NoSuchKind):
+                would_take = functools.partial(self._would_take, path)
+                return await merge_conflicts.told(kept.resource, place, live, blamed, would_take)
+            except api_errors.KubernetesError:
                 return ""
 
     async def _merge_error(self, path: str, kept: _Kept, live: manifests.Object) -> api_errors.Invalid | None:
@@ -74,6 +74,9 @@ class MergeCheck:
         except api_errors.Invalid as error:
             return error
         return None
+
+    async def _would_take(self, path: str, operations: list[dict[str, Any]]) -> bool:
+        return await self._error(path, operations) is None
 
     async def _error(self, path: str, operations: list[dict[str, Any]]) -> api_errors.Invalid | None:
         try:

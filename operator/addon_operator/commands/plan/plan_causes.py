@@ -21,18 +21,23 @@ class Given:
     """Those of its own ``values.yaml``, which lie below the values."""
 
 
+def is_of_inputs(reason: str) -> bool:
+    """Say whether a release changes because what it is rendered from did."""
+    return reason in (release.CHART_CHANGED, release.VALUES_CHANGED)
+
+
 def named(reason: str, before: Given, now: Given) -> str:
     """Return the reason of an upgrade with the keys that changed, if it is that the inputs did.
 
     Keys are no secret, and nothing is said of what stands there.
     """
-    is_chart = reason == release.CHART_CHANGED
-    if not (is_chart or reason == release.VALUES_CHANGED) or not before.values:
+    if not is_of_inputs(reason) or not before.values:
         return reason
     if values := list(_changed(before.values, now.values)):
         return f"values changed: {names.listed(values, _NAMED)}"
     if defaults := list(_changed(before.defaults, now.defaults)) if before.defaults else []:
         return f"values.yaml of the chart changed: {names.listed(defaults, _NAMED)}"
+    is_chart = reason == release.CHART_CHANGED
     return "templates or other files of the chart changed" if is_chart else "Helm or the cluster changed"
 
 

@@ -299,15 +299,18 @@ class _Planner:
         before: release_types.RevisionInputs | None,
     ) -> str:
         """Return the reason of an upgrade with the values that changed; a state file does not tell which."""
-        if before is None or self._given_sources.hidden is not None:
+        is_hidden = self._given_sources.hidden is not None
+        if before is None or is_hidden or not plan_causes.is_of_inputs(reason):
             return reason
-        lies_below = {} if request.has_own_values else before.defaults
-        with contextlib.suppress(errors.AddonOperatorError):
-            own = await asyncio.to_thread(chart.own_values, request.module, request.directory)
-            given = plan_causes.with_enabled(request.values, request.enabled_modules, before.values)
-            now = plan_causes.Given(given, {} if request.has_own_values else own)
-            return plan_causes.named(reason, plan_causes.Given(before.values, lies_below), now)
-        return reason
+        values = plan_causes.with_enabled(request.values, request.enabled_modules, before.values)
+        was, now = plan_causes.Given(before.values, {}), plan_causes.Given(values, {})
+        if not request.has_own_values:
+            try:
+                own = await asyncio.to_thread(chart.own_values, request.module, request.directory)
+            except errors.AddonOperatorError:
+                return reason
+            was, now = plan_causes.Given(before.values, before.defaults), plan_causes.Given(values, own)
+        return plan_causes.named(reason, was, now)
 
     async def _given_before(self, module: model.Module) -> release_types.RevisionInputs | None:
         """Return what the last revision was made with; nothing of it is shown if it cannot be read."""

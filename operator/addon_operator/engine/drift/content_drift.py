@@ -251,10 +251,12 @@ class ContentDrift(watched_resources.ResourceListener):
         is_corrected = self._may_correct(module, watched, differences)
         try:
             if is_corrected:
-                body = self._owned(module, corrections.kept_to(expected, live, differences))
+                applied = None
+                if deployed.is_server_side:
+                    applied = self._owned(module, corrections.kept_to(expected, live, differences))
                 others = await asyncio.to_thread(others_fields.beside, expected, live, with_applied=False)
                 correction = live_contents.Correction(watched, live, differences, others)
-                after = await self._contents.put_back(correction, body if deployed.is_server_side else None)
+                after = await self._contents.put_back(correction, applied)
             else:
                 operations = corrections.json_patch(live, differences)
                 after = await self._contents.patch(watched, operations, dry_run=True)

@@ -1,9 +1,10 @@
 """Why an upgrade fails over what others wrote: Helm keeps it, and it does not go with what the chart says."""
 
 import asyncio
+import functools
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import json_pointers
@@ -55,12 +56,29 @@ async def _of_object(
     except api_errors.KubernetesError:
         return ""
     blamed = await asyncio.to_thread(lambda: others_fields.blamed(others_fields.beside(body, there), refusal))
-    operations = removal(there, blamed)
-    is_enough = bool(blamed) and await live.would_take(module, resource, operations)
-    return told(resource, namespace, blamed, operations if is_enough else None)
+    would_take = functools.partial(live.would_take, module, resource)
+    return await told(resource, namespace, there, blamed, would_take)
 
 
-def removal(live: manifests.Object, blamed: Sequence[field_drift.Difference]) -> list[dict[str, Any]]:
+async def told(
+    resource: manifests.ManifestResource,
+    namespace: str,
+    live: manifests.Object,
+    blamed: Sequence[field_drift.Difference],
+    would_take: Callable[[list[dict[str, Any]]], Awaitable[bool]],
+) -> str:
+    """Say who put what beside an object's fields of the chart, and how to remove it; empty if nobody did.
+
+    ``would_take`` asks whether the API server takes a JSON patch of it. No value is shown but the names of
+    items.
+    """
+    if not blamed:
+        return ""
+    operations = _removal(live, blamed)
+    return _told(resource, namespace, blamed, operations if await would_take(operations) else None)
+
+
+def _removal(live: manifests.Object, blamed: Sequence[field_drift.Difference]) -> list[dict[str, Any]]:
     """Return the JSON patch that takes away what others added.
 
     Alone it may not do: it may leave a list or a probe without anything.
@@ -68,18 +86,13 @@ def removal(live: manifests.Object, blamed: Sequence[field_drift.Difference]) ->
     return [*corrections.named(live, blamed), *corrections.removals(blamed)]
 
 
-def told(
+def _told(
     resource: manifests.ManifestResource,
     namespace: str,
     blamed: Sequence[field_drift.Difference],
     operations: Sequence[Mapping[str, Any]] | None,
 ) -> str:
-    """Say who put what beside an object's fields of the chart, and how to remove it; empty if nobody did.
-
-    ``operations`` remove it, if that is enough. No value is shown but the names of items.
-    """
-    if not blamed:
-        return ""
+    """``operations`` remove it, if that is enough."""
     target = f"{resource.kind.lower()} {resource.name}"
     kubectl = f"kubectl -n {namespace}" if namespace else "kubectl"
     return (

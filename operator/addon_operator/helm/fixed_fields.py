@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from addon_operator.documents import text_parts
+
 _UNCHANGEABLE: Final = re.compile(
     r"\bimmutable\b|(?:may|can) ?not (?:be )?change|updates to \S+(?: \S+){0,3} (?:for fields|are forbidden)"
     # What server-side apply cannot take away from an object: nobody owns a default.
@@ -54,12 +56,10 @@ def advice(text: str, namespace: str) -> str:
 
 
 def _of_objects(text: str, namespace: str) -> Iterator[str]:
-    starts = list(_INVALID.finditer(text))
-    ends = [*(later.start() for later in starts[1:]), len(text)]
-    for start, end in zip(starts, ends, strict=False):
+    parts = text_parts.after_each(_INVALID, text)
+    for start, said in parts:
         kind, name = start[1], start[2]
-        said = text[start.end() : end]
         if is_told(said):
             form = _STRATEGY if _OF_STRATEGY in said else _BY_KIND.get(kind, _OTHERS)
             advised = form.format(kubectl=f"kubectl -n {namespace}", target=f"{kind.lower()} {name}")
-            yield f"{kind} {name}: {advised}" if len(starts) > 1 else advised
+            yield f"{kind} {name}: {advised}" if len(parts) > 1 else advised

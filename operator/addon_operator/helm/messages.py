@@ -7,7 +7,7 @@ from typing import Final
 
 import re2  # type: ignore[import-untyped]  # has no stubs
 
-from addon_operator.documents import quotations
+from addon_operator.documents import quotations, text_parts
 from addon_operator.helm import fixed_fields
 from addon_operator.modules import failure_causes
 
@@ -212,14 +212,12 @@ def _of_chart(verb: str, text: str) -> str | None:
 
 def refused_changes(description: str) -> list[tuple[ObjectName, str]]:
     """Return the objects that Helm could not change, by its error, and what the API server says of each."""
-    starts = list(_CHANGE.finditer(description))
-    ends = [later.start() for later in starts[1:]]
     return [
         (
             ObjectName(start["kind"] or start["old_kind"], start["name"] or start["old"], start["namespace"]),
-            description[start.end() : end],
+            said,
         )
-        for start, end in zip(starts, [*ends, len(description)], strict=False)
+        for start, said in text_parts.after_each(_CHANGE, description)
     ]
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from addon_operator.documents import json_pointers
+from addon_operator.documents import json_pointers, text_parts
 from addon_operator.kernel.json_types import KubernetesObject
 from addon_operator.modules.drift import field_drift, field_owners, keyed_items
 
@@ -79,12 +79,9 @@ def beside(
 def blamed(found: Sequence[Difference], refusal: str) -> list[Difference]:
     """Return those of them that a refusal of the API server is about, by the fields that it names."""
     told: dict[json_pointers.Tokens, Difference] = {}
-    refusal = refusal[:_LONGEST]
-    starts = list(_REFUSED_FIELD.finditer(refusal))
-    ends = [*(later.start() for later in starts[1:]), len(refusal)]
-    for start, end in list(zip(starts, ends, strict=False))[:_MOST_FIELDS]:
+    for start, said in text_parts.after_each(_REFUSED_FIELD, refusal[:_LONGEST])[:_MOST_FIELDS]:
         field = tuple(_INDEX.sub("", start[1]).split("."))
-        near = _near(found, field, refusal[start.end() : end])
+        near = _near(found, field, said)
         told |= {each.live_path: each for each in near}
     return list(told.values())
 

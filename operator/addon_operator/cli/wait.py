@@ -10,7 +10,7 @@ import click
 
 from addon_operator.cli import debug
 from addon_operator.kernel import clock, errors
-from addon_operator.status import health
+from addon_operator.status import converge_words
 
 _ANSWER_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.5
@@ -62,7 +62,7 @@ def _standby(host: str, port: int) -> str:
     with contextlib.suppress(OSError, http.client.HTTPException):
         status, text = _asked(host, port, "/status/converge")
         word, _, leader = text.partition(": ")
-        if status == http.HTTPStatus.OK and word == health.STANDBY:
+        if status == http.HTTPStatus.OK and word == converge_words.STANDBY:
             return f" to take over: it stands by, and {leader}"
     return ""
 

@@ -2,18 +2,10 @@
 
 import abc
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
 
 from addon_operator.engine import engine
 from addon_operator.engine import state as engine_state
-
-NOT_STARTED: Final = "STARTUP_CONVERGE_NOT_STARTED"
-STARTING: Final = "STARTUP_CONVERGE_IN_PROGRESS"
-DONE: Final = "STARTUP_CONVERGE_DONE"
-RUNNING: Final = "CONVERGE_IN_PROGRESS"
-WAITING: Final = "CONVERGE_WAIT_TASK"
-STANDBY: Final = "STANDBY"
-ADMISSION_ONLY: Final = "ADMISSION_ONLY"
+from addon_operator.status import converge_words
 
 
 class Part:
@@ -152,17 +144,17 @@ class OperatorStatus:
         A replica that stands by says so instead, and who leads.
         """
         if self._leader is not None:
-            return f"{STANDBY}: {self._leader() or 'nobody'} leads", 0
+            return f"{converge_words.STANDBY}: {self._leader() or 'nobody'} leads", 0
         if self._engine is None:
-            return (ADMISSION_ONLY if self._only_admits else NOT_STARTED), 0
+            return (converge_words.ADMISSION_ONLY if self._only_admits else converge_words.NOT_STARTED), 0
         converger = self._engine.converger
         if converger.state is engine_state.ConvergeState.NOT_STARTED:
-            return NOT_STARTED, 0
+            return converge_words.NOT_STARTED, 0
         if not converger.first_done.is_set():
-            return STARTING, converger.remaining
+            return converge_words.STARTING, converger.remaining
         if converger.state is engine_state.ConvergeState.RUNNING:
-            return RUNNING, converger.remaining
-        return DONE, 0
+            return converge_words.RUNNING, converger.remaining
+        return converge_words.DONE, 0
 
 
 def _first(reasons: Iterable[str | None]) -> str | None:

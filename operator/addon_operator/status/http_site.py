@@ -17,7 +17,7 @@ from addon_operator.admission.server import connections
 from addon_operator.aio import listening, short_cache
 from addon_operator.kernel import clock, errors
 from addon_operator.settings import settings
-from addon_operator.status import health, page_content, page_site
+from addon_operator.status import converge_words, health, page_content, page_site
 from addon_operator.telemetry import metrics
 
 CONNECTIONS: Final = connections.Bounds(
@@ -159,21 +159,21 @@ def _probe(reason: Callable[[], str | None]) -> Callable[[web.Request], Awaitabl
 def _lines(state: str, tasks: int) -> tuple[str, ...]:
     counted = f"{state}: {tasks} tasks"
     by_state = {
-        health.STARTING: (counted,),
-        health.RUNNING: (health.DONE, counted),
-        health.DONE: (health.DONE, health.WAITING),
-        health.WAITING: (health.DONE, health.WAITING),
+        converge_words.STARTING: (counted,),
+        converge_words.RUNNING: (converge_words.DONE, counted),
+        converge_words.DONE: (converge_words.DONE, converge_words.WAITING),
+        converge_words.WAITING: (converge_words.DONE, converge_words.WAITING),
     }
     return by_state.get(state, (state,))
 
 
 def _document(state: str, tasks: int) -> dict[str, bool | int | str | None]:
     word, _, leader = state.partition(": ")
-    standing_by = {health.STANDBY: leader} if word == health.STANDBY else {}
+    standing_by = {converge_words.STANDBY: leader} if word == converge_words.STANDBY else {}
     return standing_by | {
-        health.NOT_STARTED: state == health.NOT_STARTED,
-        health.STARTING: tasks if state == health.STARTING else None,
-        health.DONE: state in (health.DONE, health.RUNNING, health.WAITING),
-        health.RUNNING: tasks if state == health.RUNNING else None,
-        health.WAITING: state in (health.DONE, health.WAITING),
+        converge_words.NOT_STARTED: state == converge_words.NOT_STARTED,
+        converge_words.STARTING: tasks if state == converge_words.STARTING else None,
+        converge_words.DONE: state in (converge_words.DONE, converge_words.RUNNING, converge_words.WAITING),
+        converge_words.RUNNING: tasks if state == converge_words.RUNNING else None,
+        converge_words.WAITING: state in (converge_words.DONE, converge_words.WAITING),
     }

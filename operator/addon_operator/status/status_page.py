@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import addon_operator
-from addon_operator.status import health, page_content, page_modules
+from addon_operator.status import converge_words, page_content, page_modules
 
 _REFRESH_SECONDS: Final = 10
 _LINKS: Final = ("/healthz", "/readyz", "/status/converge", "/metrics", "/discovery")
@@ -181,21 +181,21 @@ def _more(content: page_content.Content) -> Iterator[str]:
 
 
 _DOING: Final = {
-    health.NOT_STARTED: "the first converge has not begun",
-    health.STARTING: "the first converge is under way",
-    health.RUNNING: "a converge is under way",
-    health.DONE: "all modules were run, and changes are waited for",
-    health.WAITING: "all modules were run, and changes are waited for",
-    health.ADMISSION_ONLY: "this process only admits pods",
+    converge_words.NOT_STARTED: "the first converge has not begun",
+    converge_words.STARTING: "the first converge is under way",
+    converge_words.RUNNING: "a converge is under way",
+    converge_words.DONE: "all modules were run, and changes are waited for",
+    converge_words.WAITING: "all modules were run, and changes are waited for",
+    converge_words.ADMISSION_ONLY: "this process only admits pods",
 }
 
 
 def _doing(state: str, failed: int) -> str:
     """Say what the operator does."""
     word, _, leader = state.partition(": ")
-    if failed and word in (health.DONE, health.WAITING):
+    if failed and word in (converge_words.DONE, converge_words.WAITING):
         return "all modules were run, and what failed is tried again"
-    return f"this replica stands by: {leader}" if word == health.STANDBY else _DOING.get(state, state)
+    return f"this replica stands by: {leader}" if word == converge_words.STANDBY else _DOING.get(state, state)
 
 
 def _refused(content: page_content.Content) -> str:

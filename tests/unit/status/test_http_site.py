@@ -13,7 +13,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.settings import settings
-from addon_operator.status import health, http_site, page_content, page_site, status_page
+from addon_operator.status import converge_words, health, http_site, page_content, page_site, status_page
 from addon_operator.telemetry import metrics
 
 
@@ -24,7 +24,7 @@ class Reported(health.OperatorStatus):
     unhealthy: str | None = None
     unready: str | None = None
     admission_unready: str | None = None
-    state: tuple[str, int] = (health.NOT_STARTED, 0)
+    state: tuple[str, int] = (converge_words.NOT_STARTED, 0)
 
     @override
     def unhealthy_reason(self) -> str | None:
@@ -116,11 +116,11 @@ async def test_whether_pods_are_admitted_is_a_question_of_its_own(
 
 
 CONVERGE = [
-    (health.NOT_STARTED, 0, "STARTUP_CONVERGE_NOT_STARTED\n"),
-    (health.STARTING, 3, "STARTUP_CONVERGE_IN_PROGRESS: 3 tasks\n"),
-    (health.DONE, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
-    (health.WAITING, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
-    (health.RUNNING, 2, "STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: 2 tasks\n"),
+    (converge_words.NOT_STARTED, 0, "STARTUP_CONVERGE_NOT_STARTED\n"),
+    (converge_words.STARTING, 3, "STARTUP_CONVERGE_IN_PROGRESS: 3 tasks\n"),
+    (converge_words.DONE, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
+    (converge_words.WAITING, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
+    (converge_words.RUNNING, 2, "STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: 2 tasks\n"),
 ]
 
 
@@ -135,17 +135,17 @@ async def test_the_converge_is_reported_in_the_words_of_the_go_operator(
 
 
 NOTHING: dict[str, bool | int | None] = {
-    health.NOT_STARTED: False,
-    health.STARTING: None,
-    health.DONE: False,
-    health.RUNNING: None,
-    health.WAITING: False,
+    converge_words.NOT_STARTED: False,
+    converge_words.STARTING: None,
+    converge_words.DONE: False,
+    converge_words.RUNNING: None,
+    converge_words.WAITING: False,
 }
 CONVERGE_AS_JSON: list[tuple[str, int, dict[str, bool | int | None]]] = [
-    (health.NOT_STARTED, 0, NOTHING | {health.NOT_STARTED: True}),
-    (health.STARTING, 3, NOTHING | {health.STARTING: 3}),
-    (health.DONE, 0, NOTHING | {health.DONE: True, health.WAITING: True}),
-    (health.RUNNING, 0, NOTHING | {health.DONE: True, health.RUNNING: 0}),
+    (converge_words.NOT_STARTED, 0, NOTHING | {converge_words.NOT_STARTED: True}),
+    (converge_words.STARTING, 3, NOTHING | {converge_words.STARTING: 3}),
+    (converge_words.DONE, 0, NOTHING | {converge_words.DONE: True, converge_words.WAITING: True}),
+    (converge_words.RUNNING, 0, NOTHING | {converge_words.DONE: True, converge_words.RUNNING: 0}),
 ]
 
 

@@ -15,7 +15,14 @@ from addon_operator.engine import introspection, module_states, state
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
-from addon_operator.status import health, module_status, page_content, page_modules, status_page
+from addon_operator.status import (
+    converge_words,
+    health,
+    module_status,
+    page_content,
+    page_modules,
+    status_page,
+)
 from tests.fakes import clocks
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
@@ -388,7 +395,7 @@ def test_a_module_that_waits_for_others_is_still_said_to_be_suspended_and_held_b
 
 
 def banner(**content: Any) -> str:  # noqa: ANN401 - fields of many types
-    page = status_page.render(page_content.Content(**({"state": health.DONE} | content)))
+    page = status_page.render(page_content.Content(**({"state": converge_words.DONE} | content)))
     return page.partition('class="operator ')[2].partition("</section>")[0]
 
 
@@ -403,7 +410,7 @@ def test_the_banner_is_green_only_if_nothing_failed() -> None:
 
 
 def test_what_a_page_without_an_answer_shows_is_not_green() -> None:
-    page = status_page.render(page_content.Content(state=health.DONE))
+    page = status_page.render(page_content.Content(state=converge_words.DONE))
     assert page.index('id="lost"') < page.index("<main>"), "the style looks for the one behind the other"
     assert "#lost:not([hidden]) ~ main .operator { border-color: var(--failed); }" in page
 

@@ -63,14 +63,9 @@ def _offering(find: Callable[[click.Context], Sequence[Any]]) -> Complete:
 
 def _answer(ctx: click.Context, path: str, **query: str) -> Any:  # noqa: ANN401  # decoded JSON
     """Ask the operator here, or else that of the cluster."""
-    from addon_operator.debug import debug_client
+    from addon_operator.cli import debug
 
-    place = _place(ctx)
-    if isinstance(place, pathlib.Path):
-        return debug_client.DebugClient(place, _SECONDS).get(path, query)
-    from addon_operator.commands.outside import pod_client
-
-    return pod_client.PodClient(place, _SECONDS).get(path, query)
+    return debug.client_of(_place(ctx), _SECONDS).get(path, query)
 
 
 def _place(ctx: click.Context) -> "places.Place | pathlib.Path":
@@ -87,9 +82,11 @@ def complete_module(ctx: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def _modules(ctx: click.Context) -> Sequence[str]:
+    from addon_operator.cli import debug
+
     place = _place(ctx)
     if isinstance(place, pathlib.Path):
-        return [row["name"] for row in _answer(ctx, "/module/list.json")["modules"]]
+        return [row["name"] for row in debug.client_of(place, _SECONDS).get("/module/list.json")["modules"]]
     from addon_operator.commands.outside import module_requests
 
     # Module objects are there for more people than the pod is.

@@ -119,15 +119,18 @@ def place_or_socket(socket: str | None) -> "places.Place | pathlib.Path":
     from addon_operator.commands.outside import place as places
 
     has_kubeconfig = any((flags["kubeconfig"], flags["context"], places.has_kubeconfig(os.environ)))
-    if (
-        is_here
-        and not has_kubeconfig
-        and dev_operators.works_in(_socket_path(None), flags["namespace"], None)
-    ):
-        return _socket_path(None)
+    here = _socket_path(None) if is_here else None
+    if here and not has_kubeconfig and dev_operators.works_in(here, flags["namespace"], None):
+        return here
     place = places.named(**flags, environ=os.environ) if is_named or has_kubeconfig else None
-    if is_here and place and dev_operators.works_in(_socket_path(None), place.namespace, place.access.server):
-        return _socket_path(None)
+    # Without a kubeconfig, it was asked already.
+    if (
+        here
+        and has_kubeconfig
+        and place
+        and dev_operators.works_in(here, place.namespace, place.access.server)
+    ):
+        return here
     return dev_operators.socket(place, os.environ) or place or _socket_path(socket)
 
 
@@ -205,11 +208,18 @@ def client(socket: str | None, *, is_slow: bool = False) -> "debug_client.DebugC
     from addon_operator.debug import debug_client
 
     timeout = debug_client.RENDER_SECONDS if is_slow else debug_client.TIMEOUT_SECONDS
-    if isinstance(found := place_or_socket(socket), pathlib.Path):
-        return debug_client.DebugClient(found, timeout)
+    return client_of(place_or_socket(socket), timeout)
+
+
+def client_of(place: "places.Place | pathlib.Path", seconds: float) -> "debug_client.DebugClient":
+    """Return the way to the operator there, which has so long to answer."""
+    if isinstance(place, pathlib.Path):
+        from addon_operator.debug import debug_client
+
+        return debug_client.DebugClient(place, seconds)
     from addon_operator.commands.outside import pod_client
 
-    return pod_client.PodClient(found, timeout)
+    return pod_client.PodClient(place, seconds)
 
 
 def _socket_path(socket: str | None) -> pathlib.Path:

@@ -129,17 +129,13 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     click.echo(listed.rendered(rows, output), nl=False)
 
 
-_NAMED_LIKE_CONFIG_MAP: Final = {"values_secret": "", "notify_secret": "-notify"}
-"""Secrets that have the name of the ConfigMap with this behind it, unless they have one of their own."""
-
-
 def _rows(resolution: setting_resolution.Resolution) -> Iterable[Row]:
-    config_map = resolution.values.get("config_map")
+    config_map, like_it = resolution.values.get("config_map"), app_settings.NAMED_LIKE_CONFIG_MAP
     for field, row in app_settings.TABLE.items():
         given = field in resolution.values
         value = row.type.plain(row.type.in_force(resolution.values[field])) if given else None
-        if value is None and config_map is not None and field in _NAMED_LIKE_CONFIG_MAP:
-            value = f"{config_map}{_NAMED_LIKE_CONFIG_MAP[field]}"
+        if value is None and config_map is not None and field in like_it:
+            value = f"{config_map}{like_it[field]}"
         yield {
             "name": row.documented,
             "value": value,

@@ -195,13 +195,6 @@ def texts(
     }
 
 
-def spelled(row: Setting, origin: str) -> str:
-    """Return how somebody set it, by its origin, or how one may: the flag or variable, for messages."""
-    if origin == DEFAULT_ORIGIN:
-        return f"{row.documented} or {row.flags[0]}"
-    return origin.partition(" ")[2]
-
-
 def _given(
     field: str, row: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str]
 ) -> tuple[str, str] | None:

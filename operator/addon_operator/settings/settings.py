@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NO_SECRET: Final = "none"  # noqa: S105 - a word, not a password
 """Value of ``VALUES_SECRET`` that stands for no Secret at all."""
+NAMED_LIKE_CONFIG_MAP: Final = {"values_secret": "", "notify_secret": "-notify"}
+"""Secrets that have the name of the ConfigMap with this behind it, unless they have one of their own."""
 _OPERATOR: Final = setting_resolution.Group("Operator")
 _HTTP: Final = setting_resolution.Group("HTTP and metrics")
 _ADMISSION: Final = setting_resolution.Group("Admission")
@@ -349,18 +351,23 @@ class Settings:
 
     def spelled(self, field: str) -> str:
         """Return the flag or variable that set a field, or those that may, for messages."""
-        origin = self.origins.get(field, setting_resolution.DEFAULT_ORIGIN)
-        return setting_resolution.spelled(TABLE[field], origin)
+        row, origin = TABLE[field], self.origins.get(field, setting_resolution.DEFAULT_ORIGIN)
+        if origin == setting_resolution.DEFAULT_ORIGIN:
+            return f"{row.documented} or {row.flags[0]}"
+        return origin.partition(" ")[2]
 
     @property
     def values_secret_name(self) -> str | None:
         """Return the name of the Secret with values; ``None`` if there is to be none."""
-        return None if self.values_secret == NO_SECRET else self.values_secret or self.config_map
+        return self._secret_name("values_secret", self.values_secret)
 
     @property
     def notify_secret_name(self) -> str | None:
         """Return the name of the Secret that says who is notified; ``None`` if nobody is to be."""
-        return None if self.notify_secret == NO_SECRET else self.notify_secret or f"{self.config_map}-notify"
+        return self._secret_name("notify_secret", self.notify_secret)
+
+    def _secret_name(self, field: str, named: str | None) -> str | None:
+        return None if named == NO_SECRET else named or f"{self.config_map}{NAMED_LIKE_CONFIG_MAP[field]}"
 
     @property
     def charts(self) -> pathlib.Path:

@@ -1,6 +1,5 @@
 """A new hook of a module, or a global one, with a test."""
 
-import contextlib
 import dataclasses
 import enum
 import itertools
@@ -136,14 +135,12 @@ def find(place: str, configured: hook_places.Configured) -> tuple[Place, str]:
         for directory in filter(pathlib.Path.is_dir, configured.modules_dirs)
         for each in module_directories.listed(directory)
     }
-    modules = []
-    for directory, each in known.items():
-        with contextlib.suppress(names.ModuleNameError):
-            modules.append(names.parse_module_directory(directory)[1])
-            if module in (directory, modules[-1]):
-                return Place(each, modules[-1]), name
+    owners = {each: owner for each in known.values() if (owner := module_directories.module_name(each))}
+    for each, owner in owners.items():
+        if module in (each.name, owner):
+            return Place(each, owner), name
     where = ", ".join(str(each.absolute()) for each in configured.modules_dirs)
-    hint = names.did_you_mean(module, modules, "name its directory, or --modules-dir")
+    hint = names.did_you_mean(module, owners.values(), "name its directory, or --modules-dir")
     raise NewHookError(f"there is no module {module!r} in {where}; {hint}")
 
 

@@ -142,9 +142,8 @@ def _place(request: Request) -> tuple[names.ModuleName, pathlib.Path]:
         )
     others = module_directories.listed(directory) if directory.is_dir() else []
     for other in others:
-        with contextlib.suppress(names.ModuleNameError):
-            if names.parse_module_directory(other.name)[1] == request.name:
-                raise NewModuleError(f"{other.absolute()} is a module of this name; choose another name")
+        if module_directories.module_name(other) == request.name:
+            raise NewModuleError(f"{other.absolute()} is a module of this name; choose another name")
     orders = [names.directory_order(other.name) or 0 for other in others]
     order = min((max(orders, default=0) // _STEP + 1) * _STEP, _MOST_ORDER)
     path = directory / f"{order if request.order is None else request.order:03}-{request.name}"

@@ -116,9 +116,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
 
     async def _end_what_is_over(self) -> None:
         now = self._time.time()
-        over = [
-            name for name, each in self._suspended.items() if each.until is not None and each.until <= now
-        ]
+        over = [name for name, each in self._suspended.items() if each.is_over(now)]
         for name in over:
             self._set(name, None)
             # What somebody has changed meanwhile is news, which the watch brings.

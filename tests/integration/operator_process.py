@@ -204,14 +204,16 @@ class OperatorProcess:
         self.wait_until(lambda: self.get("/readyz").status == 200, "/readyz is 200", deadline=deadline)
         return self
 
-    def wait_metric(self, at_least: float, name: str, **labels: str) -> None:
+    def wait_metric(
+        self, at_least: float, name: str, deadline: float = READY_DEADLINE, /, **labels: str
+    ) -> None:
         """Wait until the sum of these series reaches a value."""
 
         def reached() -> bool:
             found = self._scrape(name)
             return found is not None and found.total(name, **labels) >= at_least
 
-        self.wait_until(reached, f"{name}{labels} >= {at_least:g}")
+        self.wait_until(reached, f"{name}{labels} >= {at_least:g}", deadline=deadline)
 
     def wait_logged(self, *words: str) -> str:
         """Wait for a log line that has all these words, and give it back."""

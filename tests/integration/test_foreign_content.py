@@ -226,10 +226,10 @@ def edit(walk: Walk) -> None:
     wrong = {f"property{number}": {"password": ["s" * 50], "name": 5} for number in range(1000)}
     before = walk.operator.metrics().total(errors)
     walk.site.config(own=json.dumps(right | wrong))
-    walk.operator.wait_metric(before + 1, errors)
+    walk.operator.wait_metric(before + 1, errors, _DEADLINE)
     walk.went("wrong edit")
     walk.site.config(own=json.dumps(right), brokenEnabled="true")
-    walk.operator.wait_metric(1, failures, module="broken")
+    walk.operator.wait_metric(1, failures, _DEADLINE, module="broken")
     walk.went("edit")
 
 
@@ -285,7 +285,7 @@ def meddle(walk: Walk) -> None:
     mistakes = json.dumps({"targets": [1] * 10_000, "x": foreign_content.text(9000)})
     (walk.content / "notify.yaml").write_text(mistakes)
     walk.site.kubectl("create", "secret", "generic", _NOTIFY, f"--from-file={walk.content / 'notify.yaml'}")
-    walk.operator.wait_metric(1, "notifications_config_invalid")
+    walk.operator.wait_metric(1, "notifications_config_invalid", _DEADLINE)
     walk.settle("notify.yaml")
 
 

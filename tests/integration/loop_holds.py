@@ -90,13 +90,12 @@ def too_long(holds: Sequence[Hold], slowness: float) -> list[Hold]:
 
 def slowness() -> float:
     """How many times as long Python takes here as on the machine that the limit is for; at least 1."""
-    took = []
-    for _ in range(3):
-        began = time.thread_time()
-        for number in range(_ROUNDS):
-            _ = [number]
-        took.append(time.thread_time() - began)
-    return max(costs.slowness(), min(took) / _ROUNDS_SECONDS)
+    return max(costs.slowness(), costs.seconds(_turn_round, _ROUNDS) / _ROUNDS_SECONDS)
+
+
+def _turn_round(times: int) -> None:
+    for number in range(times):
+        _ = [number]
 
 
 def read(path: pathlib.Path) -> list[Hold]:

@@ -4,40 +4,17 @@ import asyncio
 import base64
 import json
 
-from typing_extensions import override
-
 from addon_operator.app import notifications
 from addon_operator.documents import json_documents
 from addon_operator.kernel import fencing
-from addon_operator.kube import api_errors, paths
-from addon_operator.kube.client import client
 from addon_operator.kube.informers import object_changes
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from tests.fakes import clocks, logs, told_events, unused, watches
+from tests.fakes import api_server, clocks, logs, told_events, unused, watches
 
 RIGHT = "targets: [{name: ops, url: 'https://hooks.example/canary', format: slack}]"
 PLACE = "Secret addons/addon-operator-notify"
 MISSING_KEY = "the key notify.yaml is missing; did you mean 'notify.yml'?"
-
-
-class Kube(client.KubeClient):
-    """A cluster without Module objects."""
-
-    def __init__(self) -> None:
-        """It asks nobody."""
-
-    @override
-    async def list_all(
-        self,
-        path: str,
-        *,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        metadata_only: bool = False,
-        page_size: int = client.PAGE_SIZE,
-    ) -> client.ObjectList:
-        raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "no")
 
 
 class Bench:
@@ -50,9 +27,9 @@ class Bench:
         assert made is not None
         self.made = made
 
-    async def secret(self, key: str | None, text: str = RIGHT) -> None:
+    async def secret(self, key: str | None) -> None:
         """Have the Secret hold a file below a key, or be gone."""
-        document = {"data": {key: base64.b64encode(text.encode()).decode()}} if key else {}
+        document = {"data": {key: base64.b64encode(RIGHT.encode()).decode()}} if key else {}
         kept = json_documents.pack(json.dumps({"object": document}).encode())
         type_ = object_changes.ChangeType.MODIFIED if key else object_changes.ChangeType.DELETED
         where = object_changes.ObjectKey("addons", "addon-operator-notify")
@@ -71,7 +48,9 @@ class Bench:
 
 async def test_a_secret_that_is_wrong_or_gone_is_said_in_the_log_the_list_and_by_gauges() -> None:
     bench = Bench()
-    bench.made.begin(Kube(), watches.Watches(), lambda _: None)
+    # It knows no Module objects.
+    kube = api_server.client_of(api_server.ApiServer(), api_server.Pauses())
+    bench.made.begin(kube, watches.Watches(), lambda _: None)
     bench.made.synced()
     await asyncio.sleep(0.05)
     assert bench.problem() == f"nobody is notified, as there is no {PLACE}"

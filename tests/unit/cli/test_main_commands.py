@@ -43,18 +43,20 @@ NAMES_OF_LISTS: Final = {
 PRINTS_ROWS_BESIDE_PYTEST: Final = "module_verbs.py"
 
 
-def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        yield " ".join(path), command
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        inner = command.get_command(context, name)
-        assert inner is not None
-        yield from leaves(inner, (*path, name))
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """The command and all below it, by their words."""
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from commands(inner, (*path, name))
 
 
-LEAVES: Final = dict(leaves(main.cli))
+COMMANDS: Final = dict(commands(main.cli))
+LEAVES: Final = {name: each for name, each in COMMANDS.items() if not isinstance(each, click.Group)}
+GROUPS: Final = [name for name, each in COMMANDS.items() if isinstance(each, click.Group)]
 
 
 def options(command: click.Command) -> dict[str, click.Option]:
@@ -242,16 +244,6 @@ def test_a_path_of_the_operator_is_absolute_whichever_setting_it_is() -> None:
             assert path == pathlib.Path("a/b").absolute(), field
 
 
-def groups(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Group]]:
-    if isinstance(command, click.Group):
-        yield " ".join(path), command
-        for name in command.list_commands(click.Context(command)):
-            inner = command.get_command(click.Context(command), name)
-            assert inner is not None
-            yield from groups(inner, (*path, name))
-
-
-GROUPS: Final = dict(groups(main.cli))
 PASS_ALL_ON: Final = {"devcluster kubectl", "devcluster helm"}
 """What they are given is for another program."""
 TAKE_SETTINGS: Final = {"plan", "settings", "start"}

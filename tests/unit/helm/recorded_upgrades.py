@@ -17,6 +17,7 @@ class Recorded(TypedDict, total=False):
 
 
 RECORDED: list[Recorded] = json.loads((pathlib.Path(__file__).parent / "recorded_upgrades.json").read_text())
+CASES = {(each["case"], each["helm"]): each for each in RECORDED}
 ADVICE = {
     "service-cluster-ip-other": "delete it with 'kubectl -n addons delete service web'",
     "service-load-balancer-class": "delete service web', and Helm creates it again, with another address",

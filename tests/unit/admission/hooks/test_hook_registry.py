@@ -174,3 +174,15 @@ async def test_what_the_api_server_does_not_take_is_said_by_module_hook_and_fiel
         "the API server does not take kubernetesValidating bad.b.c of hook guard.sh of module web: "
         "matchConditions[0].expression: Invalid value: compilation failed; correct its configuration"
     )
+
+
+async def test_what_was_opened_is_in_trouble_as_its_kind_is_or_once_it_is_not_registered() -> None:
+    registrar, hook = Registrar(), entry("shop", "a.b.c")
+    registry = hook_registry.HookRegistry(Kube(), registrar, TEMPLATE, hook_reviews.HookReviews())
+    await registry.open("shop", [hook])
+    registrar.problems = {registration_specs.ConfigurationKind.MUTATING: "somebody undoes it"}
+    assert registry.trouble(hook) == ""
+    registrar.problems = {registration_specs.ConfigurationKind.VALIDATING: "somebody undoes it"}
+    assert registry.trouble(hook) == "somebody undoes it"
+    await registry.keep_only({"web"})
+    assert registry.trouble(hook) == "it is not registered any more"

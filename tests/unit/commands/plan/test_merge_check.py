@@ -14,9 +14,7 @@ from addon_operator.kube.client import client
 from tests.fakes import kinds
 from tests.unit.helm import recorded_upgrades
 
-(SERVICE,) = (
-    each for each in recorded_upgrades.RECORDED if (each["case"], each["helm"]) == ("service-port-number", 3)
-)
+SERVICE = recorded_upgrades.CASES["service-port-number", 3]
 PATH = "/api/v1/namespaces/addons/services/web"
 TWICE = 'Service "web" is invalid: spec.ports[2].name: Duplicate value: "metrics"'
 

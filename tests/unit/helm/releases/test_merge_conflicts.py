@@ -14,7 +14,6 @@ from addon_operator.modules import manifests
 from tests.unit.helm import recorded_upgrades
 
 WEB = names.ModuleName("web")
-CASES = {(each["case"], each["helm"]): each for each in recorded_upgrades.RECORDED}
 
 
 class Live(live_objects.LiveObjects):
@@ -45,7 +44,7 @@ class Live(live_objects.LiveObjects):
 
 
 async def told(case: str, helm: int = 3, live: Live | None = None) -> helm_errors.HelmError:
-    recorded = CASES[case, helm]
+    recorded = recorded_upgrades.CASES[case, helm]
     text = messages.explanation(recorded["stderr"], 1)
     error = helm_errors.HelmError(WEB, text.text, text.without_values)
     return await merge_conflicts.explained(
@@ -66,20 +65,20 @@ async def test_object_cause_who_and_the_command_that_mends_it_come_before_what_h
 
 
 async def test_what_cannot_be_removed_alone_is_edited() -> None:
-    live = Live(CASES["probe-handler", 3]["live"], takes=False)
+    live = Live(recorded_upgrades.CASES["probe-handler", 3]["live"], takes=False)
     text = (await told("probe-handler", live=live)).message
     assert "; make it as the chart says with 'kubectl -n addons edit deployment web'; UPGRADE FAILED" in text
     assert [each["op"] for each in live.asked[0]] == ["test", "remove"]
 
 
 async def test_what_became_immutable_is_made_anew() -> None:
-    live = Live(CASES["configmap-immutable", 3]["live"], takes=False)
+    live = Live(recorded_upgrades.CASES["configmap-immutable", 3]["live"], takes=False)
     text = (await told("configmap-immutable", live=live)).message
     assert text.startswith("ConfigMap web: kubectl-edit added /immutable, ")
     assert "; nobody can undo that: delete it with 'kubectl -n addons delete configmap web'" in text
 
 
 async def test_without_an_answer_or_a_change_of_others_the_error_stays_as_it_is() -> None:
-    recorded = CASES["service-port-number", 3]
+    recorded = recorded_upgrades.CASES["service-port-number", 3]
     for live in (Live(None), Live({**recorded["live"], "metadata": {"name": "web"}})):
         assert (await told("service-port-number", live=live)).message.startswith("UPGRADE FAILED: ")

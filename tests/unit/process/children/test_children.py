@@ -14,7 +14,7 @@ import pytest
 
 from addon_operator.process import start_errors
 from addon_operator.process.children import children, groups
-from tests.fakes import clocks, programs
+from tests.fakes import clocks, pids, programs
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -66,21 +66,6 @@ def children_of(process: str) -> set[str]:
 def open_pipes() -> set[str]:
     links = (os.path.realpath(entry) for entry in pathlib.Path("/proc/self/fd").iterdir())
     return {link for link in links if "pipe:" in link}
-
-
-def is_alive(pid: int, patience: float = 2.0) -> bool:
-    """Say whether a process goes on; one that was just killed may still have to see that."""
-    give_up = time.monotonic() + patience
-    while True:
-        try:
-            status = pathlib.Path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return False
-        if status.rpartition(")")[2].split()[0] in "ZX":
-            return False
-        if time.monotonic() > give_up:
-            return True
-        time.sleep(0.005)
 
 
 async def first_line(script: pathlib.Path, **arguments: float) -> tuple[asyncio.Task[object], str]:
@@ -172,7 +157,7 @@ async def test_a_timeout_ends_the_whole_group_with_sigterm(
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
     result = await programs.programs().run([path], env=ENV, timeout=0.2)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
-    assert not is_alive(int((tmp_path / "pid").read_text()))
+    assert pids.ends_within(int((tmp_path / "pid").read_text()), 2)
     assert result.wall_seconds < 5
 
 
@@ -199,7 +184,7 @@ async def test_who_ignores_sigterm_is_killed_after_the_grace(
     result = await programs.programs().run([path], env=ENV, timeout=0.2, kill_grace=0.05)
     assert result.timed_out
     assert result.exit_code in {-signal.SIGKILL, -signal.SIGTERM}
-    assert not is_alive(int((tmp_path / "pid").read_text()))
+    assert pids.ends_within(int((tmp_path / "pid").read_text()), 2)
 
 
 async def test_a_stopped_child_is_ended_too(script: Callable[..., pathlib.Path]) -> None:
@@ -225,7 +210,7 @@ async def test_a_child_that_may_leave_nothing_takes_its_group_with_it(
     path = script(f"trap '' TERM; sleep 100 & echo $! > {tmp_path}/pid; echo done")
     result = await programs.programs().run([path], env=ENV, capture_stdout=100, leaves_nothing=True)
     assert (result.exit_code, result.stdout) == (0, b"done\n")
-    assert not is_alive(int((tmp_path / "pid").read_text()))
+    assert pids.ends_within(int((tmp_path / "pid").read_text()), 2)
 
 
 ESCAPES = {
@@ -265,7 +250,7 @@ async def test_what_leaves_the_group_of_a_child_that_may_leave_nothing_or_is_end
     else:
         result = await run
         assert (result.exit_code, result.timed_out) == ((0, False) if ended_by == "its end" else (-15, True))
-    assert not is_alive(int(left.read_text()))
+    assert pids.ends_within(int(left.read_text()), 2)
 
 
 async def test_what_another_child_left_in_the_background_goes_on(
@@ -277,8 +262,8 @@ async def test_what_another_child_left_in_the_background_goes_on(
         env = {**ENV, "RUN": number}
         await programs.programs().run([path], env=env, mark="RUN", leaves_nothing=leaves_nothing)
     stays, *ended = map(int, left.read_text().split())
-    assert [is_alive(pid) for pid in ended] == [False, False]
-    assert is_alive(stays, patience=0)
+    assert [pids.ends_within(pid, 2) for pid in ended] == [True, True]
+    assert not pids.ends_within(stays, 0)
     os.kill(stays, signal.SIGKILL)
 
 
@@ -293,7 +278,7 @@ async def test_cancelling_ends_the_group_before_the_cancellation_goes_on(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (tmp_path / "bye").read_text() == "bye\n"
-    assert not is_alive(int(left))
+    assert pids.ends_within(int(left), 2)
 
 
 async def test_cancelling_twice_kills_without_waiting_for_the_grace(
@@ -306,7 +291,7 @@ async def test_cancelling_twice_kills_without_waiting_for_the_grace(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 10)
-    assert not is_alive(int(pid))
+    assert pids.ends_within(int(pid), 2)
 
 
 def test_a_loop_that_is_torn_down_leaves_no_child(
@@ -317,7 +302,7 @@ def test_a_loop_that_is_torn_down_leaves_no_child(
         assert not run.done()
         return pid
 
-    assert not is_alive(int(asyncio.run(begin())))
+    assert pids.ends_within(int(asyncio.run(begin())), 2)
 
 
 async def test_many_children_at_once_each_get_their_own_result(script: Callable[..., pathlib.Path]) -> None:

@@ -6,7 +6,6 @@ import fcntl
 import os
 import pathlib
 import resource
-import select
 import signal
 import socket
 import sys
@@ -17,6 +16,7 @@ from typing_extensions import override
 
 from addon_operator.kernel import clock, fencing
 from addon_operator.process.children import children, launcher
+from tests.fakes import pids
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -55,18 +55,6 @@ def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
         return path
 
     return write
-
-
-def wait_for_end(pid: int) -> None:
-    """Wait until a process that need not be ours is gone."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        assert select.select([descriptor], [], [], 10)[0]
-    finally:
-        os.close(descriptor)
 
 
 def launcher_of(pid: int) -> int:
@@ -169,7 +157,7 @@ async def test_a_timeout_ends_the_group(
     path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
     result = await children.Children(spawner).run([path], env=ENV, timeout=0.2)
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
-    wait_for_end(int((tmp_path / "pid").read_text()))
+    assert pids.ends_within(int((tmp_path / "pid").read_text()), 10)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +288,7 @@ async def test_a_launcher_that_does_not_answer_is_replaced(
         run = asyncio.create_task(children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV))
         await asyncio.sleep(0)
     assert (await run).exit_code == 4
-    wait_for_end(pid)
+    assert pids.ends_within(pid, 10)
 
 
 async def test_a_program_is_not_started_by_a_launcher_that_is_closed_meanwhile(
@@ -322,7 +310,7 @@ async def test_the_launcher_ends_its_children_when_it_is_closed(
     run, pid = await first_line(spawner, script("echo $$; sleep 100"))
     spawner.close()
     await run
-    wait_for_end(pid)
+    assert pids.ends_within(pid, 10)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the child ends without needing a lock
@@ -343,7 +331,7 @@ def test_children_do_not_outlive_an_operator_that_is_killed(tmp_path: pathlib.Pa
             os._exit(1)
     run.close()
     assert os.waitstatus_to_exitcode(os.waitpid(operator, 0)[1]) == -signal.SIGKILL
-    wait_for_end(int(written.read_text()))
+    assert pids.ends_within(int(written.read_text()), 10)
 
 
 def boottime_in(seconds: float) -> float:
@@ -387,7 +375,7 @@ async def test_what_has_left_the_group_of_a_running_child_is_killed_with_it(
         await asyncio.wait_for(task, 10)
     spawner.close()
     await task
-    wait_for_end(left)
+    assert pids.ends_within(left, 10)
 
 
 async def test_a_limit_that_is_moved_on_ends_nothing(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from addon_operator.admission.certificates import certificate_store
-from addon_operator.admission.registration import conversion_specs, registration_watch
+from addon_operator.admission.registration import conversion_specs, registration_watch, repairs
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
@@ -32,16 +32,9 @@ wants them gets an error, and nothing is lost.
 _CHECK_SECONDS: Final = 30.0
 _ERROR_SECONDS: Final = 5.0
 _ATTEMPTS: Final = 5
-# Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
-_REPAIR: Final = waiting.Backoff(1.0, 60.0)
-_REPAIRS_AT_ONCE: Final = 2
 _ABSENT: Final = (
     "there is no CustomResourceDefinition {name}; its objects are converted as soon as there is: have the "
     "module bring it, in crds/ or in its chart, or correct crdName"
-)
-_FOUGHT: Final = (
-    "somebody changes spec.conversion of CustomResourceDefinition {name} as often as it is restored; "
-    "'kubectl get crd {name} --show-managed-fields -o yaml' shows who"
 )
 _MOVING: Final = (
     "CustomResourceDefinition {name}: objects in {versions} are moved to {wanted} before conversion ends"
@@ -81,7 +74,7 @@ class ConversionRegistrar:
         self._poked = certificates.bundle_changed.follow()
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
         self._moving: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
-        self._repairs: dict[str, list[float]] = {}
+        self._repairs: dict[str, repairs.Repairs] = collections.defaultdict(repairs.Repairs)
         self._settled: dict[str, bytes | None] = {}
         self._problems: dict[str, str] = {}
         self._leaving: dict[str, frozenset[str]] = {}
@@ -196,7 +189,9 @@ class ConversionRegistrar:
                 pauses.append(_ERROR_SECONDS)
             else:
                 trouble.over(f"the conversion of {crd} is kept")
-                pauses.append(max(0.0, self._allowed_at(crd) - self._time.monotonic()) or _CHECK_SECONDS)
+                pauses.append(
+                    max(0.0, self._repairs[crd].allowed_at() - self._time.monotonic()) or _CHECK_SECONDS
+                )
         return min(pauses)
 
     def _wanted_crds(self) -> set[str]:
@@ -244,14 +239,16 @@ class ConversionRegistrar:
         patch = conversion_specs.to_set(live, wanted)
         is_edit = is_repair and self._settled.get(crd, b"") == bundle
         if patch is not None and is_edit and not self._may_repair(crd):
-            self._problems[crd] = _FOUGHT.format(name=crd)
+            self._problems[crd] = _fought(crd)
             return False
         if patch is not None:
             await self._kube.patch(conversion_specs.path_of(crd), patch)
             self._tell(crd, is_edit=is_edit)
         self._settled[crd] = bundle
-        fought = _FOUGHT.format(name=crd)
-        if self._problems.get(crd) != fought or self._time.monotonic() >= self._allowed_at(crd):
+        if (
+            self._problems.get(crd) != _fought(crd)
+            or self._time.monotonic() >= self._repairs[crd].allowed_at()
+        ):
             # That it is fought over is over when it has lasted as long as the others had time to change it.
             self._problems.pop(crd, None)
         (await self._notes())[crd] = frozenset(owner for owner, _ in hooks)
@@ -334,15 +331,12 @@ class ConversionRegistrar:
             self._log.info(f"{name}: hooks convert its objects from now on")
 
     def _may_repair(self, crd: str) -> bool:
-        now = self._time.monotonic()
-        if now < self._allowed_at(crd):
+        now, done = self._time.monotonic(), self._repairs[crd]
+        if now < done.allowed_at():
             return False
-        recent = [each for each in self._repairs.get(crd, ()) if now - each < 2 * _REPAIR.longest]
-        self._repairs[crd] = [*recent, now]
+        done.note(now)
         return True
 
-    def _allowed_at(self, crd: str) -> float:
-        """Return the monotonic time of the next repair."""
-        done = self._repairs.get(crd) or [float("-inf")]
-        late = len(done) - _REPAIRS_AT_ONCE
-        return done[-1] + (_REPAIR.after(late) if late > 0 else 0.0)
+
+def _fought(crd: str) -> str:
+    return repairs.fought(f"spec.conversion of CustomResourceDefinition {crd}", "crd", crd)

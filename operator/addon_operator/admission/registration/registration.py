@@ -7,13 +7,12 @@ it is probably the newer one, and the older will be gone by then. Nothing is rem
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_store
 from addon_operator.admission.registration import registration_specs as specs
-from addon_operator.admission.registration import registration_watch
+from addon_operator.admission.registration import registration_watch, repairs
 from addon_operator.aio import waiting, warn_once
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors, paths
@@ -29,13 +28,6 @@ _FORBIDDEN_SECONDS: Final = 60.0
 _ERROR_SECONDS: Final = 5.0
 _RESPECT_SECONDS: Final = 300.0
 _ATTEMPTS: Final = 5
-# Whoever undoes our repairs at once is a program: repairing ever slower leaves the cluster in peace.
-_REPAIR: Final = waiting.Backoff(1.0, 60.0)
-_REPAIRS_AT_ONCE: Final = 2
-_FOUGHT: Final = (
-    "somebody changes {called} as often as it is restored; "
-    "'kubectl get {kind} {name} --show-managed-fields -o yaml' shows who"
-)
 
 
 class ConfigurationMissingError(kernel_errors.AddonOperatorError):
@@ -137,23 +129,6 @@ class Registrar:
         return min((keeper.pause() for keeper in self._keepers), default=_CHECK_SECONDS)
 
 
-@dataclasses.dataclass(slots=True)
-class _Repairs:
-    """How often something had to be repaired lately."""
-
-    streak: int = 0
-    last: float = float("-inf")
-
-    def allowed_at(self) -> float:
-        """Return the monotonic time of the next repair."""
-        late = self.streak - _REPAIRS_AT_ONCE
-        return self.last + (_REPAIR.after(late) if late > 0 else 0.0)
-
-    def note(self, now: float) -> None:
-        self.streak = self.streak + 1 if now - self.last < 2 * _REPAIR.longest else 1
-        self.last = now
-
-
 class _Keeper:
     """Keeps one configuration."""
 
@@ -175,7 +150,7 @@ class _Keeper:
         self._log = log
         self._clock = time
         self._digest = specs.digest(configuration, address)
-        self._repairs = _Repairs()
+        self._repairs = repairs.Repairs()
         self._is_fought = False
         self._was_settled = False
         self._settled_bundle: bytes | None = None
@@ -201,7 +176,7 @@ class _Keeper:
         if not self._is_fought:
             return ""
         kind, name = self.kind.value, self._configuration.name
-        return _FOUGHT.format(called=f"{kind} {name}", kind=kind.lower(), name=name)
+        return repairs.fought(f"{kind} {name}", kind.lower(), name)
 
     def pause(self) -> float:
         """Return the seconds until the configuration has to be looked at again."""

@@ -138,7 +138,7 @@ def test_pods_are_created_after_an_uninstallation_without_any_operator(
         with charts.operating(installation) as operator:
             operator.wait_until(cluster.are_filled, "the webhooks are registered")
         operator_process.wait_until(lambda: not cluster.takes_pods(namespace), "pods are refused")
-    operator_process.wait_until(lambda: cluster.takes_pods(namespace), "pods are taken again", deadline=5)
+    operator_process.wait_until(lambda: cluster.takes_pods(namespace), "pods are taken again")
     devcluster.delete_namespace(namespace)
 
 

@@ -322,7 +322,7 @@ def see_webhooks_restored(site: operator_site.Site, operator: operator_process.O
     site.kubectl("patch", name, "--type=merge", "--patch", '{"webhooks": []}')
     shown = "jsonpath={.webhooks[*].name}"
     operator.wait_until(
-        lambda: site.kubectl("get", name, "-o", shown) != "", "the webhook is there again", deadline=10
+        lambda: site.kubectl("get", name, "-o", shown) != "", "the webhook is there again", deadline=20
     )
 
 

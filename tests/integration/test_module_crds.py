@@ -199,7 +199,6 @@ def test_definitions_of_more_than_a_release_can_hold_and_of_charts_within_the_ch
             == 2
         ),
         "the definitions are back",
-        deadline=5,
     )
     assert read("inners")["metadata"]["uid"] != uid
     operator.wait_until(

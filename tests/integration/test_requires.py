@@ -76,7 +76,7 @@ def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operato
         assert site.revisions() == {"other": 1}
         (site.root / "crd.yaml").write_text(definitions.things(group))
         site.kubectl("apply", "-f", str(site.root / "crd.yaml"))
-        operator_process.wait_until(lambda: "shop" in site.revisions(), "the module is enabled", deadline=10)
+        operator_process.wait_until(lambda: "shop" in site.revisions(), "the module is enabled")
         requiring.wait_for(site, "shop", "Ready")
         operator.wait_idle()
         calls = len(site.helm_calls())
@@ -85,7 +85,7 @@ def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operato
         assert len(site.helm_calls()) == calls, "nothing is run at a restart"
         assert site.labels() == []
         site.kubectl("delete", "-f", str(site.root / "crd.yaml"))
-        operator_process.wait_until(lambda: "shop" not in site.revisions(), "it is deleted", deadline=10)
+        operator_process.wait_until(lambda: "shop" not in site.revisions(), "it is deleted")
         requiring.wait_for(
             site, "shop", "Disabled", f"requires the API {group}/v1, which the cluster does not serve"
         )

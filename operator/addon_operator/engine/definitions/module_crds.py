@@ -131,6 +131,11 @@ class ModuleCrds:
         else:
             self._applied.pop(module.name, None)
 
+    @property
+    def in_force(self) -> set[str]:
+        """The definitions that were applied, as far as is known."""
+        return {name for module in self._applied for name in self._index.brought(module)}
+
     def owners(self, crd: str) -> list[model.Module]:
         """Return the enabled modules that define this."""
         return [module for each in self._index.modules(crd) if (module := self._modules.get(each.name))]

@@ -23,6 +23,10 @@ from addon_operator.modules import crd_changes, crd_claims, crd_files
 
 ESTABLISH_SECONDS: Final = 30.0
 """How long the API server may take until it serves a new definition."""
+_ENDING: Final = (
+    "{name} is being deleted, and is still there after {seconds:.0f} s: it or its objects have finalizers, "
+    "see 'kubectl get crd {name} -o yaml' and 'kubectl get {name} --all-namespaces -o yaml'"
+)
 _TRIES: Final = 5
 APPLIED: Final = "addon-operator.io/applied"
 """Annotation: what was applied, at which generation, and whose definition it is."""
@@ -115,17 +119,17 @@ class CrdInstaller:
         Raises :class:`CrdError` when the API server does not come to serve it, and what
         :class:`.KubeClient` raises when it refuses it.
         """
-        live = await self._read(crd)
+        live = await self._lasting(crd)
         if live is not None and note is not None:
             crd = _with_added(crd, live, note)
         if spares and (gone := crd_changes.no_longer_served(crd, live)):
             raise StillServedError(crd.name, gone)
         lost = crd_changes.lost_versions(crd, live)
         changed = await self._apply(crd, live, lost)
-        await self._established(crd)
+        changed |= await self._established(crd)
         if lost:
             await stored_objects.move(self._kube, crd.name, crd.spec, crd_changes.storage_version(crd))
-            await self._apply(crd, await self._read(crd), ())
+            await self._apply(crd, await self._lasting(crd), ())
             await self._established(crd)
         if changed or lost:
             await self._discovered(crd)
@@ -151,6 +155,18 @@ class CrdInstaller:
         except api_errors.NotFound:
             return None
 
+    async def _lasting(self, crd: crd_files.Crd) -> client.Object | None:
+        """Read the definition; if it is being deleted wait until it is gone: what is applied goes with it."""
+        live: client.Object | None = None
+
+        async def lasts() -> bool:
+            nonlocal live
+            live = await self._read(crd)
+            return live is None or "deletionTimestamp" not in _metadata(live)
+
+        await self._until(lasts, _ENDING.format(name=crd.name, seconds=ESTABLISH_SECONDS))
+        return live
+
     async def _apply(self, crd: crd_files.Crd, live: client.Object | None, keeping: tuple[str, ...]) -> bool:
         for _ in range(_TRIES):
             wanted = crd_changes.desired(crd, self._labels, live)
@@ -169,14 +185,23 @@ class CrdInstaller:
                 return True
         raise CrdError(f"{crd.name} changes faster than it can be written; is somebody else at work on it?")
 
-    async def _established(self, crd: crd_files.Crd) -> None:
+    async def _established(self, crd: crd_files.Crd) -> bool:
+        """Wait until it is served; whether it had to be written anew, as somebody deleted it meanwhile."""
+        is_anew = False
+
         async def is_established() -> bool:
-            progress = crd_changes.progress(await self._read(crd) or {})
+            nonlocal is_anew
+            live = await self._lasting(crd)
+            if live is None:
+                is_anew = await self._apply(crd, None, ())
+                return False
+            progress = crd_changes.progress(live)
             if progress.phase is crd_changes.CrdPhase.REFUSED:
                 raise CrdError(f"the API server does not serve {crd.name}: {progress.message}")
             return progress.phase is crd_changes.CrdPhase.ESTABLISHED
 
         await self._until(is_established, f"{crd.name} is not Established after {ESTABLISH_SECONDS:.0f} s")
+        return is_anew
 
     async def _discovered(self, crd: crd_files.Crd) -> None:
         """Wait until discovery lists the kind: Helm and hooks look it up there."""

@@ -95,6 +95,17 @@ async def test_a_deleted_definition_comes_back_at_once(bench: Bench) -> None:
     assert bench.cluster.asked == []
 
 
+async def test_one_that_went_before_it_was_followed_comes_back(bench: Bench) -> None:
+    bench.write("a.yaml", CRD % "a")
+    await bench.due()
+    await bench.definitions.ensure(bench.module)
+    bench.cluster.asked.clear()
+    bench.cluster.there.clear()
+    bench.objects.sync()
+    await bench.guard.look()
+    assert bench.cluster.asked == [NAME]
+
+
 async def test_one_that_is_deleted_again_and_again_meets_a_pause(bench: Bench) -> None:
     await bench.begin()
     for _ in range(drift_backoff.FREE):

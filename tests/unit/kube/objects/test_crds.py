@@ -123,6 +123,40 @@ async def test_a_definition_that_is_never_established_is_an_error_in_the_end(
     assert 30 <= sum(pauses.seconds) < 32
 
 
+def ending(given: crd_files.Crd) -> dict[str, Any]:
+    there = live(given)
+    return {**there, "metadata": {**there["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+async def test_a_definition_that_is_being_deleted_is_applied_once_it_is_gone(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, ending(crd()), NOT_FOUND, live(crd()))
+    server.on("PATCH", PATH, live(crd()))
+    discoverable(server)
+    assert await installer.ensure(crd())
+    assert writes(server) == [f"PATCH {PATH}"]
+
+
+async def test_a_definition_that_goes_while_it_is_awaited_is_applied_anew(
+    server: api_server.ApiServer, installer: crds.CrdInstaller
+) -> None:
+    server.on("GET", PATH, live(crd()), ending(crd()), NOT_FOUND, live(crd()))
+    server.on("PATCH", PATH, live(crd()))
+    discoverable(server)
+    assert await installer.ensure(crd())
+    assert writes(server) == [f"PATCH {PATH}"]
+
+
+async def test_a_definition_whose_deletion_does_not_end_is_an_error_that_says_who_may_hold_it(
+    server: api_server.ApiServer, installer: crds.CrdInstaller, pauses: api_server.Pauses
+) -> None:
+    server.on("GET", PATH, ending(crd()))
+    with pytest.raises(crds.CrdError, match=rf"still there after 30 s: .*finalizers.*get {NAME}"):
+        await installer.ensure(crd())
+    assert 30 <= sum(pauses.seconds) < 32
+
+
 async def test_what_the_server_refuses_is_reported_in_its_words(
     server: api_server.ApiServer, installer: crds.CrdInstaller
 ) -> None:

@@ -71,11 +71,19 @@ def test_the_hooks_of_a_program_run_as_any_hook_under_names_of_their_own(site: o
         ],
     }
     batch_program.write(web / "hooks", "batch", config, RUNS.replace("NAMESPACE", site.namespace))
+    bare = site.module("030-bare", {"given": "{{ .Values.bare.given }}"}, values="bareEnabled: true")
+    gives = (
+        """write("VALUES_JSON_PATCH_PATH", [{"op": "add", "path": "/bare/given", "value": "by a list"}])"""
+    )
+    batch_program.write(bare / "hooks", "batch", [hook("give", beforeHelm=1)], gives)
     broken = site.module("020-broken", {"a": "b"}, values="brokenEnabled: true")
     batch_program.write(broken / "hooks", "batch", BROKEN)
     operator = site.start()
     operator.wait_until(lambda: site.data("web") == {"color": "green"}, "the value of the hook is released")
     assert site.data("made") == {"b": "2", "c": "3"}
+    operator.wait_until(
+        lambda: site.data("bare") == {"given": "by a list"}, "a bare list of hooks works, too"
+    )
     operator.wait_metric(1, "module_hook_run_success_total", hook="batch:marks:1", binding="afterHelm")
     metrics = operator.get("/metrics").text.splitlines()
     assert 'batch_total{hook="batch:colors/set:0",module="web"} 2.0' in metrics

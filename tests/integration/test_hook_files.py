@@ -58,13 +58,18 @@ def test_a_hook_that_is_not_executable_stops_its_module_until_it_is(site: operat
     operator.stop()
 
 
-def test_an_enabled_script_that_is_not_executable_stops_its_module_and_a_global_hook_the_start(
+def test_a_script_that_cannot_be_started_stops_its_module_and_a_global_hook_the_start(
     site: operator_site.Site,
 ) -> None:
     web = site.module("010-web", {"a": "b"}, values="webEnabled: true", enabled="exit 0")
     mend = set_mode(web / "enabled", 0o644)
+    db = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
+    plain = site.script(db / "hooks" / "plain", "echo '{}'\n", exact=True)
     operator = site.start()
     assert mend in wait(operator, site, "web", "Failed")["lastError"]
+    told = wait(operator, site, "db", "Failed")["lastError"]
+    assert str(plain) in told
+    assert "it has no #! line; begin a script with a line such as '#!/usr/bin/env bash'" in told
     assert site.revisions() == {}
     operator.stop()
     mend = set_mode(site.hook(site.global_hooks, "all.sh", {"beforeAll": 1}), 0o644)

@@ -122,6 +122,8 @@ data:
   first: {{ if $old }}{{ $old.data.now | quote }}{{ else }}{{ .Values.seen.size | quote }}{{ end }}
   now: {{ .Values.seen.size | quote }}
   upgrade: {{ .Release.IsUpgrade | quote }}
+  tubes: {{ .Capabilities.APIVersions.Has "seen.example/v1/Tube" | quote }}
+  pipes: {{ .Capabilities.APIVersions.Has "seen.example/v1/Pipe" | quote }}
 """
 FIXED = """\
 apiVersion: v1
@@ -142,6 +144,30 @@ CASES = """\
   expect:
     objects:
     - {kind: ConfigMap, name: kept, data: {first: "2", now: "2", upgrade: "false"}}
+    - {kind: ConfigMap, name: kept, data: {tubes: "false", pipes: "true"}}
+- name: what is given is served
+  objects:
+  - {apiVersion: seen.example/v1, kind: Tube, metadata: {name: long, namespace: default}}
+  expect:
+    objects:
+    - {kind: ConfigMap, name: kept, data: {tubes: "true", pipes: "true"}}
+"""
+PYTHON_CASE = """\
+def test_what_is_given_is_served(module):
+    tube = {"apiVersion": "seen.example/v1", "kind": "Tube", "metadata": {"name": "long"}}
+    assert module.render().one("ConfigMap", "kept")["data"]["tubes"] == "false"
+    assert module.render(objects=[tube]).one("ConfigMap", "kept")["data"]["tubes"] == "true"
+"""
+PIPES = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pipes.seen.example}
+spec:
+  group: seen.example
+  scope: Namespaced
+  names: {plural: pipes, singular: pipe, kind: Pipe}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 """
 
 
@@ -152,7 +178,9 @@ def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
         "values.yaml": "seenEnabled: true\nseen: {size: 1}\n",
         "Chart.yaml": "apiVersion: v2\nname: seen\nversion: 0.1.0\n",
         "templates/kept.yaml": KEEPS,
+        "crds/pipes.yaml": PIPES,
         "tests/upgrades.yaml": CASES,
+        "tests/test_served.py": PYTHON_CASE,
         ".helmignore": "/tests/\n",
     }
     for name, text in files.items():
@@ -160,11 +188,11 @@ def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     printed = run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path)
-    assert re.search(r"^010-seen +2 +0 +0$", printed, re.MULTILINE), printed
+    assert re.search(r"^010-seen +4 +0 +0$", printed, re.MULTILINE), printed
     (tmp_path / "modules/010-seen/templates/fixed.yaml").write_text(FIXED)
     printed = run(["addon-operator", "module", "test", "modules"], devcluster, tmp_path, exit_code=1)
     assert "these fields never change:\n  Secret fixed: data.size" in printed
-    assert re.search(r"^010-seen +1 +1 +0$", printed, re.MULTILINE), printed
+    assert re.search(r"^010-seen +3 +1 +0$", printed, re.MULTILINE), printed
     (tmp_path / "modules/010-seen/templates/fixed.yaml").unlink()
     wrong = CASES.replace('first: "1", now: "2"', 'first: "9", now: "2"')
     (tmp_path / "modules/010-seen/tests/upgrades.yaml").write_text(wrong)

@@ -1,11 +1,11 @@
-"""The trial of public charts, with a chart that is always at hand."""
+"""The trials, each with few of what they try by the hundred."""
 
 import pathlib
 
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.trials import packed, public_charts
+from tests.trials import packed, planned_changes, public_charts
 
 pytestmark = pytest.mark.integration
 
@@ -22,3 +22,14 @@ def test_the_chart_of_the_project_passes_the_trial_of_public_charts(
     steps = ("lint", "plan", "install", "plan after", "restart", "alone", "heal", "edit", "schema", "off")
     assert told == dict.fromkeys(steps, "ok"), table
     assert "addonOperator.image: must be a mapping" in said["addon-operator", packed.Edit.SCHEMA]
+
+
+@pytest.mark.slow
+def test_a_plan_without_the_cluster_foresees_a_handful_of_random_changes(
+    devcluster: handle.DevCluster, tmp_path: pathlib.Path
+) -> None:
+    result = planned_changes.run(devcluster, tmp_path, changes=12, seed=3, at_once=6)
+    assert result.wrong == []
+    assert (result.changes, result.rounds) == (12, 2)
+    assert result.revisions + result.removals > 0
+    assert result.without_effect > 0

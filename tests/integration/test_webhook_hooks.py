@@ -257,6 +257,28 @@ kubernetesValidating:
     operations: ["CREATE"]
     resources: ["configmaps"]
     scope: "Namespaced"
+kubernetesMutating:
+- name: sizes.shop.example
+  labelSelector: {matchLabels: {size: wanted}}
+  namespace: {labelSelector: {matchLabels: {kubernetes.io/metadata.name: @NAMESPACE@}}}
+  rules:
+  - {apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"]}
+- name: marks.shop.example
+  labelSelector: {matchLabels: {mark: wanted}}
+  namespace: {labelSelector: {matchLabels: {kubernetes.io/metadata.name: @NAMESPACE@}}}
+  rules:
+  - {apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["configmaps"]}
+EOF
+}
+
+function __on_mutating::sizes.shop.example() {
+  hook::patch_object '[{"op": "add", "path": "/data/size", "value": "large"}]'
+}
+
+function __on_mutating::marks.shop.example() {
+  PATCH=$(echo '[{"op": "add", "path": "/metadata/labels/mark", "value": "yes"}]' | base64 -w 0)
+  cat <<EOF > $VALIDATING_RESPONSE_PATH
+{"allowed":true, "patch": "$PATCH"}
 EOF
 }
 
@@ -285,14 +307,18 @@ from addon_operator import hook
 
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
 NAMESPACES = {"labelSelector": {"matchLabels": {"kubernetes.io/metadata.name": "@NAMESPACE@"}}}
+UNLESS = {"name": "not-exempt", "expression": "object.metadata.name != 'exempt'"}
+BINDING = {"name": "default.shop.example", "rules": [RULE], "namespace": NAMESPACES}
 CONFIG = {
     "configVersion": "v1",
-    "kubernetesMutating": [{"name": "default.shop.example", "rules": [RULE], "namespace": NAMESPACES}],
+    "kubernetesMutating": [{**BINDING, "failurePolicy": "Ignore", "matchConditions": [UNLESS]}],
 }
 
 
 def main(run):
     request = run.contexts[0].review
+    if request["object"].get("data", {}).get("color") == "none":
+        return hook.deny("none is not a color")
     if "color" in request["object"].get("data", {}):
         return hook.allow(warnings=["it has a color"])
     run.metrics.add("addon_operator_colors_total", 1, {"dry": str(request["dryRun"])})
@@ -329,3 +355,26 @@ def test_hooks_made_for_shell_operator_and_by_the_libraries_answer(
         assert before >= 1
         # It has no side effects, as its binding says: what it gives back is taken.
         operator.wait_metric(1, "colors_total", dry="True")
+        assert "none is not a color" in create(site, "none", image="registry.example/x", color="none").text
+        assert create(site, "exempt", image="registry.example/x").is_success
+        assert site.data("exempt") == {"image": "registry.example/x"}, "its matchConditions do not hold"
+        body["metadata"] = {"name": "red", "labels": {"size": "wanted", "mark": "wanted"}}
+        body["data"] = {"image": "registry.example/x", "color": "red"}
+        told = site.cluster.run_kubectl("create", "-n", site.namespace, "-f", "-", stdin=json.dumps(body))
+        assert "Warning: it has a color" in told.stderr.splitlines()
+        [red] = site.objects("configmaps", fieldSelector="metadata.name=red")
+        assert (red["data"]["size"], red["metadata"]["labels"]["mark"]) == ("large", "yes")
+
+        path = f"{admitting.CONFIGURATIONS[0]}/addon-operator-{site.namespace}-hooks"
+        registered = json.loads(site.request("GET", path).text)
+        [default] = [each for each in registered["webhooks"] if each["name"] == "default.shop.example"]
+        assert default["failurePolicy"] == "Ignore"
+        assert default["matchConditions"][0] == {
+            "name": "not-exempt",
+            "expression": "object.metadata.name != 'exempt'",
+        }
+        owners = json.loads(registered["metadata"]["annotations"]["admission.addon-operator.io/hooks"])
+        assert owners["default.shop.example"] == {"module": "shop", "hook": "default.py"}
+        assert owners["sizes.shop.example"] == {"module": "shop", "hook": "images.sh"}
+        labels = {"module": "shop", "hook": "default.py", "binding": "default.shop.example"}
+        operator.wait_metric(2, "webhook_hook_seconds_count", **labels)

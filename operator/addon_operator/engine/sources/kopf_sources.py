@@ -19,6 +19,9 @@ from typing import Any, Final, Literal
 
 import kopf
 
+# kopf.operator takes Insights, for which Kopf has no public name.
+from kopf._cogs.structs import references
+
 from addon_operator.aio import waiting
 from addon_operator.engine.sources import config_sync, configured_object
 from addon_operator.kernel import errors
@@ -35,6 +38,8 @@ _STABLE_SECONDS: Final = 60.0
 _STOP_TIMEOUT: Final = 10.0
 # For Kopf's peering, which is off. Without one Kopf asks for the user's name, and a pod's uid often has none.
 _IDENTITY: Final[Any] = "addon-operator"
+
+_UNKNOWN: Final = "the API server does not name the kind among those that it serves yet"
 
 FieldSelectors = Mapping[tuple[str, str, str], str]
 """Selectors for the API server by group, version and plural."""
@@ -131,8 +136,7 @@ class KopfThread:
         loop = asyncio.new_event_loop()
         began = loop.time()
         try:
-            loop.run_until_complete(self._operate())
-            reason = "Kopf ended"
+            reason = loop.run_until_complete(self._operate())
         except Exception as error:  # noqa: BLE001 - whatever ended Kopf, it is started again
             reason = f"{type(error).__name__}: {error}"
         lasted = loop.time() - began
@@ -140,7 +144,8 @@ class KopfThread:
         loop.close()
         return reason, lasted
 
-    async def _operate(self) -> None:
+    async def _operate(self) -> str:
+        """Run Kopf; why it ended, unless by an error."""
         registry = kopf.OperatorRegistry()
 
         @kopf.on.login(registry=registry)
@@ -155,15 +160,22 @@ class KopfThread:
         self._end_kopf = lambda: loop.call_soon_threadsafe(stop_flag.set)
         if self._stopping.is_set():
             stop_flag.set()
-        await kopf.operator(
-            registry=registry,
-            settings=self._settings,
-            identity=_IDENTITY,
-            standalone=True,
-            clusterwide=self._namespace is None,
-            namespaces=[] if self._namespace is None else [self._namespace],
-            stop_flag=stop_flag,
-        )
+        insights = references.Insights()
+        looking = asyncio.create_task(_end_without_work(insights, stop_flag))
+        try:
+            await kopf.operator(
+                registry=registry,
+                settings=self._settings,
+                identity=_IDENTITY,
+                standalone=True,
+                clusterwide=self._namespace is None,
+                namespaces=[] if self._namespace is None else [self._namespace],
+                stop_flag=stop_flag,
+                insights=insights,
+            )
+        finally:
+            looking.cancel()
+        return _UNKNOWN if _is_without_work(insights) else "Kopf ended"
 
     async def _log_in(self) -> kopf.AiohttpSession:
         if self._home is None:
@@ -184,6 +196,20 @@ class KopfThread:
         return kopf.AiohttpSession(
             server=current.server, aiohttp_session=session, expiration=_expiration(current)
         )
+
+
+async def _end_without_work(insights: references.Insights, stop_flag: asyncio.Event) -> None:
+    """End Kopf if it found nothing to watch: it looks once, and would wait forever.
+
+    A definition that was just applied can be listed a moment before the API server names its kind.
+    """
+    await insights.ready_resources.wait()
+    if _is_without_work(insights):
+        stop_flag.set()
+
+
+def _is_without_work(insights: references.Insights) -> bool:
+    return insights.ready_resources.is_set() and not insights.watched_resources
 
 
 class _Pauses:

@@ -383,3 +383,64 @@ def test_what_only_one_hook_may_declare_is_an_error_in_a_module_and_a_warning_ac
     assert found[first]["errors"] == found[first]["warnings"] == []
     assert found["modules/010-shop/hooks/b.sh"]["errors"] == [said]
     assert found["modules/020-web/hooks/c.sh"]["warnings"] == [said]
+
+
+def test_bindings_that_answer_the_api_server_are_shown_with_what_they_are_asked_about(
+    modules: Directory,
+) -> None:
+    validating = WEBHOOK.removesuffix("}")
+    mutating = f"kubernetesMutating: [{{name: fill.shop.example, rules: [{RULE}]}}]"
+    modules.hook(f"{WEB}/a.sh", f"{validating}, {mutating}}}")
+    modules.hook(f"{WEB}/b.sh", CONVERSION.replace("{crdName", "{name: up, crdName"))
+    result = modules.run()
+    assert result.return_value == 0
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[1:-1] == [
+        f"{WEB}/a.sh kubernetesValidating guard.shop.example (CREATE pods)",
+        "kubernetesMutating fill.shop.example (CREATE pods)",
+        f"{WEB}/b.sh kubernetesCustomResourceConversion up (shops.shop.example: v1 to shop.example/v2)",
+    ]
+    guard, fill = modules.files()[f"{WEB}/a.sh"]["bindings"]
+    assert guard == {
+        "binding": "kubernetesValidating",
+        "name": "guard.shop.example",
+        "resources": "CREATE pods",
+    }
+    assert fill == {"binding": "kubernetesMutating", "name": "fill.shop.example", "resources": "CREATE pods"}
+    (up,) = modules.files()[f"{WEB}/b.sh"]["bindings"]
+    assert up == {
+        "binding": "kubernetesCustomResourceConversion",
+        "name": "up",
+        "crdName": "shops.shop.example",
+        "conversions": ["v1 to shop.example/v2"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "sentence"),
+    [
+        (
+            WEBHOOK.replace("operations: [CREATE]", "operations: [MAKE]"),
+            'kubernetesValidating[0].rules[0].operations[0]: "MAKE" is not known',
+        ),
+        (
+            WEBHOOK.replace("Validating", "Mutating").replace("rules", "ruels"),
+            "kubernetesMutating[0]: the key 'ruels' is not known here; did you mean 'rules'?",
+        ),
+        (
+            CONVERSION.replace("toVersion", "to"),
+            "kubernetesCustomResourceConversion[0].conversions[0]: the key 'to' is not known here",
+        ),
+        (
+            CONVERSION.replace("crdName: shops.shop.example", "crdName: shops"),
+            "kubernetesCustomResourceConversion[0].crdName: 'shops' is not the name of a",
+        ),
+    ],
+    ids=["validating", "mutating", "conversion", "definition"],
+)
+def test_a_mistake_in_a_binding_that_answers_the_api_server_names_the_field(
+    modules: Directory, config: str, sentence: str
+) -> None:
+    modules.hook(f"{WEB}/a.sh", config)
+    first, *_ = modules.files(exit_code=1)[f"{WEB}/a.sh"]["errors"]
+    assert first.startswith(sentence)

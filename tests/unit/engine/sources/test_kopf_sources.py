@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sized
 import kopf
 import pytest
 from kopf._cogs.aiokits import aioadapters
+from kopf._cogs.structs import references
 from typing_extensions import override
 
 from addon_operator.engine.sources import kopf_sources
@@ -91,6 +92,32 @@ async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pyte
     started_again = told.wait(5)
     await watch.stop()
     assert started_again
+
+
+@pytest.mark.parametrize(("found", "reason"), [(0, "does not name the kind"), (1, "Kopf ended")])
+async def test_kopf_ends_at_once_only_if_the_kind_was_not_named_when_it_looked(
+    monkeypatch: pytest.MonkeyPatch, found: int, reason: str
+) -> None:
+    kind = references.Resource("settings.k8s.io", "v1alpha1", "podpresets")
+    looked, told_to_end = threading.Event(), list[bool]()
+
+    async def look(*, stop_flag: asyncio.Event, insights: references.Insights, **_: object) -> None:
+        insights.watched_resources.update([kind] * found)
+        insights.ready_resources.set()
+        for _turn in range(5):
+            await asyncio.sleep(0)
+        told_to_end.append(stop_flag.is_set())
+        looked.set()
+        await stop_flag.wait()
+
+    monkeypatch.setattr(kopf, "operator", look)
+    watch = Watch(lambda _: None, lambda *_: None)
+    running = asyncio.create_task(asyncio.to_thread(watch._once))
+    assert await asyncio.to_thread(looked.wait, 5)
+    if found:
+        await watch.stop()
+    ended = (await asyncio.wait_for(running, 5))[0]
+    assert (reason in ended, told_to_end) == (True, [not found])
 
 
 def test_a_request_is_tried_without_end_and_with_bounded_pauses() -> None:

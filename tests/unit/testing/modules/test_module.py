@@ -270,6 +270,20 @@ def test_values_beside_their_section_are_an_error_that_says_where_they_stand(web
         web.values(size=2)
 
 
+def verdict(web: module.Module, running: runtime.Runtime, directory: pathlib.Path, expected: str) -> str:
+    """What a case says that expects this of a run of the hook over one node."""
+    objects = "objects: [{apiVersion: v1, kind: Node, metadata: {name: one}}]"
+    hook = f"hook: {{name: all.sh, binding: tick}}\n  {objects}"
+    (directory / "cases.yaml").write_text(f"- name: x\n  {hook}\n  expect: {{hook: {{{expected}}}}}\n")
+    (case,) = case_file.read(directory / "cases.yaml")
+    modules = module.Modules(running, places.of_module(web.path))
+    try:
+        case_run.run(case, modules, modules("web"), snapshots.Snapshot(directory, "x", update=False))
+    except case_run.CaseFailedError as failed:
+        return str(failed)
+    return "nothing fails"
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
@@ -280,21 +294,24 @@ def test_values_beside_their_section_are_an_error_that_says_where_they_stand(web
 def test_a_misspelt_kind_is_not_taken_for_one_that_is_absent(
     web: module.Module, running: runtime.Runtime, tmp_path: pathlib.Path, kind: str, said: str
 ) -> None:
-    objects = "objects: [{apiVersion: v1, kind: Node, metadata: {name: one}}]"
-    hook = f"hook: {{name: all.sh, binding: tick}}\n  {objects}"
-    (tmp_path / "cases.yaml").write_text(
-        f"- name: x\n  {hook}\n  expect: {{hook: {{absent: [{{kind: {kind}}}]}}}}\n"
-    )
-    (case,) = case_file.read(tmp_path / "cases.yaml")
-    modules = module.Modules(running, places.of_module(web.path))
-    try:
-        case_run.run(case, modules, modules("web"), snapshots.Snapshot(tmp_path, "x", update=False))
-    except case_run.CaseFailedError as failed:
-        found = str(failed)
-    else:
-        found = "nothing fails"
+    assert said in verdict(web, running, tmp_path, f"absent: [{{kind: {kind}}}]")
 
-    assert said in found
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        ("metrics: [{name: runs, add: 1}]", "nothing fails"),
+        ("metrics: [{name: runs, add: 2}]", "no metric is {'name': 'runs', 'add': 2}; the hook wrote: [{"),
+        ("objects: [{kind: Node, name: one, spec: {x: 1}}]", "nothing fails"),
+        ("objects: [{kind: Node, name: one, spec: {x: 2}}]", "Node one differs (- expected, + now):"),
+        ("count: {Node: 1, Pod: 0}", "nothing fails"),
+        ("count: {Node: 2}", "count: 2 of the kind Node are expected, but there are 1: Node one"),
+    ],
+)
+def test_what_a_hook_writes_is_compared_with_what_its_case_expects(
+    web: module.Module, running: runtime.Runtime, tmp_path: pathlib.Path, expected: str, said: str
+) -> None:
+    assert said in verdict(web, running, tmp_path, expected)
 
 
 def test_global_hooks_are_tested_without_modules(tmp_path: pathlib.Path, running: runtime.Runtime) -> None:

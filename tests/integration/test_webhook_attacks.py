@@ -158,6 +158,46 @@ def test_a_hook_that_hangs_and_one_that_is_killed_leave_others_and_pods_alone_in
         assert [text for text in said[25:] if "of module dies" not in text] == []
 
 
+COUNTED: Final = """
+mkdir -p "@ROOT@/running"
+touch "@ROOT@/running/$$"
+ls "@ROOT@/running" | wc -l >> "@ROOT@/at-once"
+sleep 0.2
+rm "@ROOT@/running/$$"
+if [[ $contexts == *'"chatty"'* ]]; then
+  echo '{"allowed": true, "message": "' > "$VALIDATING_RESPONSE_PATH"
+  head -c 3200000 /dev/zero | tr '\\0' x >> "$VALIDATING_RESPONSE_PATH"
+  echo '"}' >> "$VALIDATING_RESPONSE_PATH"
+else
+  echo '{"allowed": true}' > "$VALIDATING_RESPONSE_PATH"
+fi
+"""
+
+
+def test_no_more_hooks_run_at_once_than_is_set_and_an_answer_of_more_than_an_object_is_refused(
+    site: operator_site.Site, devcluster: handle.DevCluster
+) -> None:
+    module = site.module("010-shop", values="shopEnabled: true\n")
+    for name in ("guard", "other"):
+        guards = binding(site, f"{name}.shop.example", timeoutSeconds=30)
+        site.hook(
+            module,
+            f"{name}.sh",
+            {"kubernetesValidating": [guards]},
+            COUNTED.replace("@ROOT@", str(site.root)),
+        )
+    site.config()
+    with admitting.admitting(site, devcluster, WEBHOOK_HOOKS_PARALLELISM="2") as operator:
+        operator.wait_until(lambda: len(registered(site)) == 2, "both are registered")
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            answers = list(pool.map(lambda number: create(site, f"a-{number}"), range(12)))
+        assert all(answer.is_success for answer in answers)
+        at_once = [int(line) for line in (site.root / "at-once").read_text().split()]
+        assert (len(at_once), max(at_once)) == (24, 2)
+        assert "of module shop gave a wrong answer" in create(site, "chatty").text
+        operator.wait_logged("guard.sh", "and may have 3145728")
+
+
 def timed_pod(shop: admitting.Shop) -> float:
     """Create a pod that a preset is for; how long that took."""
     began = time.monotonic()

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import time
 from collections.abc import Iterator
 from concurrent import futures
@@ -201,3 +202,24 @@ def test_a_burst_is_answered_by_both_while_the_module_is_disabled_and_enabled(pa
         pair.first.wait_until(lambda: pair.create(0).is_right, "both are asked again")
         results_again = [each.result() for each in pair.burst(pool)]
     assert [each for each in results_again if not each.is_right] == []
+
+
+def test_a_burst_is_answered_while_somebody_edits_and_deletes_what_asks_the_hooks(pair: Pair) -> None:
+    path = f"{admitting.CONFIGURATIONS[1]}/addon-operator-{pair.site.namespace}-hooks"
+    with futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        created = pair.burst(pool)
+        wait_answered(created, BURST // 10)
+        live = json.loads(pair.site.request("GET", path).text)
+        live["webhooks"][0]["failurePolicy"] = "Ignore"
+        assert pair.site.request("PUT", path, live).is_success
+        wait_answered(created, BURST // 5)
+        assert pair.site.request("DELETE", path).is_success
+        results = [each.result() for each in created]
+    # Whoever comes while nobody is asked is not denied; none fails, and all are painted by the other webhook.
+    failed = [
+        each for each in results if not each.answer.is_success and "not this one" not in each.answer.text
+    ]
+    assert [each.told() for each in failed] == []
+    assert all('"color":"green"' in each.answer.text for each in results if each.answer.is_success)
+    pair.first.wait_until(lambda: pair.create(0).is_right, "it is registered again")
+    assert [each.told() for each in (pair.create(number) for number in range(20)) if not each.is_right] == []

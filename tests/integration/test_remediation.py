@@ -19,6 +19,9 @@ from tests.integration import chart_repositories, module_objects, operator_proce
 
 pytestmark = pytest.mark.integration
 
+NEVER: Final = 600.0
+"""Seconds until a next try that no test waits for: what comes earlier was woken."""
+
 FAILING: Final = """\
 {{ if .Values.web.fails }}
 apiVersion: v1
@@ -124,15 +127,13 @@ def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_
     assert waits in site.command("module", "list").stdout
     operator.stop()
 
-    site.first_retry = None
+    site.first_retry = NEVER
     again = site.start()
     again.wait_until(lambda: waits in json.dumps(modules.get("web")), "it is told again")
     assert "exceeded quota: few" in (modules.get("web") or {})["status"]["lastError"]
     assert site.deployed()["web"] == made
     site.kubectl("patch", "quota", "few", "-p", json.dumps({"spec": {"hard": {"count/services": "5"}}}))
-    began = time.monotonic()
     modules.wait(again, "web", Ready="True")
-    assert time.monotonic() - began < RETRY - 1
     assert site.data("web") == {"a": "two"}
     again.stop()
 
@@ -183,22 +184,16 @@ def test_what_does_not_become_healthy_goes_back_to_what_was(
     operator.stop()
 
 
-RETRY: Final = 5.0
-"""Seconds until the next try, whose cause is still there."""
-
-
 def begins(
     site: operator_site.Site, modules: module_objects.Modules, waits_for: str, *cure: Sequence[str]
 ) -> None:
     """The run waits for something, and is Ready as soon as that is there, long before its next try."""
-    site.first_retry = None
+    site.first_retry = NEVER
     operator = site.start()
     operator.wait_until(lambda: f"waits for {waits_for}" in json.dumps(modules.get("web")), "it is told")
     for command in cure:
         site.kubectl(*command)
-    began = time.monotonic()
     modules.wait(operator, "web", Ready="True")
-    assert time.monotonic() - began < RETRY - 1
     operator.stop()
 
 
@@ -340,12 +335,10 @@ def test_woken_by_a_registry_that_comes_back(
     registry.push(archive)
     port = operator_process.free_port()
     pulling.write_module(site, registry.address.replace(str(registry.port), str(port)))
-    site.first_retry = None
+    site.first_retry = NEVER
     operator = site.start()
     operator.wait_until(lambda: "waits for the repository at" in json.dumps(modules.get("web")), "it is told")
     with pass_on(port, registry.port) as server:
-        began = time.monotonic()
         modules.wait(operator, "web", Ready="True")
-        assert time.monotonic() - began < RETRY - 1
         operator.stop()
         server.shutdown()

@@ -4,8 +4,9 @@ The sources are only read and checked here; :mod:`.store` lays them on each othe
 """
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Self
 
 from addon_operator.documents import json_documents, yaml_reading
@@ -51,6 +52,8 @@ class ValuesFile:
     """Switches by their key, e.g. ``someModuleEnabled``."""
     is_unread: bool = False
     """Whether it is there and cannot be read, so that nobody knows what it switches."""
+    misplaced: tuple[str, ...] = ()
+    """Flags that stand in the section of their module, one sentence each, with the line."""
 
     def section(self, key: names.ValuesKey) -> json_types.JsonObject:
         """Return what it says of a section; not to be changed."""
@@ -215,7 +218,30 @@ def _values_file(document: yaml_reading.Document, wrong: Mapping[str, str]) -> V
     if found:
         listed = list(found.items())[:_MOST_MISTAKES]
         raise ValuesFileError(*(f"{document.where((key,))}, key {key}: {said}" for key, said in listed))
-    return ValuesFile(document.source, sections, enabled)
+    misplaced = (
+        f"{document.where((key, flag))}: {said}"
+        for key, section in sections.items()
+        for flag, said in flags_below(key, section)
+    )
+    first = tuple(itertools.islice(misplaced, _MOST_MISTAKES))
+    return ValuesFile(document.source, sections, enabled, misplaced=first)
+
+
+def flags_below(
+    key: names.ValuesKey, section: json_types.JsonObject, *, in_config_map: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield each flag of a module that stands in its section, where it is a value, with a sentence.
+
+    ``in_config_map``: whether the section is there, where alone modes of maintenance belong.
+    """
+    beside = f"beside {key!r}"
+    elsewhere = beside if in_config_map else "in the values ConfigMap"
+    places = {names.ENABLED_SUFFIX: beside, names.MAINTENANCE_SUFFIX: elsewhere}
+    for suffix, place in places.items():
+        flag = key + suffix
+        if flag in section and key != names.GLOBAL_KEY:
+            said = f"{flag!r} below the key {key!r} is a value, which switches nothing"
+            yield flag, f"{said}; write it as a key of its own, {place}"
 
 
 def kind_of(value: json_types.JsonValue) -> str:

@@ -205,6 +205,28 @@ def test_a_switch_below_the_key_of_its_module_is_a_warning(flag: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("flag", "place"),
+    [("someModuleEnabled", "beside 'someModule'"), ("someModuleMaintenance", "in the values ConfigMap")],
+)
+def test_a_switch_below_the_key_of_its_module_in_a_file_is_told_with_its_line(flag: str, place: str) -> None:
+    text = f"someModule:\n  a: 1\n  {flag}: false\n"
+    module = sources.parse_module_values(SOME, text, "m/values.yaml")
+    common = sources.parse_common_values(f"global: {{globalEnabled: true}}\n{text}", "values.yaml")
+    said = (
+        f"{flag!r} below the key 'someModule' is a value, which switches nothing; "
+        f"write it as a key of its own, {place}"
+    )
+    assert module.misplaced == (f"m/values.yaml, line 3, column 3: {said}",)
+    assert common.misplaced == (f"values.yaml, line 4, column 3: {said}",)
+    assert module.enabled == common.enabled == {}
+
+
+def test_so_many_switches_below_keys_of_a_file_are_told_one_by_one() -> None:
+    text = "".join(f"m{n}: {{m{n}Enabled: true}}\n" for n in range(100))
+    assert len(sources.parse_common_values(text, "values.yaml").misplaced) == 20
+
+
 def test_global_values_have_no_switches_that_could_be_misplaced() -> None:
     config = config_map_reader.ConfigMapReader(KNOWN).read({"global": "globalEnabled: true"}).usable()
     assert config.warnings == ()

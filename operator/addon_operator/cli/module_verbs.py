@@ -85,6 +85,11 @@ def _suspended(told: debug.Document) -> str:
 
 
 def _resumed(told: debug.Document) -> str:
+    if unseen := told.get("unseen"):
+        return (
+            f"{unseen}; no operator had taken them in, so whether one looks after the module is not known: "
+            "'module list' shows it"
+        )
     return f"module {told['name']} is looked after again"
 
 

@@ -327,7 +327,8 @@ def own_values(module: model.Module) -> sources.ValuesFile:
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     path = module.path / VALUES_FILE
-    return sources.parse_module_values(module.name, named_files.text_if_there(path), str(path))
+    text = named_files.text_if_there(path)
+    return sources.parse_module_values(module.name, text, str(path), has_chart=module.has_chart)
 
 
 def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:

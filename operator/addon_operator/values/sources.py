@@ -151,16 +151,36 @@ def _camel_case(key: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def parse_module_values(module: names.ModuleName, text: str, source: str) -> ValuesFile:
+def parse_module_values(
+    module: names.ModuleName, text: str, source: str, *, has_chart: bool = False
+) -> ValuesFile:
     """Read a module's ``values.yaml``: only its own section and its own switch.
+
+    In a module that ``has_chart``, a file without one of these is most likely that of the chart: one mistake.
 
     Raises :class:`ValuesFileError` or :class:`.YamlError`.
     """
     document = yaml_reading.load_document(text, source)
     allowed = (names.values_key(module), names.enabled_key(module))
     found = _root(document)
-    strangers = {key: _misplaced(module, key, value) for key, value in found.items() if key not in allowed}
-    return _values_file(document, strangers)
+    strangers = {key: value for key, value in found.items() if key not in allowed}
+    if has_chart and strangers.keys() == found.keys() and _are_of_chart(module, strangers):
+        raise ValuesFileError(_of_chart(document, *allowed))
+    return _values_file(document, {key: _misplaced(module, key, value) for key, value in strangers.items()})
+
+
+def _are_of_chart(module: names.ModuleName, strangers: json_types.JsonObject) -> bool:
+    is_more = strangers.keys() - {names.GLOBAL_KEY}
+    return bool(is_more) and not any(_near(module, key, value) for key, value in strangers.items())
+
+
+def _of_chart(document: yaml_reading.Document, section: str, switch: str) -> str:
+    first = next(iter(_root(document)))
+    return (
+        f"{document.where((first,))}, key {first}: no key of this file is {section!r} or {switch!r}, so "
+        f"these are values of a chart, not of the module; write all of them below {section!r}, or, if "
+        "Chart.yaml of a published chart is beside this file, move all of that chart as it is into chart/"
+    )
 
 
 def _misplaced(module: names.ModuleName, key: str, value: json_types.JsonValue) -> str:
@@ -169,10 +189,18 @@ def _misplaced(module: names.ModuleName, key: str, value: json_types.JsonValue) 
     said = f"the values of module {module!r} may only set {section!r} and {switch!r}; "
     if key == names.GLOBAL_KEY:
         return f"{said}write it into the values.yaml of the directory of modules"
-    is_switch = key.endswith(names.ENABLED_SUFFIX) and isinstance(value, bool)
-    if names.nearest(key.removesuffix(names.ENABLED_SUFFIX) if is_switch else key, [section]):
-        return f"{said}did you mean {switch if is_switch else section!r}?"
+    if near := _near(module, key, value):
+        return f"{said}did you mean {near!r}?"
     return f"{said}write it below {section!r}"
+
+
+def _near(module: names.ModuleName, key: str, value: json_types.JsonValue) -> str:
+    """Return the key of the module's that looks like this one; empty if none does."""
+    section = names.values_key(module)
+    is_switch = key.endswith(names.ENABLED_SUFFIX) and isinstance(value, bool)
+    stem = key.removesuffix(names.ENABLED_SUFFIX) if is_switch else key
+    meant = names.enabled_key(module) if is_switch else section
+    return meant if names.nearest(stem, [section]) else ""
 
 
 def switch_in(module: names.ModuleName, text: str) -> Mapping[str, bool]:

@@ -101,6 +101,29 @@ def test_a_modules_file_with_another_key_names_file_and_key(key: str) -> None:
     )
 
 
+def test_values_of_a_chart_in_the_place_of_a_modules_are_one_mistake() -> None:
+    text = "replicas: 1\nimage: {tag: a}\nglobal: {}\nmetricsEnabled: true\n"
+    with pytest.raises(sources.ValuesFileError) as caught:
+        sources.parse_module_values(SOME, text, "m/values.yaml", has_chart=True)
+    assert len(caught.value.mistakes) == 1
+    assert str(caught.value).startswith(
+        "m/values.yaml, line 1, column 1, key replicas: no key of this file is 'someModule' or "
+        "'someModuleEnabled', so these are values of a chart, not of the module; write all of them below "
+        "'someModule', or, "
+    )
+
+
+@pytest.mark.parametrize(
+    "own", ["someModule: {a: 1}", "someModuleEnabled: true", "someModul: {}", "someModulEnabled: true"]
+)
+def test_with_a_key_of_the_modules_each_other_key_is_a_mistake_of_its_own(own: str) -> None:
+    text = f"replicas: 1\nimage: {{tag: a}}\n{own}\n"
+    with pytest.raises(sources.ValuesFileError) as caught:
+        sources.parse_module_values(SOME, text, "m/values.yaml", has_chart=True)
+    assert len(caught.value.mistakes) >= 2
+    assert "values of a chart" not in str(caught.value)
+
+
 def test_unreadable_yaml_in_a_file_is_its_own_error() -> None:
     with pytest.raises(yaml_reading.YamlError, match=r"f\.yaml, line 2"):
         sources.parse_common_values("a: 1\na: 2\n", "f.yaml")

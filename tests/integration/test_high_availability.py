@@ -171,15 +171,20 @@ def test_a_lease_taken_away_ends_the_leader_and_its_hook(site: operator_site.Sit
 
 def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: operator_site.Site) -> None:
     site.values("webEnabled: true")
-    site.module("010-web", {"color": "{{ .Values.web.color }}"})
+    web = site.module("010-web", {"color": "{{ .Values.web.color }}"})
+    (web / "module.yaml").write_text("requires: {kubernetes: '>=1.30'}")
     site.config(web="color: green")
     first, second = pair(site, **QUICK)
     first.wait_ready()
+    first.wait_until(lambda: "Ready" in site.kubectl("get", "events"), "it told of the module")
     site.config(web="[")
     first.wait_logged("the last good values stay in force")
     second.wait_until(
         lambda: "Not in force" in second.get("/").text, "the standby shows what the leader wrote"
     )
+    page = second.get("/").text
+    assert "Kubernetes &gt;=1.30" in page, "by its own files"
+    assert "<b>Ready</b>" in page, "the Events in the cluster"
     first.stop()
     second.wait_logged("nothing runs until it is fixed")
     second.wait_until(lambda: "as the last leader wrote them" in second.get("/").text, "whose view this is")

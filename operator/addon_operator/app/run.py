@@ -32,9 +32,10 @@ from addon_operator.kube.client import client, retries
 from addon_operator.kube.informers import informers
 from addon_operator.kube.objects import events
 from addon_operator.loading import module_files, preflight
+from addon_operator.modules import requirements
 from addon_operator.process.children import children, groups, launcher
 from addon_operator.settings import settings as settings_module
-from addon_operator.status import health, http_site, page_content, stored_modules
+from addon_operator.status import health, http_site, page_content, stored_modules, told_events
 from addon_operator.telemetry import heartbeat, logs, metrics
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _LAST_EVENTS_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 5.0
+_EVENTS_SECONDS: Final = 30.0
+"""Between two looks of a replica that stands by at what the leader told of modules, if somebody looks."""
 
 
 def run(settings: settings_module.Settings, environ: Mapping[str, str]) -> None:
@@ -121,7 +124,7 @@ class _Process:
             answering = await stack.enter_async_context(contextlib.AsyncExitStack())
             await self._admit(stack, made.kube.access, checks)
             await self._answer_meanwhile(answering, made, modules)
-            self._show_meanwhile(stack, made)
+            self._show_meanwhile(stack, made, modules)
             if await self._leadership.acquire():
                 # It took its time.
                 modules = await daemon_threads.run(preflight.load_modules, self._settings)
@@ -314,14 +317,19 @@ class _Process:
         self._admission.hooks.stand_in = standing_in.find
         self._admission.conversions.stand_in = standing_in.find_conversions
 
-    def _show_meanwhile(self, stack: contextlib.AsyncExitStack, made: tools.Tools) -> None:
+    def _show_meanwhile(
+        self, stack: contextlib.AsyncExitStack, made: tools.Tools, modules: module_files.LoadedModules
+    ) -> None:
         """Show on the page what the leader writes of modules, as long as this replica stands by."""
         if not self._settings.page:
             return
         time, namespace = waiting.SystemTime(), self._settings.namespace
         watches = informers.Informers(made.kube, made.kinds, time, self._meters.watch_failed)
         stack.push_async_callback(watches.close)
-        self._page.stand_in(stored_modules.FollowedModules(watches, namespace, time))
+        followed = stored_modules.FollowedModules(watches, namespace, time)
+        told = told_events.ToldEvents(made.kube, namespace, time, again=_EVENTS_SECONDS)
+        requires = {str(each.module.name): requirements.summary(each.module) for each in modules.modules}
+        self._page.stand_in(page_content.OfLeader(followed, told, requires))
 
     def _asking(self, made: tools.Tools) -> parts.Asking:
         if self._admission is None:

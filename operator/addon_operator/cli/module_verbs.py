@@ -35,10 +35,10 @@ class _Text(click.ParamType[str]):
 @completion.module_argument("name")
 @click.option(
     "--reason",
-    metavar="TEXT",
+    metavar="'TEXT'",
     type=_Text(),
     required=True,
-    help="Why, for everybody who looks at the module.",
+    help="Why it is left alone, and whom to ask, as everybody sees in 'module list' and on the page.",
 )
 @click.option(
     "--for", "duration", metavar="DURATION", type=debug.Seconds(), help="End it by itself after this time."
@@ -85,6 +85,11 @@ def _suspended(told: debug.Document) -> str:
 
 
 def _resumed(told: debug.Document) -> str:
+    if unseen := told.get("unseen"):
+        return (
+            f"{unseen}; no operator had taken them in, so whether one looks after the module is not known: "
+            "'module list' shows it"
+        )
     return f"module {told['name']} is looked after again"
 
 

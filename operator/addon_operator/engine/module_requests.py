@@ -1,6 +1,7 @@
 """What people ask of single modules: run it, try it again, leave it alone, look after it again."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -13,7 +14,9 @@ from addon_operator.modules import requirements
 
 ACTIVATION_COMMAND: Final = "Command"
 LOOK_SECONDS: Final = 0.05
-"""Between two looks at a run that somebody waits for."""
+"""Between two looks at a run, or a suspension, that somebody waits for."""
+SEEN_SECONDS: Final = 5.0
+"""How long somebody waits until this operator has seen what it wrote itself."""
 _AT_REST: Final = (state.ModuleStatus.READY, state.ModuleStatus.FAILED)
 
 
@@ -91,11 +94,42 @@ class ModuleRequests:
 
     async def suspend(self, name: names.ModuleName, wanted: suspension.Suspension) -> None:
         """Have Helm and healing leave the module alone, also after a restart; see :meth:`resume`."""
-        await self._annotate(name, wanted.annotations)
+        written = wanted.annotations
+        await self._annotate(name, written)
+        since = written[suspension.SINCE]
+        await self._seen(
+            name,
+            lambda found: (
+                wanted.is_over(time.time())
+                or (found is not None and found.annotations[suspension.SINCE] == since)
+            ),
+        )
 
     async def resume(self, name: names.ModuleName) -> None:
-        """End that. Raises :class:`CannotRunError` if there is no Module object to write it to."""
+        """End that, and wait until it is so.
+
+        Raises :class:`CannotRunError` if there is no Module object to write it to, or this operator does not
+        see what it wrote.
+        """
         await self._annotate(name, dict.fromkeys(suspension.ALL))
+        await self._seen(name, lambda found: found is None)
+
+    async def _seen(
+        self, name: names.ModuleName, is_so: Callable[[suspension.Suspension | None], bool]
+    ) -> None:
+        def is_awaited() -> bool:
+            module = self._states.get(name)
+            return module is not None and not is_so(module.suspended)
+
+        try:
+            async with asyncio.timeout(SEEN_SECONDS):
+                while is_awaited():  # noqa: ASYNC110 - the state is told by others, without a wait for it
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError:
+            raise CannotRunError(
+                f"that is written to the Module object {self._namespace}/{name}, but this operator has not "
+                f"taken it in within {SEEN_SECONDS:g} s: see its log, and whether it may watch modules"
+            ) from None
 
     async def _annotate(self, name: names.ModuleName, annotations: dict[str, str | None]) -> None:
         try:

@@ -58,15 +58,17 @@ class LoadedModules:
 
     @property
     def strangers(self) -> tuple[str, ...]:
-        """Keys of the directories' own ``values.yaml`` that no module there has, one sentence each."""
+        """Keys of ``values.yaml`` files that no module has, or that switch nothing, one sentence each."""
         below: dict[pathlib.Path, list[names.ModuleName]] = {}
         for files in self.modules:
             below.setdefault(files.module.path.parent, []).append(files.module.name)
-        return tuple(
+        unknown = (
             text
             for common in self.common
             for text in shared_values.strangers(common, below.get(pathlib.Path(common.source).parent, ()))
         )
+        misplaced = (file.misplaced for file in (*self.common, *(each.values.own for each in self.modules)))
+        return (*unknown, *itertools.chain.from_iterable(misplaced))
 
     @property
     def lacks(self) -> str:
@@ -325,7 +327,8 @@ def own_values(module: model.Module) -> sources.ValuesFile:
     Raises a :class:`.ConfigurationError` if it cannot be read.
     """
     path = module.path / VALUES_FILE
-    return sources.parse_module_values(module.name, named_files.text_if_there(path), str(path))
+    text = named_files.text_if_there(path)
+    return sources.parse_module_values(module.name, text, str(path), has_chart=module.has_chart)
 
 
 def _enabled_script(path: pathlib.Path) -> pathlib.Path | None:

@@ -1,5 +1,6 @@
 """What the page shows, gathered at one moment."""
 
+import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
@@ -8,7 +9,7 @@ from addon_operator.aio import turns
 from addon_operator.engine import introspection, state, tasks
 from addon_operator.engine.drift import watched_resources
 from addon_operator.modules.health import resource_health
-from addon_operator.status import health, module_status, stored_modules
+from addon_operator.status import health, module_status, stored_modules, told_events
 
 _MOST_SHARED: Final = 200
 
@@ -62,6 +63,18 @@ class Stored:
     """RFC 3339, UTC."""
     left_out: int = 0
     """How many are not shown, as they are too many."""
+    has_events: bool = True
+    """Whether the Events about modules could be read."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OfLeader:
+    """Where a replica that stands by finds what the leader knows of modules."""
+
+    modules: stored_modules.FollowedModules
+    events: told_events.ToldEvents
+    requires: Mapping[str, Sequence[str]]
+    """What modules require, by their files on this replica."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,11 +97,11 @@ class PageContent:
         self._views: introspection.Introspection | None = None
         self._resources: watched_resources.WatchedResources | None = None
         self._objects: Objects | None = None
-        self._followed: stored_modules.FollowedModules | None = None
+        self._of_leader: OfLeader | None = None
 
-    def stand_in(self, followed: stored_modules.FollowedModules) -> None:
-        """Show what the Module objects say, while this replica stands by and until :meth:`show`."""
-        self._followed = followed
+    def stand_in(self, of_leader: OfLeader) -> None:
+        """Show what the cluster says of modules, while this replica stands by and until :meth:`show`."""
+        self._of_leader = of_leader
 
     def show(
         self,
@@ -98,9 +111,9 @@ class PageContent:
     ) -> None:
         """Show modules and queues as well, and which objects several modules have."""
         self._views, self._resources, self._objects = views, resources, objects
-        if self._followed is not None:
-            self._followed.close()
-            self._followed = None
+        if self._of_leader is not None:
+            self._of_leader.modules.close()
+            self._of_leader = None
 
     async def events(self, module: str) -> Sequence[module_status.ToldEvent]:
         """Return the last Events about a module, newest first."""
@@ -134,7 +147,7 @@ class PageContent:
             refusals=status.refusals(),
         )
         if self._views is None or self._resources is None:
-            return await self._of_leader(content)
+            return await self._as_the_leader_wrote(content)
         rows = await self._views.modules()
         shown = await self._shown([row["name"] for row in rows])
         pairs = sorted(self._resources.shared.items())
@@ -151,19 +164,24 @@ class PageContent:
             shared_total=len(shared),
         )
 
-    async def _of_leader(self, content: Content) -> Content:
+    async def _as_the_leader_wrote(self, content: Content) -> Content:
         """Add what the leader wrote of the modules, if this replica stands by, or did until now."""
-        followed = self._followed
-        if followed is None or (content.leader is None and not followed.is_followed):
+        of_leader = self._of_leader
+        if of_leader is None or (content.leader is None and not of_leader.modules.is_followed):
             return content
-        found = await followed.look()
+        found, _ = await asyncio.gather(of_leader.modules.look(), of_leader.events.recall())
         modules = {each.row["name"]: each for each in found.modules}
         return dataclasses.replace(
             content,
             knows_modules=found.is_known,
-            modules=[each.row for each in modules.values()],
+            modules=[
+                {**each.row, "requires": list(of_leader.requires.get(name, ()))}
+                for name, each in modules.items()
+            ],
             errors={name: error for name, each in modules.items() if (error := each.row["lastError"])},
-            objects={name: each.shown for name, each in modules.items()},
+            objects={
+                name: {**each.shown, "events": of_leader.events.of(name)} for name, each in modules.items()
+            },
             not_registered={
                 name: each.not_registered for name, each in modules.items() if each.not_registered
             },
@@ -172,6 +190,7 @@ class PageContent:
                 trouble=found.trouble,
                 trouble_since=found.trouble_since,
                 left_out=found.total - len(found.modules),
+                has_events=of_leader.events.is_known,
             ),
         )
 

@@ -175,7 +175,9 @@ def _more(content: page_content.Content) -> Iterator[str]:
         namespace = f" -n {content.namespace}" if content.namespace else ""
         forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
         page = f"addon-operator page{namespace}"
-        more = "queues, hooks that fail on events, bindings that wait and Events, too" * content.knows_modules
+        events = [] if content.stored is None or content.stored.has_events else ["Events"]
+        said = " and ".join(["queues, hooks that fail on events, bindings that wait", *events])
+        more = f"{said}, too" * content.knows_modules
         codes = " ".join(f"<code>{_text(command)}</code>" for command in (forward, page))
         yield f"The leader shows {more or 'them'}, to be seen with either command: {codes}"
 

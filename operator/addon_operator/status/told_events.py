@@ -29,16 +29,23 @@ _Told = collections.deque[module_status.ToldEvent]
 class ToldEvents:
     """Remembers what this process told, and reads once what operators before it did.
 
-    Events live in the cluster for an hour, here until the process ends.
+    Events live in the cluster for an hour, here until the process ends. A replica that stands by tells
+    nothing, and reads what the leader tells, again and again.
     """
 
-    def __init__(self, kube: client.KubeClient, namespace: str, time: waiting.Time) -> None:
+    def __init__(
+        self, kube: client.KubeClient, namespace: str, time: waiting.Time, again: float | None = None
+    ) -> None:
+        """``again``: after how many seconds what the leader told is read anew; ``None`` for the leader."""
+        self._again = again
+        self.is_known = False
+        """Whether the cluster has answered the last time that it was asked."""
         self._kube = kube
         self._path = paths.of("v1", "events", namespace=namespace)
         self._time = time
         self._told: dict[str, _Told] = {}
         self._ask_at: float | None = 0.0
-        """When the cluster is asked; ``None`` after it has answered."""
+        """When the cluster is asked; ``None`` if that is done."""
 
     def add(self, module: str, event: module_status.ToldEvent) -> None:
         """Remember an Event that was just told."""
@@ -53,7 +60,7 @@ class ToldEvents:
         self._told.pop(module, None)
 
     async def recall(self) -> None:
-        """Read what operators before this one told, unless that was done; returns soon, and never raises.
+        """Read what other operators told, unless that was done; returns soon, and never raises.
 
         To be called when somebody looks. Without the right to list Events, or while the API server is away,
         only those of this process are there.
@@ -66,6 +73,11 @@ class ToldEvents:
             async with asyncio.timeout(_WITHIN_SECONDS):
                 found = await self._read()
         except (api_errors.KubernetesError, TimeoutError):
+            self.is_known = False
+            return
+        self.is_known = True
+        if self._again is not None:
+            self._ask_at, self._told = now + self._again, found
             return
         self._ask_at = None
         for module, earlier in found.items():

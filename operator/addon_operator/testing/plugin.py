@@ -211,12 +211,21 @@ def pytest_runtest_makereport(
         failures.say(report, item, error)
     if call.when == "call":
         item.stash[_FAILED], item.stash[_PASSED] = report.failed, report.passed
-        maker: OperatorMaker | None = getattr(item, "funcargs", {}).get("operator")
         # What the operator itself failed with has it already.
         is_told = call.excinfo is not None and "--- modules" in str(call.excinfo.value)
-        if report.failed and maker is not None and not is_told:
+        if report.failed and not is_told and (maker := _maker(item)) is not None:
             report.sections.append(("addon-operator", maker.report()))
     return report
+
+
+def _maker(item: pytest.Item) -> "OperatorMaker | None":
+    """Return what makes the operators of a test; a fixture of that name may be anybody's."""
+    found = getattr(item, "funcargs", {}).get("operator")
+    if found is None:
+        return None
+    from addon_operator.testing.live import running_operator
+
+    return found if isinstance(found, running_operator.OperatorMaker) else None
 
 
 def _error_of_user(

@@ -158,12 +158,9 @@ class ConfigMapReader:
     def _misplaced(self, sections: Mapping[names.ValuesKey, json_types.JsonObject]) -> list[str]:
         """Say of flags that stand in the section of their module that they are values there."""
         return [
-            f"{self._source}: {key + suffix!r} below the key {key!r} is a value, which switches nothing; "
-            f"write it as a key of its own, beside {key!r}"
+            f"{self._source}: {said}"
             for key, section in sections.items()
-            if key in self._sections
-            for suffix in (names.ENABLED_SUFFIX, names.MAINTENANCE_SUFFIX)
-            if key + suffix in section
+            for _, said in sources.flags_below(key, section, in_config_map=True)
         ]
 
     def _unknown(self, key: str) -> str:

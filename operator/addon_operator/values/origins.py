@@ -8,6 +8,9 @@ from addon_operator.kernel import json_types
 
 Path = tuple[str | int, ...]
 _DEFAULT: Final = "default in "
+_BY: Final = "by "
+BEFORE: Final = "so before the hook ran"
+"""The source of a value that a hook found as it is."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,9 +58,19 @@ def default_in(source: str) -> str:
     return f"{_DEFAULT}{source}"
 
 
+def by(operation: str) -> str:
+    """Return what an operation of a hook's patch is called among the sources."""
+    return f"{_BY}{operation}"
+
+
+def is_of_hook(source: str) -> bool:
+    """Say whether a source is what a hook does, or found: such a one quotes no values."""
+    return source == BEFORE or source.startswith(_BY)
+
+
 def in_words(source: str) -> str:
     """Return a source as a part of a sentence: ``set in values.yaml``, ``default in openapi/values.yaml``."""
-    return source if source.startswith(_DEFAULT) else f"set in {source}"
+    return source if source.startswith(_DEFAULT) or is_of_hook(source) else f"set in {source}"
 
 
 def leaves(value: json_types.JsonValue, path: Path = ()) -> Iterator[tuple[Path, json_types.JsonValue]]:

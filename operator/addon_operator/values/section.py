@@ -299,7 +299,7 @@ class Section:
             steps, value = self._with_defaults(self._schemas.values, filled, steps), filled
         text = json_documents.encode(value)
         if violations := self.values_violations(value):
-            raise schema_violations.InvalidValuesError(violations, self._blamed(patch, violations))
+            raise self._refused(patch, violations, value)
         return section_state.SectionPatch(
             value,
             text,
@@ -318,11 +318,17 @@ class Section:
             log.fold({self.key: self.without_patches(self._config)}, {self.key: value})
         return log
 
-    def _blamed(self, patch: patches.ValuesPatch, violations: Sequence[schema_violations.Violation]) -> str:
+    def _refused(
+        self,
+        patch: patches.ValuesPatch,
+        violations: Sequence[schema_violations.Violation],
+        value: json_types.JsonObject,
+    ) -> schema_violations.InvalidValuesError:
         before = self.values_violations(self.present)
         if all(violation in before for violation in violations):
-            return f"the values of {self.key} were not valid before {patch.source} changed them"
-        return patch.refusal
+            subject = f"the values of {self.key} were not valid before {patch.source} changed them"
+            return schema_violations.InvalidValuesError(violations, subject)
+        return schema_violations.of_patch(patch, violations, {self.key: value}, before)
 
     def _with_defaults(
         self, schema: schemas.Schema, filled: json_types.JsonObject, steps: Sequence[patches.PatchStep]

@@ -4,8 +4,9 @@ The sources are only read and checked here; :mod:`.store` lays them on each othe
 """
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Self
 
 from addon_operator.documents import json_documents, yaml_reading
@@ -51,6 +52,8 @@ class ValuesFile:
     """Switches by their key, e.g. ``someModuleEnabled``."""
     is_unread: bool = False
     """Whether it is there and cannot be read, so that nobody knows what it switches."""
+    misplaced: tuple[str, ...] = ()
+    """Flags that stand in the section of their module, one sentence each, with the line."""
 
     def section(self, key: names.ValuesKey) -> json_types.JsonObject:
         """Return what it says of a section; not to be changed."""
@@ -148,16 +151,36 @@ def _camel_case(key: str) -> str:
     return words[:1].lower() + words[1:]
 
 
-def parse_module_values(module: names.ModuleName, text: str, source: str) -> ValuesFile:
+def parse_module_values(
+    module: names.ModuleName, text: str, source: str, *, has_chart: bool = False
+) -> ValuesFile:
     """Read a module's ``values.yaml``: only its own section and its own switch.
+
+    In a module that ``has_chart``, a file without one of these is most likely that of the chart: one mistake.
 
     Raises :class:`ValuesFileError` or :class:`.YamlError`.
     """
     document = yaml_reading.load_document(text, source)
     allowed = (names.values_key(module), names.enabled_key(module))
     found = _root(document)
-    strangers = {key: _misplaced(module, key, value) for key, value in found.items() if key not in allowed}
-    return _values_file(document, strangers)
+    strangers = {key: value for key, value in found.items() if key not in allowed}
+    if has_chart and strangers.keys() == found.keys() and _are_of_chart(module, strangers):
+        raise ValuesFileError(_of_chart(document, *allowed))
+    return _values_file(document, {key: _misplaced(module, key, value) for key, value in strangers.items()})
+
+
+def _are_of_chart(module: names.ModuleName, strangers: json_types.JsonObject) -> bool:
+    is_more = strangers.keys() - {names.GLOBAL_KEY}
+    return bool(is_more) and not any(_near(module, key, value) for key, value in strangers.items())
+
+
+def _of_chart(document: yaml_reading.Document, section: str, switch: str) -> str:
+    first = next(iter(_root(document)))
+    return (
+        f"{document.where((first,))}, key {first}: no key of this file is {section!r} or {switch!r}, so "
+        f"these are values of a chart, not of the module; write all of them below {section!r}, or, if "
+        "Chart.yaml of a published chart is beside this file, move all of that chart as it is into chart/"
+    )
 
 
 def _misplaced(module: names.ModuleName, key: str, value: json_types.JsonValue) -> str:
@@ -166,10 +189,18 @@ def _misplaced(module: names.ModuleName, key: str, value: json_types.JsonValue) 
     said = f"the values of module {module!r} may only set {section!r} and {switch!r}; "
     if key == names.GLOBAL_KEY:
         return f"{said}write it into the values.yaml of the directory of modules"
-    is_switch = key.endswith(names.ENABLED_SUFFIX) and isinstance(value, bool)
-    if names.nearest(key.removesuffix(names.ENABLED_SUFFIX) if is_switch else key, [section]):
-        return f"{said}did you mean {switch if is_switch else section!r}?"
+    if near := _near(module, key, value):
+        return f"{said}did you mean {near!r}?"
     return f"{said}write it below {section!r}"
+
+
+def _near(module: names.ModuleName, key: str, value: json_types.JsonValue) -> str:
+    """Return the key of the module's that looks like this one; empty if none does."""
+    section = names.values_key(module)
+    is_switch = key.endswith(names.ENABLED_SUFFIX) and isinstance(value, bool)
+    stem = key.removesuffix(names.ENABLED_SUFFIX) if is_switch else key
+    meant = names.enabled_key(module) if is_switch else section
+    return meant if names.nearest(stem, [section]) else ""
 
 
 def switch_in(module: names.ModuleName, text: str) -> Mapping[str, bool]:
@@ -215,7 +246,30 @@ def _values_file(document: yaml_reading.Document, wrong: Mapping[str, str]) -> V
     if found:
         listed = list(found.items())[:_MOST_MISTAKES]
         raise ValuesFileError(*(f"{document.where((key,))}, key {key}: {said}" for key, said in listed))
-    return ValuesFile(document.source, sections, enabled)
+    misplaced = (
+        f"{document.where((key, flag))}: {said}"
+        for key, section in sections.items()
+        for flag, said in flags_below(key, section)
+    )
+    first = tuple(itertools.islice(misplaced, _MOST_MISTAKES))
+    return ValuesFile(document.source, sections, enabled, misplaced=first)
+
+
+def flags_below(
+    key: names.ValuesKey, section: json_types.JsonObject, *, in_config_map: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yield each flag of a module that stands in its section, where it is a value, with a sentence.
+
+    ``in_config_map``: whether the section is there, where alone modes of maintenance belong.
+    """
+    beside = f"beside {key!r}"
+    elsewhere = beside if in_config_map else "in the values ConfigMap"
+    places = {names.ENABLED_SUFFIX: beside, names.MAINTENANCE_SUFFIX: elsewhere}
+    for suffix, place in places.items():
+        flag = key + suffix
+        if flag in section and key != names.GLOBAL_KEY:
+            said = f"{flag!r} below the key {key!r} is a value, which switches nothing"
+            yield flag, f"{said}; write it as a key of its own, {place}"
 
 
 def kind_of(value: json_types.JsonValue) -> str:

@@ -312,7 +312,7 @@ class ValuesStore:
         result = config_map.patch_section(owner, patch, fresh)
         merged = sources.merge(result.section, fresh.secret_section(own.key))
         if violations := own.config_violations(merged):
-            raise schema_violations.InvalidValuesError(violations, patch.refusal)
+            raise schema_violations.of_patch(patch, violations, {own.key: merged})
         return result
 
     def patches(self, owner: names.ModuleName | None) -> list[json_patches.Operation]:

@@ -688,6 +688,21 @@ def test_a_module_is_suspended_and_resumed_on_the_socket(
     assert (empty.exit_code, "it is empty: say why" in empty.output) == (2, True)
 
 
+def test_resuming_says_no_more_than_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed = "the annotations that suspend module web are removed from the Module object addons/web"
+
+    class Nobody:
+        """No operator had said that it is suspended."""
+
+        def resume(self, name: str) -> object:
+            return {"name": name, "unseen": removed}
+
+    monkeypatch.setattr(debug, "outside_requests", lambda _: Nobody())
+    told = text("module", "resume", "web")
+    assert told.startswith(f"{removed}; no operator had taken them in")
+    assert "is looked after again" not in told
+
+
 def test_tables_have_no_colours_where_there_is_no_terminal() -> None:
     assert "\x1b" not in text("module", "list") + text("queue", "list")
 

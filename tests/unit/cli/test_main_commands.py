@@ -293,6 +293,29 @@ def test_a_wrong_command_line_is_told_in_one_sentence_with_code_2(
         assert told.err.rstrip().endswith("did you mean '--help'?")
 
 
+def needed(command: click.Command) -> list[click.Option]:
+    return [each for each in command.params if isinstance(each, click.Option) and each.required]
+
+
+@pytest.mark.parametrize("name", [name for name, command in LEAVES.items() if needed(command)])
+def test_a_command_without_an_option_that_it_needs_says_what_that_is_for_and_the_whole_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = LEAVES[name]
+    arguments = [each for each in command.params if isinstance(each, click.Argument) and each.required]
+    with pytest.raises(SystemExit):
+        main.main([*name.split(), *["a"] * len(arguments)])
+    told = capsys.readouterr().err
+    (option,) = needed(command)
+    assert option.help
+    purpose = option.help.partition(". ")[0].rstrip(".")
+    assert purpose.count(" ") > 3, "more than its name says"
+    assert f"{max(option.opts, key=len)} is missing: {purpose[0].lower()}{purpose[1:]}; write " in told
+    words = ["addon-operator", *name.split(), "[OPTIONS]"]
+    words += [str(each.metavar) for each in arguments]
+    assert told.endswith(f"; write {' '.join(words)} {max(option.opts, key=len)} {option.metavar}\n")
+
+
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("name", [*GROUPS, *(each for each in LEAVES if each not in PASS_ALL_ON)])
 def test_help_fits_a_terminal_and_cuts_no_sentence(

@@ -126,6 +126,18 @@ def test_what_the_author_may_not_have_meant_is_a_warning(
     assert problem in told
 
 
+@pytest.mark.parametrize("path", ["modules/values.yaml", "own.yaml"])
+def test_a_switch_below_the_key_of_its_module_is_a_warning_with_file_and_line(
+    modules: Directory, path: str
+) -> None:
+    modules.write("modules/002-other/values.yaml", "")
+    modules.write(path, "other:\n  otherEnabled: true\nwebShop: {domain: a}\n")
+    arguments = ["--values", path] if path == "own.yaml" else []
+    ((level, _, told),) = modules.findings(*arguments)
+    assert level == "warning"
+    assert told.startswith(f"{path}, line 2, column 3: 'otherEnabled' below the key 'other' is a value")
+
+
 def test_all_that_is_wrong_is_reported_at_once(modules: Directory) -> None:
     modules.write("modules/values.yaml", "- 1")
     modules.write("modules/001-web-shop/values.yaml", "webShop: {size: 10, domain: a}")

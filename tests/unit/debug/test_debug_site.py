@@ -383,13 +383,21 @@ async def test_a_module_is_suspended_in_the_cluster_and_for_a_time(
         written.append(annotations)
         if annotations[suspension.SUSPENDED] == "refused":
             raise api_errors.Unreachable("nobody answers")
+        if annotations[suspension.SUSPENDED] != "unseen":
+            # As the watch of annotations does.
+            world.states.suspend(inspected.WEB, suspension.read(known(annotations), 0.0))
         return {}
 
+    def known(annotations: dict[str, str | None]) -> dict[str, str]:
+        return {key: value for key, value in annotations.items() if value is not None}
+
+    monkeypatch.setattr(module_requests, "SEEN_SECONDS", 0.02)
     monkeypatch.setattr(module_objects, "annotate", annotate)
     status, told = await post(session, "/module/web/suspend", reason="new disks", by="me", **{"for": "2h"})
     assert (status, told["name"]) == (200, "web")
     assert told["suspended"].startswith("suspended: new disks (by me, since ")
     assert all(written[0].values())
+    world.states.suspend(inspected.WEB, None)
     status, told = await post(session, "/module/web/suspend", reason="refused")
     assert (status, told["error"]) == (
         409,
@@ -398,6 +406,11 @@ async def test_a_module_is_suspended_in_the_cluster_and_for_a_time(
     assert (await post(session, "/module/web/suspend"))[0] == 400
     assert (await post(session, "/module/web/suspend", reason="x", **{"for": "soon"}))[0] == 400
     assert (await post(session, "/module/web/resume"))[0] == 409
+    status, told = await post(session, "/module/web/suspend", reason="unseen")
+    assert (status, told["error"].partition(" within ")[0]) == (
+        409,
+        "that is written to the Module object addons/web, but this operator has not taken it in",
+    )
     world.states.suspend(inspected.WEB, suspension.Suspension("new disks", 1.0, "alice"))
     status, told = await post(session, "/module/web/suspend", reason="x")
     assert (status, told["error"]) == (

@@ -134,6 +134,20 @@ def test_a_file_under_another_name_is_a_problem_and_not_passed_over(
     assert problems(tmp_path) == {"web": "", "db": ""}, "somebody kept the old one beside it"
 
 
+def test_a_published_chart_in_the_place_of_a_module_is_told_once(tmp_path: pathlib.Path) -> None:
+    top = module(tmp_path, "010-web")
+    beside = module(tmp_path, "020-db")
+    for chart in (top, beside / "chart"):
+        chart.mkdir(exist_ok=True)
+        (chart / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0")
+    for each in (top, beside):
+        (each / "values.yaml").write_text("replicas: 1\nimage: {tag: a}\nglobal: {}\n")
+    loaded = module_files.load([tmp_path], 1).modules
+    assert [len(files.module.mistakes) for files in loaded] == [1, 1]
+    for files, key in zip(loaded, ("web", "db"), strict=True):
+        assert f"no key of this file is '{key}' or '{key}Enabled'" in files.module.problem
+
+
 def test_common_values_under_another_name_are_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "values.yml").write_text("webEnabled: true")
     with pytest.raises(

@@ -30,6 +30,7 @@ from addon_operator.status import (
     page_modules,
     status_page,
     stored_modules,
+    told_events,
 )
 from tests.fakes import api_server, clocks, kinds, listeners, object_server
 from tests.unit.debug import inspected
@@ -200,12 +201,13 @@ async def running(served: discovery.Catalog) -> AsyncIterator[Bench]:
     async with object_server.running() as server:
         connect = functools.partial(object_server.Connection, server)
         async with api_server.client_of(server.url, pauses, connect=connect) as kube:
-            server.kinds["modules"] = ("Module", True)
+            server.kinds |= {"modules": ("Module", True), "events": ("Event", True)}
             failed = listeners.Failures().watch_failed
             watches = informers.Informers(kube, served, pauses, failed, reflector.Tuning(silence=5.0))
             status, followed = Standby(), stored_modules.FollowedModules(watches, "addons", clocks.Clock())
             page = page_content.PageContent(status, "addons")
-            page.stand_in(followed)
+            told = told_events.ToldEvents(kube, "addons", pauses, again=30.0)
+            page.stand_in(page_content.OfLeader(followed, told, {"web": ["Kubernetes >=1.30", "module db"]}))
             try:
                 yield Bench(server, page, status, watches)
             finally:
@@ -237,6 +239,40 @@ async def test_who_looks_at_a_standby_sees_the_modules_of_the_leader_at_once_and
     assert "as the leader wrote them into their Module objects, last <time" in page
     assert f'datetime="{WRITTEN}"' in page
     assert "<code>kubectl -n addons port-forward pod/pod-1 9650</code>" in page
+
+
+async def test_a_standby_shows_the_events_of_the_cluster_and_what_modules_require_by_its_own_files(
+    bench: Bench,
+) -> None:
+    bench.put(MODULES["ready"])
+    bench.put(MODULES["ready"], "api")
+    bench.server.put(
+        "web.1",
+        "addons",
+        "events",
+        involvedObject={"name": "web"},
+        source={"component": "addon-operator"},
+        lastTimestamp=WRITTEN,
+        type="Warning",
+        reason="Drifted",
+        message="Somebody changed it.",
+    )
+    content = await bench.page.gather()
+    assert {row["name"]: row["requires"] for row in content.modules} == {
+        "web": ["Kubernetes >=1.30", "module db"],
+        "api": [],
+    }
+    page = status_page.render(content)
+    assert "<b>Drifted</b> Somebody changed it.</li>" in page
+    assert "Kubernetes &gt;=1.30, module db" in page
+    assert "The leader shows queues, hooks that fail on events, bindings that wait, too" in page
+
+
+async def test_a_standby_that_may_not_read_events_says_who_shows_them(bench: Bench) -> None:
+    bench.server.refuse(403, lambda asked: asked.path.endswith("/events"))
+    bench.put(MODULES["ready"])
+    page = status_page.render(await bench.page.gather())
+    assert "The leader shows queues, hooks that fail on events, bindings that wait and Events, too" in page
 
 
 async def test_what_the_leader_writes_is_seen_while_one_looks(bench: Bench) -> None:

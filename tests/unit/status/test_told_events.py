@@ -101,6 +101,30 @@ async def test_without_an_answer_those_of_this_process_are_there_and_it_is_asked
     assert [each["message"] for each in events.of("web")] == ["A run failed.", "before"]
 
 
+async def test_a_replica_that_stands_by_reads_again_and_again_what_the_leader_tells(
+    kube: client.KubeClient, server: api_server.ApiServer, pauses: api_server.Pauses
+) -> None:
+    events = told_events.ToldEvents(kube, "addons", pauses, again=30.0)
+    server.on("GET", EVENTS, {"items": [stored(1, message="one"), stored(2, "api")]})
+    for _ in range(3):
+        await events.recall()
+    assert len(server.asked) == 1, "however many look"
+    known = [events.is_known]
+    pauses.now += 30
+    server.on("GET", EVENTS, {"items": [stored(3, message="one"), stored(4, message="two")]})
+    await events.recall()
+    assert [(each["time"], each["message"]) for each in events.of("web")] == [
+        (told(4)["time"], "two"),
+        (told(3)["time"], "one"),
+    ]
+    assert events.of("api") == [], "the cluster has forgotten it"
+    pauses.now += 30
+    server.on("GET", EVENTS, api_server.status(403, "Forbidden"))
+    await events.recall()
+    assert [*known, events.is_known] == [True, False]
+    assert len(events.of("web")) == 2
+
+
 async def test_whoever_looks_does_not_wait_long_for_an_api_server_that_does_not_answer(
     events: told_events.ToldEvents, server: api_server.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,10 @@ FILES = {
         "    modules.kubernetes = 'v1.20.0'\n"
         "    assert not module.enabled()\n",
     },
+    "094-operator": {
+        "tests/test_i.py": "import pytest\n\n@pytest.fixture\ndef operator():\n    return 'mine'\n\n"
+        "def test_i(operator):\n    assert operator == 'yours'\n"
+    },
     "095-beside": {"tests/test_h.py": "import beside\n", "tests/beside.py": "\n"},
 }
 
@@ -85,6 +89,7 @@ def test_what_is_broken_in_one_module_takes_no_other_with_it(ran: Ran) -> None:
         "070-hook": (0, 1),
         "080-none": (0, 0),
         "090-old": (1, 0),
+        "094-operator": (0, 1),
         "095-beside": (0, 1),
     }
     assert ran.exit_code == 1
@@ -109,6 +114,11 @@ def test_what_is_broken_in_one_module_takes_no_other_with_it(ran: Ran) -> None:
 )
 def test_a_failure_says_file_line_and_what_is_wrong(ran: Ran, said: str) -> None:
     assert said in ran.printed
+
+
+def test_a_fixture_operator_of_the_authors_own_is_left_alone(ran: Ran) -> None:
+    assert "AssertionError: assert 'mine' == 'yours'" in ran.printed
+    assert "INTERNALERROR" not in ran.printed
 
 
 def test_nobody_reads_code_of_pytest_or_of_the_operator(ran: Ran) -> None:

@@ -101,6 +101,29 @@ def test_a_modules_file_with_another_key_names_file_and_key(key: str) -> None:
     )
 
 
+def test_values_of_a_chart_in_the_place_of_a_modules_are_one_mistake() -> None:
+    text = "replicas: 1\nimage: {tag: a}\nglobal: {}\nmetricsEnabled: true\n"
+    with pytest.raises(sources.ValuesFileError) as caught:
+        sources.parse_module_values(SOME, text, "m/values.yaml", has_chart=True)
+    assert len(caught.value.mistakes) == 1
+    assert str(caught.value).startswith(
+        "m/values.yaml, line 1, column 1, key replicas: no key of this file is 'someModule' or "
+        "'someModuleEnabled', so these are values of a chart, not of the module; write all of them below "
+        "'someModule', or, "
+    )
+
+
+@pytest.mark.parametrize(
+    "own", ["someModule: {a: 1}", "someModuleEnabled: true", "someModul: {}", "someModulEnabled: true"]
+)
+def test_with_a_key_of_the_modules_each_other_key_is_a_mistake_of_its_own(own: str) -> None:
+    text = f"replicas: 1\nimage: {{tag: a}}\n{own}\n"
+    with pytest.raises(sources.ValuesFileError) as caught:
+        sources.parse_module_values(SOME, text, "m/values.yaml", has_chart=True)
+    assert len(caught.value.mistakes) >= 2
+    assert "values of a chart" not in str(caught.value)
+
+
 def test_unreadable_yaml_in_a_file_is_its_own_error() -> None:
     with pytest.raises(yaml_reading.YamlError, match=r"f\.yaml, line 2"):
         sources.parse_common_values("a: 1\na: 2\n", "f.yaml")
@@ -203,6 +226,28 @@ def test_a_switch_below_the_key_of_its_module_is_a_warning(flag: str) -> None:
         f"ConfigMap a/b: {flag!r} below the key 'someModule' is a value, which switches nothing; "
         "write it as a key of its own, beside 'someModule'"
     )
+
+
+@pytest.mark.parametrize(
+    ("flag", "place"),
+    [("someModuleEnabled", "beside 'someModule'"), ("someModuleMaintenance", "in the values ConfigMap")],
+)
+def test_a_switch_below_the_key_of_its_module_in_a_file_is_told_with_its_line(flag: str, place: str) -> None:
+    text = f"someModule:\n  a: 1\n  {flag}: false\n"
+    module = sources.parse_module_values(SOME, text, "m/values.yaml")
+    common = sources.parse_common_values(f"global: {{globalEnabled: true}}\n{text}", "values.yaml")
+    said = (
+        f"{flag!r} below the key 'someModule' is a value, which switches nothing; "
+        f"write it as a key of its own, {place}"
+    )
+    assert module.misplaced == (f"m/values.yaml, line 3, column 3: {said}",)
+    assert common.misplaced == (f"values.yaml, line 4, column 3: {said}",)
+    assert module.enabled == common.enabled == {}
+
+
+def test_so_many_switches_below_keys_of_a_file_are_told_one_by_one() -> None:
+    text = "".join(f"m{n}: {{m{n}Enabled: true}}\n" for n in range(100))
+    assert len(sources.parse_common_values(text, "values.yaml").misplaced) == 20
 
 
 def test_global_values_have_no_switches_that_could_be_misplaced() -> None:

@@ -314,6 +314,28 @@ def test_a_hook_is_not_blamed_for_values_that_were_not_valid_before() -> None:
         values.frozen(SOME).patched(patch(add("replicas", "many")))
 
 
+def test_what_was_wrong_before_is_not_blamed_on_a_hook_that_makes_something_else_wrong() -> None:
+    values = make_store("someModule: {name: 1}")
+    with pytest.raises(schema_violations.InvalidValuesError) as caught:
+        values.frozen(SOME).patched(patch(add("tls", {"mode": "x"}), add("replicas", "many")))
+    assert str(caught.value) == (
+        "patch makes values that are not valid: "
+        'someModule.replicas: must be an integer, not "many" (values.yaml; by operation [1], add '
+        "/someModule/replicas); "
+        "someModule.name: must be a string, not 1 (values.yaml; so before the hook ran)"
+    )
+    assert "by operation [1], add /someModule/replicas" in caught.value.without_values
+    assert "many" not in caught.value.without_values
+
+
+def test_a_config_patch_is_blamed_for_what_it_writes_and_not_the_config_map() -> None:
+    values = make_store()
+    values.set_config(config_of(someModule="name: x"))
+    with pytest.raises(schema_violations.InvalidValuesError) as caught:
+        values.config_patched(SOME, patch(add("name", "y"), add("replicas", "many")))
+    assert "(config-values.yaml; by operation [1], add /someModule/replicas)" in str(caught.value)
+
+
 def test_a_plan_sees_what_the_config_map_will_say() -> None:
     values = make_store()
     change = patch({"op": "test", "path": "/someModule/name", "value": "new"}, add("replicas", 5))

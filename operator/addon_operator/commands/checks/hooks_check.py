@@ -31,6 +31,8 @@ from addon_operator.process.children import children, launcher
 
 _AT_ONCE_PER_CPU: Final = 2
 _AT_MOST_AT_ONCE: Final = 16
+_ALIKE: Final = 0.85
+"""A kind that is less like one of Kubernetes is most likely another one."""
 _NO_LIBRARY: Final = "/shell_lib.sh: No such file"
 _LIBRARY_HINT: Final = (
     f"; the library is there in the image only: source ${{{hook_environment.SHELL_VARIABLE}:-/shell_lib.sh}}"
@@ -284,17 +286,42 @@ def _with_queues(files: Sequence[CheckedFile]) -> Iterator[CheckedFile]:
 
 
 def _with_kinds(files: Sequence[CheckedFile], known: api_schemas.ApiSchemas | None) -> Iterator[CheckedFile]:
-    """Yield the files with errors for kinds that Kubernetes' own groups do not have."""
+    """Yield the files with errors for kinds that Kubernetes' own groups do not have.
+
+    Without ``apiVersion``, a kind that is nearly one of them may be that of a definition: a warning.
+    """
     for file in files:
-        said = [] if known is None else [_unknown_kind(bound, known) for bound in file.bindings]
-        yield dataclasses.replace(file, errors=(*file.errors, *dict.fromkeys(filter(None, said))))
+        wrong = [] if known is None else [_unknown_kind(bound, known) for bound in file.bindings]
+        odd = [] if known is None else [_doubtful_kind(bound, known) for bound in file.bindings]
+        yield dataclasses.replace(
+            file,
+            errors=(*file.errors, *dict.fromkeys(filter(None, wrong))),
+            warnings=(*file.warnings, *dict.fromkeys(filter(None, odd))),
+        )
+
+
+def _versions_of_kinds(known: api_schemas.ApiSchemas) -> dict[str, set[str]]:
+    of_kinds: dict[str, set[str]] = {}
+    for name in known.kinds:
+        of_kinds.setdefault(name.rpartition("/")[2], set()).add(name.rpartition("/")[0])
+    return of_kinds
+
+
+def _doubtful_kind(bound: hook_config.BindingRow, known: api_schemas.ApiSchemas) -> str:
+    kind, of_kinds = bound.kind, _versions_of_kinds(known)
+    if not kind or bound.api_version or any(kind.lower() in _forms(each) for each in of_kinds):
+        return ""
+    if (near := names.nearest(kind, of_kinds, _ALIKE)) is None:
+        return ""
+    return (
+        f"kubernetes {bound.name}: Kubernetes {known.version} has no kind {kind!r}; did you mean {near!r} of "
+        f"{', '.join(sorted(of_kinds[near]))}? If not, write apiVersion"
+    )
 
 
 def _unknown_kind(bound: hook_config.BindingRow, known: api_schemas.ApiSchemas) -> str:
     version, kind = bound.api_version, bound.kind
-    of_kinds: dict[str, set[str]] = {}
-    for name in known.kinds:
-        of_kinds.setdefault(name.rpartition("/")[2], set()).add(name.rpartition("/")[0])
+    of_kinds = _versions_of_kinds(known)
     groups = frozenset().union(*of_kinds.values())
     # A resource of its name will do, in the plural and in any case.
     folded = {form for each in of_kinds for form in _forms(each) if version in of_kinds[each]}

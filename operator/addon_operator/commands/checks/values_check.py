@@ -185,6 +185,7 @@ class _ValuesCheck:
             if not below:
                 self._notes.append(f"{directory.absolute()} holds no module, so nothing is checked there")
             file = module_files.common_values(directory)
+            self._warn_of_flags(directory.absolute(), file)
             self._warn_of_words(directory.absolute(), path)
         return file, below
 
@@ -207,6 +208,7 @@ class _ValuesCheck:
         own = sources.ValuesFile(str(path / module_files.VALUES_FILE))
         with self._noting(module.name, Rule.VALUES_FILE):
             own = module_files.own_values(module)
+            self._warn_of_flags(module.name, own)
             self._warn_of_words(module.name, path / module_files.VALUES_FILE)
         checks = self._schemas(module.name, path, module)
         for problem in module_schemas.unknown_sensitive(module, checks):
@@ -235,6 +237,10 @@ class _ValuesCheck:
         for warning in section_schemas.warnings:
             self._add(self._schema_level, subject, warning, Rule.SCHEMA_KEYWORD)
         return section_schemas
+
+    def _warn_of_flags(self, subject: object, file: sources.ValuesFile) -> None:
+        for warning in file.misplaced:
+            self._add(Level.WARNING, subject, warning, Rule.VALUES_FILE)
 
     def _warn_of_words(self, subject: object, path: pathlib.Path) -> None:
         text = named_files.read_text(path) if path.exists() else ""

@@ -145,7 +145,9 @@ def look_at_config(
     warnings = tuple(
         f"{path}: key {key!r} belongs to no module; {hint}" for key, hint in zip(unknown, hints, strict=True)
     )
-    config = sources.ConfigValues(file.sections, file.enabled, warnings=warnings, source=str(path))
+    config = sources.ConfigValues(
+        file.sections, file.enabled, warnings=(*warnings, *file.misplaced), source=str(path)
+    )
     return config_map_reader.ConfigMapReading(config)
 
 

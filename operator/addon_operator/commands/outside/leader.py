@@ -33,21 +33,28 @@ async def find(kube: client.KubeClient, place: places.Place) -> pod_exec.Contain
     try:
         leader = await kube.get(paths.of("v1", "pods", namespace=place.namespace, name=pod))
     except api_errors.NotFound:
-        raise NoOperatorError(_gone(name, pod, place)) from None
+        raise NoOperatorError(_gone(found, pod, place)) from None
     phase = (leader.get("status") or {}).get("phase")
     if phase != "Running":
         raise NoOperatorError(f"the leader {pod} in {place} does not run: it is {phase}; try again later")
     return pod_exec.Container.of(leader)
 
 
-def _gone(name: str, pod: str, place: places.Place) -> str:
-    how = "with --debug-unix-socket and its DEBUG_UNIX_SOCKET, and without what names a cluster"
+def _gone(found: Any, pod: str, place: places.Place) -> str:  # noqa: ANN401  # JSON
+    how = (
+        "without -n, --context and --kubeconfig, and with --debug-unix-socket PATH, where PATH is its "
+        "DEBUG_UNIX_SOCKET"
+    )
     if pod == socket.gethostname():
         return f"the leader in {place} runs on this machine, not in a pod: give the command again {how}"
+    renewed = (found.get("spec") or {}).get("renewTime")
+    last = f", renewed last at {renewed}," if renewed else ""
+    kubectl = f"kubectl -n {place.namespace} get"
     return (
-        f"the leader is gone: the Lease {name} names {pod}, and there is no such pod in {place}; if its "
-        "Deployment has pods, try again in half a minute; if the operator runs on the machine of that "
-        f"name, give the command there, {how}"
+        f"the leader is gone: the Lease {found['metadata']['name']}{last} names {pod}, and there is no such "
+        f"pod in {place}; if '{kubectl} pods' shows others of the operator, one of them leads within half a "
+        f"minute: give the command again then, and see '{kubectl} modules' meanwhile; if {pod} is a machine, "
+        f"the operator runs there: give the command there {how}"
     )
 
 

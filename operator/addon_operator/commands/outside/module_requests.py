@@ -43,7 +43,10 @@ class ModuleRequests:
         return asyncio.run(self._suspend(name, reason, seconds, replaces=replaces))
 
     def resume(self, name: str) -> Object:
-        """Have a module looked after again; see :meth:`suspend`."""
+        """Have a module looked after again; with ``unseen`` if no operator said that it was suspended.
+
+        See :meth:`suspend`.
+        """
         return asyncio.run(self._resume(name))
 
     def run(self, name: str, *, waits: bool, now: bool = False) -> Object:
@@ -61,17 +64,27 @@ class ModuleRequests:
                 raise RequestError(suspension.already(name, before))
             await module.annotate(wanted.annotations)
             since = wanted.annotations[suspension.SINCE]
-            await module.until(lambda status: (status.get("suspended") or {}).get("since") == since)
+            await module.until(
+                lambda status: (
+                    wanted.is_over(time.time()) or (status.get("suspended") or {}).get("since") == since
+                ),
+                f"the annotations that suspend module {name} are written to",
+            )
             return {"name": name, "suspended": str(wanted)}
 
     async def _resume(self, name: str) -> Object:
         async with client.KubeClient(self.place.access) as kube:
             module = _Module(kube, self.place, name)
             found = await module.get()
-            if suspension.SUSPENDED not in _annotations(found) and "suspended" not in _status(found):
+            is_seen = "suspended" in _status(found)
+            if suspension.SUSPENDED not in _annotations(found) and not is_seen:
                 raise RequestError(f"module {name} is not suspended")
             await module.annotate(dict.fromkeys(suspension.ALL))
-            await module.until(lambda status: "suspended" not in status)
+            removed = f"the annotations that suspend module {name} are removed from"
+            if not is_seen:
+                # Nothing of the status changes then, so nothing can be seen.
+                return {"name": name, "unseen": f"{removed} {module}"}
+            await module.until(lambda status: "suspended" not in status, removed)
             return {"name": name}
 
     async def _run(self, name: str, *, waits: bool, now: bool) -> Object:
@@ -151,14 +164,17 @@ class _Module:
     async def annotate(self, annotations: Mapping[str, str | None]) -> None:
         await module_objects.annotate(self.kube, self.place.namespace, self.name, annotations)
 
-    async def until(self, is_so: Callable[[Object], bool]) -> None:
-        """Wait until the status says so."""
+    def __str__(self) -> str:
+        return f"the Module object {self.place.namespace}/{self.name}"
+
+    async def until(self, is_so: Callable[[Object], bool], done: str) -> None:
+        """Wait until the status says so; ``done`` is what was done to the object."""
         async for found in self._looks(_ANSWER_SECONDS):
             if is_so(_status(found)):
                 return
         raise RequestError(
-            f"the Module object {self.place.namespace}/{self.name} is annotated, but no operator has taken "
-            f"that in within {_ANSWER_SECONDS:g} s: does one run there, and may it watch modules?"
+            f"{done} {self}, but no operator has taken that in within {_ANSWER_SECONDS:g} s: does one run "
+            "there, and may it watch modules? It takes that in when it does"
         )
 
     async def handled(self, field: str, value: str) -> Object:
@@ -167,8 +183,8 @@ class _Module:
             if _status(found).get(field) == value:
                 return found
         raise RequestError(
-            f"the run of module {self.name} has not ended within {RUN_SECONDS:g} s; 'module describe' shows "
-            "how it goes"
+            f"{self} asks for a run, but no operator has said within {RUN_SECONDS:g} s that it ended; "
+            "'module describe' shows how it goes, if one runs there"
         )
 
     async def _looks(self, seconds: float) -> AsyncIterator[Object]:

@@ -1,9 +1,11 @@
 """Kinds of the API as discovery documents list them; no requests."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
+from addon_operator.kernel import names
 from addon_operator.kube import paths
 
 
@@ -102,6 +104,32 @@ def find(groups: Iterable[GroupVersion], kind: str, api_version: str | None = No
     resources = [resource for group in offered for resource in group.resources]
     exact = (resource for resource in resources if resource.kind == kind)
     return next(exact, None) or next((resource for resource in resources if resource.is_called(kind)), None)
+
+
+_ALIKE: Final = 0.8
+"""A kind that is less like the wanted one is most likely not meant: its definition is missing."""
+_MOST_COMPARED: Final = 2000
+
+
+def nearest(groups: Sequence[GroupVersion], kind: str, api_version: str | None = None) -> Resource | None:
+    """Return the resource whose kind looks most like ``kind``, in ``api_version`` before all others.
+
+    For a group that the server does not have, that is nobody: no kind of another one is meant.
+    """
+    if api_version is not None and _group_of(api_version) not in {_group_of(each.name) for each in groups}:
+        return None
+    for offered in ([each for each in groups if each.name == api_version], groups):
+        found = itertools.chain.from_iterable(each.resources for each in offered)
+        by_kind: dict[str, Resource] = {}
+        for resource in itertools.islice(found, _MOST_COMPARED):
+            by_kind.setdefault(resource.kind, resource)
+        if near := names.nearest(kind, by_kind, _ALIKE):
+            return by_kind[near]
+    return None
+
+
+def _group_of(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
 
 
 def versions_of(groups: Iterable[GroupVersion], kind: str) -> tuple[str, ...]:

@@ -25,11 +25,19 @@ _MISS_SECONDS: Final = 5.0
 class NoSuchKind(api_errors.KubernetesError):
     """The API server has no such kind."""
 
-    def __init__(self, kind: str, api_version: str | None, versions: Sequence[str] = ()) -> None:
-        """``versions`` are those in which the kind is served."""
+    def __init__(
+        self,
+        kind: str,
+        api_version: str | None,
+        versions: Sequence[str] = (),
+        near: api_resources.Resource | None = None,
+    ) -> None:
+        """``versions`` are those in which the kind is served; ``near`` may be meant if there are none."""
         place = f" in {api_version}" if api_version else ""
         served = " and ".join(versions)
         remedy = f"it serves it in {served}" if versions else "is its CRD installed?"
+        if near is not None and not versions:
+            remedy = f"did you mean {near.kind!r} of {near.api_version}? If not, {remedy}"
         super().__init__(f"the API server has no kind {kind!r}{place}: {remedy}")
         self.kind = kind
         self.api_version = api_version
@@ -148,7 +156,8 @@ class Catalog:
                 resource = api_resources.find((await self._read_if(needed=True)).groups, kind, api_version)
         if resource is None:
             groups = self._known.groups if self._known is not None else ()
-            raise NoSuchKind(kind, api_version, api_resources.versions_of(groups, kind))
+            versions = api_resources.versions_of(groups, kind)
+            raise NoSuchKind(kind, api_version, versions, api_resources.nearest(groups, kind, api_version))
         return resource
 
     async def _read_if(self, *, needed: bool) -> Discovered:

@@ -303,6 +303,9 @@ def _reason(document: json_types.JsonObject, item: PatchStep) -> str:
         missing = None if pointer is None else _first_missing(document, pointer)
         if missing is not None:
             return f"there is nothing at {json_pointers.render(missing)!r}"
+    for pointer in (item.origin, item.path):
+        if pointer is not None and (held := _held_by_scalar(document, pointer)):
+            return held
     if item.kind == "test":
         return "the value there is different"
     if item.kind == "move" and item.origin is not None and json_pointers.is_prefix(item.origin, item.path):
@@ -310,6 +313,16 @@ def _reason(document: json_types.JsonObject, item: PatchStep) -> str:
     return f"{json_pointers.render(item.path[-1:])!r} does not exist there"
 
 
+def _held_by_scalar(document: json_types.JsonValue, pointer: json_pointers.Tokens) -> str:
+    """Say what stands where something should be that holds the place; empty if it does hold it."""
+    value = json_pointers.find(document, pointer[:-1], _ABSENT)
+    if value is _ABSENT or isinstance(value, dict | list):
+        return ""
+    kind = next((name for type_, name in _SCALARS if isinstance(value, type_)), "a string")
+    return f"there is {kind} at {json_pointers.render(pointer[:-1])!r}, and not a mapping or a list"
+
+
+_SCALARS: Final = ((type(None), "null"), (bool, "a boolean"), ((int, float), "a number"))
 _NEEDS_TARGET: Final = frozenset({"remove", "replace", "test"})
 
 

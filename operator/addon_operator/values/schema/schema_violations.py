@@ -6,6 +6,7 @@ from typing import Final
 
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.values import origins
+from addon_operator.values.patches import patch_blame, patches
 from addon_operator.values.schema import schema_messages
 
 MAX_VIOLATIONS: Final = 100
@@ -48,8 +49,9 @@ class Violation:
 
     @property
     def without_value(self) -> str:
-        """The place and the rule alone."""
-        return f"{self.path}: {self.rule} ({self.schema})"
+        """The place, the rule and what a hook did alone."""
+        origin = f"; {self.origin}" if origins.is_of_hook(self.origin) else ""
+        return f"{self.path}: {self.rule} ({self.schema}{origin})"
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f", not {self.value}"
@@ -70,6 +72,25 @@ class InvalidValuesError(errors.AddonOperatorError):
     def without_values(self) -> str:
         """All places and rules."""
         return f"{self._subject}: " + "; ".join(violation.without_value for violation in self.violations)
+
+
+def of_patch(
+    patch: patches.ValuesPatch,
+    violations: Sequence[Violation],
+    made: json_types.JsonObject,
+    before: Sequence[Violation] = (),
+) -> InvalidValuesError:
+    """Return the error for what a hook's patch makes of the values, with the operation for each place.
+
+    ``made`` is the document after the patch, ``before`` what was wrong without it.
+    """
+    blame = patch_blame.Blame(patch, made)
+    told = []
+    for each in violations:
+        operation = blame.of(each.keys)
+        origin = origins.BEFORE if each in before else origins.by(operation) if operation else each.origin
+        told.append(dataclasses.replace(each, origin=origin))
+    return InvalidValuesError(told, patch.refusal)
 
 
 def has(value: json_types.JsonValue, path: Path) -> bool:

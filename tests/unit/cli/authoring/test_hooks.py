@@ -220,6 +220,24 @@ def test_a_kind_that_a_group_of_kubernetes_does_not_have_is_an_error(
     assert bool(said) is ("has no kind" in "".join(found["errors"]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "near"),
+    [("Nod", "Node"), ("deploymnet", "Deployment"), ("pods", ""), ("po", ""), ("Widget", "")],
+)
+def test_a_kind_without_api_version_that_is_nearly_one_of_kubernetes_is_a_warning(
+    modules: Directory, monkeypatch: pytest.MonkeyPatch, kind: str, near: str
+) -> None:
+    kinds = dict.fromkeys(("v1/Node", "v1/Pod", "apps/v1/Deployment"), "Thing")
+    document = {"version": "v1.36.3", "definitions": {"Thing": {}}, "kinds": kinds}
+    modules.file("cache/api-schemas-v1.36.3.json", json.dumps(document))
+    monkeypatch.setenv("ADDON_OPERATOR_DEVCLUSTER_CACHE", str(modules.root / "cache"))
+    modules.hook(f"{WEB}/a.sh", f"{{configVersion: v1, kubernetes: [{{name: n, kind: {kind}}}]}}")
+    (found,) = modules.files().values()
+    assert found["errors"] == []
+    assert len(found["warnings"]) == bool(near)
+    assert not near or f"has no kind {kind!r}; did you mean {near!r} of " in found["warnings"][0]
+
+
 def test_queues_of_several_hooks_are_compared(modules: Directory) -> None:
     modules.hook(f"{WEB}/a.sh", "{configVersion: v1, schedule: [{crontab: '@daily', queue: slow-jobs}]}")
     modules.hook(f"{WEB}/b.sh", "{configVersion: v1, schedule: [{crontab: '@daily', queue: slow-jobs}]}")

@@ -82,7 +82,16 @@ async def test_the_leader_may_be_gone_or_not_running() -> None:
     server.on("GET", f"{LEASES}/{USUAL}", lease("ao-0_0a1b2c3d"))
     with pytest.raises(
         leader.NoOperatorError, match=r"the leader is gone: .* names ao-0, and there is no such"
-    ):
+    ) as caught:
+        await found(server)
+    for word in ("kubectl -n addons get pods", "half a minute", "kubectl -n addons get modules"):
+        assert word in str(caught.value), "what to do if it runs in a pod"
+    for word in ("without -n, --context and --kubeconfig", "--debug-unix-socket PATH"):
+        assert word in str(caught.value), "what to do if it runs on a machine"
+    renewed = lease("ao-0")
+    renewed["spec"] = {"holderIdentity": "ao-0", "renewTime": "2026-01-02T03:04:05.000000Z"}
+    server.on("GET", f"{LEASES}/{USUAL}", renewed)
+    with pytest.raises(leader.NoOperatorError, match=r"renewed last at 2026-01-02T03:04:05\.000000Z, names"):
         await found(server)
     server.on("GET", POD, pod("Pending"))
     with pytest.raises(leader.NoOperatorError, match=r"the leader ao-0 in .* does not run: it is Pending"):
@@ -92,7 +101,9 @@ async def test_the_leader_may_be_gone_or_not_running() -> None:
 async def test_an_operator_on_this_machine_is_to_be_asked_at_its_socket() -> None:
     server = api_server.ApiServer()
     server.on("GET", f"{LEASES}/{USUAL}", lease(f"{socket.gethostname()}_0a1b2c3d"))
-    with pytest.raises(leader.NoOperatorError, match=r"runs on this machine, .* with --debug-unix-socket"):
+    with pytest.raises(
+        leader.NoOperatorError, match=r"on this machine, .* without -n.* --debug-unix-socket PATH"
+    ):
         await found(server)
 
 

@@ -88,11 +88,41 @@ async def test_a_module_is_suspended_and_resumed_by_its_annotations() -> None:
 async def test_an_operator_that_does_not_answer_is_said() -> None:
     async with api_server.running() as server:
         Module(server, lambda _: {}, state="Ready")
-        with pytest.raises(module_requests.RequestError, match="no operator has taken that in"):
+        with pytest.raises(module_requests.RequestError) as caught:
             await done(server, "suspend", "web", "new disks", None)
-        with pytest.raises(module_requests.RequestError, match="has not ended within"):
+        assert str(caught.value).startswith(
+            "the annotations that suspend module web are written to the Module object addons/web, but no "
+            "operator has taken that in within "
+        )
+        with pytest.raises(module_requests.RequestError) as caught:
             await done(server, "run", "web", waits=True)
+        assert str(caught.value).startswith(
+            "the Module object addons/web asks for a run, but no operator has said within "
+        )
         assert (await done(server, "run", "web", waits=False))["name"] == "web"
+
+
+async def test_what_no_operator_had_taken_in_is_not_said_to_be_looked_after_again() -> None:
+    async with api_server.running() as server:
+        module = Module(server, lambda _: {}, state="Ready")
+        module.annotations = {suspension.SUSPENDED: "new disks", "other": "x"}
+        told = await done(server, "resume", "web")
+        written = "the annotations that suspend module web are removed from the Module object addons/web"
+        assert told == {"name": "web", "unseen": written}
+        assert module.annotations == {"other": "x"}
+
+
+async def test_an_operator_that_does_not_take_in_that_a_module_is_resumed_is_said() -> None:
+    async with api_server.running() as server:
+        since = {"suspended": {"since": "2026-01-01T00:00:00Z"}}
+        module = Module(server, lambda _: since, state="Ready")
+        module.annotations = {suspension.SUSPENDED: "new disks"}
+        with pytest.raises(module_requests.RequestError) as caught:
+            await done(server, "resume", "web")
+        assert str(caught.value).startswith(
+            "the annotations that suspend module web are removed from the Module object addons/web, but no "
+        )
+        assert module.annotations == {}
 
 
 async def test_a_run_is_waited_for_until_it_has_ended() -> None:

@@ -460,6 +460,20 @@ async def test_as_long_as_something_is_refused_the_states_say_so(bench: Bench, n
     assert bench.states.refused == ""
 
 
+@pytest.mark.parametrize("name", ["values.yaml", "010-web/values.yaml"])
+async def test_a_switch_below_the_key_of_its_module_is_said_until_it_is_gone(bench: Bench, name: str) -> None:
+    bench.write(name, "web:\n  webEnabled: false\n")
+    await bench.changed()
+    (said,) = bench.states.refusals
+    assert said.startswith(
+        f"{bench.root / name}, line 2, column 3: 'webEnabled' below the key 'web' is a value"
+    )
+    assert bench.warnings == [said]
+    bench.write(name, "webEnabled: false")
+    await bench.changed()
+    assert bench.states.refusals == []
+
+
 async def test_keys_of_common_values_that_no_module_has_are_said_until_they_are_gone(bench: Bench) -> None:
     bench.write("values.yaml", "wbe: {size: 3}")
     await bench.changed()

@@ -210,6 +210,31 @@ async def test_a_kind_that_is_missing_is_not_asked_for_all_the_time(
     assert server.requests.count("GET /apis") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "api_version", "said"),
+    [
+        ("Podd", None, "'Podd': did you mean 'Pod' of v1? If not, is its CRD installed?"),
+        ("podd", "v1", "'podd' in v1: did you mean 'Pod' of v1? If not, is its CRD installed?"),
+        ("Deploymnet", "v1", "in v1: did you mean 'Deployment' of apps/v1? If not, is its CRD installed?"),
+        ("Pod", "apps/v1", "'Pod' in apps/v1: it serves it in v1 and "),
+        ("Podd", "late.io/v1", "'Podd' in late.io/v1: is its CRD installed?"),
+        ("Certificate", None, "'Certificate': is its CRD installed?"),
+    ],
+)
+async def test_a_kind_that_is_nearly_one_of_the_servers_is_told_with_that(
+    server: ApiServer,
+    kube: client.KubeClient,
+    pauses: Pauses,
+    name: str,
+    api_version: str | None,
+    said: str,
+) -> None:
+    script_aggregated(server)
+    with pytest.raises(discovery.NoSuchKind) as caught:
+        await discovery.Catalog(kube, pauses).find(name, api_version)
+    assert said in str(caught.value)
+
+
 async def test_what_is_known_is_not_asked_for_again_until_it_is_forgotten(
     server: ApiServer, kube: client.KubeClient, pauses: Pauses
 ) -> None:

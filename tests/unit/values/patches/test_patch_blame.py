@@ -1,0 +1,67 @@
+"""The operation of a patch that is blamed for a place is the one that wrote it."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from addon_operator.values.patches import patch_blame, patches
+from addon_operator.values.schema import schema_violations
+
+ADD_A = {"op": "add", "path": "/m/a", "value": 1}
+ADD_B = {"op": "add", "path": "/m/b", "value": 1}
+ADD_IN_A = {"op": "add", "path": "/m/a/y", "value": 1}
+MAPPING_A = {"op": "add", "path": "/m/a", "value": {"x": 1}}
+REMOVE = {"op": "remove", "path": "/m/a/x"}
+MOVE = {"op": "move", "path": "/m/b", "from": "/m/a"}
+APPEND = {"op": "add", "path": "/m/l/-", "value": {"x": 1}}
+TEST = {"op": "test", "path": "/m/a", "value": 1}
+
+
+def blamed(keys: patch_blame.Keys, section: dict[str, Any], *operations: dict[str, Any]) -> str:
+    patch = patches.parse_patch(json.dumps(operations), "patch")
+    document: dict[str, Any] = {"m": section}
+    patches.apply_strictly(document, patch)
+    return patch_blame.Blame(patch, document).of(keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "section", "operations", "told"),
+    [
+        (("m", "a"), {}, [ADD_B, ADD_A], "operation [1], add /m/a"),
+        (("m", "a"), {}, [ADD_A, ADD_A, ADD_B], "operation [1], add /m/a"),
+        (("m", "a", "x"), {}, [MAPPING_A, ADD_IN_A], "operation [0], add /m/a"),
+        (("m", "a"), {"a": {"x": 1}}, [REMOVE, ADD_IN_A], "operation [0], remove /m/a/x"),
+        (("m", "a"), {"a": {}}, [ADD_IN_A, ADD_B], "operation [0], add /m/a/y"),
+        (("m", "b"), {"a": 1}, [MOVE], "operation [0], move /m/b"),
+        (("m",), {"a": 1}, [MOVE], "operation [0], move /m/b"),
+        (("m", "l", 1), {"l": [0]}, [APPEND, APPEND], "operation [0], add /m/l/-"),
+        (("m", "l", 2, "x"), {"l": [0]}, [APPEND, ADD_A, APPEND], "operation [2], add /m/l/-"),
+        (("m", "l", 0), {"l": [0]}, [APPEND], ""),
+        (("m", "a"), {"a": 1}, [TEST, ADD_B], ""),
+    ],
+    ids=repr,
+)
+def test_the_last_operation_that_wrote_a_place_is_blamed(
+    keys: patch_blame.Keys, section: dict[str, Any], operations: list[dict[str, Any]], told: str
+) -> None:
+    assert blamed(keys, section, *operations) == told
+
+
+def test_a_path_of_any_length_is_cut() -> None:
+    key = "x" * 5000
+    assert len(blamed(("m", key), {}, {"op": "add", "path": f"/m/{key}", "value": 1})) < 250
+
+
+def test_the_most_operations_and_places_are_looked_through_in_time() -> None:
+    deep = "/y" * 100
+    operations: list[patches.Operation] = [{"op": "add", "path": f"/m{deep}", "value": 1}]
+    patch = patches.ValuesPatch(tuple(operations * patches.MAX_OPERATIONS))
+    blame = patch_blame.Blame(patch, {"m": {}})
+    began = time.process_time()
+    told = [blame.of(("m", "y")) for _ in range(4)]
+    told += [blame.of(("m", f"x{number}")) for number in range(schema_violations.MAX_VIOLATIONS)]
+    told.append(blame.of(("m", "y")))
+    assert time.process_time() - began < 3
+    assert [bool(each) for each in (told[0], told[3], told[-1])] == [True, True, False]

@@ -259,7 +259,7 @@ async def test_history_is_limited(site: Site) -> None:
         ),
         pytest.param(
             "apiVersion: no.such/v1\nkind: Thing\nmetadata: {name: x}",
-            r"helm install: .*no matches for kind",
+            r"no matches for kind .*, says helm install; is the",
             id="unknown kind",
         ),
     ],

@@ -54,6 +54,13 @@ def module(tmp_path: pathlib.Path, devcluster: handle.DevCluster, monkeypatch: p
     return Module(tmp_path / "modules")
 
 
+def test_a_mistake_in_other_modules_keeps_no_chart_from_being_looked_at(module: Module) -> None:
+    module.write("templates/web.yaml", "{{ if }}")
+    for name in ("020-two", "030-two"):
+        (module.path.parent / name).mkdir()
+    assert any("missing value for if" in problem for _, problem in module.lint()[0])
+
+
 @pytest.mark.parametrize("chart", ["", "chart/", "own/"], ids=["the module", "chart/", "chart.path"])
 @pytest.mark.parametrize(
     ("template", "said"),

@@ -137,16 +137,18 @@ def helm(name: layout.ClusterName, arguments: Sequence[str]) -> None:
 @click.option("--all", "everything", is_flag=True, help="Also get the older versions of Kubernetes.")
 @click.option("--keep-go-caches", is_flag=True, help="Keep Go's caches (several GB) afterwards.")
 def build(names: Sequence[str], *, everything: bool, keep_go_caches: bool) -> None:
-    """Get the binaries that tests and the demo need, or those of some components, and print their paths."""
-    selected = [components.find(name) for name in names] or (
-        components.ALL if everything else components.DEFAULT
-    )
+    """Get the binaries that tests and the demo need, or those of components or single programs.
+
+    Prints their paths.
+    """
+    default = components.ALL if everything else components.DEFAULT
+    selected = [binaries.wanted(name) for name in names] or [binaries.Wanted(each) for each in default]
     workshop = binaries.workshop(_locate(), os.environ, reporter(), keep_go_caches=keep_go_caches)
     with cleaning_up(), workshop as store:
-        store.ensure([binaries.Wanted(component) for component in selected])
-        for component in selected:
-            pin, found = store.pin(component), store.cached(binaries.Wanted(component))
-            for binary in component.binaries:
+        store.ensure(selected)
+        for wanted in selected:
+            pin, found = store.pin(wanted.component), store.cached(wanted)
+            for binary in wanted.binaries():
                 click.echo(f"{binary.name} {pin.requirements[binary.module]} {found[binary.name]}")
 
 

@@ -344,7 +344,7 @@ def _with_context(error: click.UsageError, ctx: click.Context, said: str) -> str
     help_ = f"'{ctx.command_path} --help'"
     match error:
         case click.NoSuchOption():
-            hint = _nearest_option(error.option_name, ctx)
+            hint = _nearest_option(error.option_name, ctx) or _behind_command(error.option_name, ctx)
             said = f"there is no option {error.option_name!r}; {hint or f'{help_} lists them all'}"
         case click.exceptions.NoSuchCommand():
             hint = known_names.did_you_mean(error.command_name, _commands(ctx), f"{help_} lists them all")
@@ -375,6 +375,16 @@ def _nearest_option(name: str, ctx: click.Context) -> str:
     flags = [flag for each in shown for flag in (*each.opts, *each.secondary_opts) if flag.startswith("--")]
     near = known_names.nearest(name.lstrip("-"), [flag.removeprefix("--") for flag in flags], _NEAR)
     return f"did you mean '--{near}'?" if near else ""
+
+
+def _behind_command(name: str, ctx: click.Context) -> str:
+    """Say that an option of the commands of a group stands behind their names."""
+    group = ctx.command
+    commands = (
+        [group.get_command(ctx, each) for each in _commands(ctx)] if isinstance(group, click.Group) else []
+    )
+    is_theirs = any(name in option.opts for each in commands if each for option in each.params)
+    return f"put it behind the command: '{ctx.command_path} COMMAND {name} …'" if is_theirs else ""
 
 
 def _commands(ctx: click.Context) -> list[str]:

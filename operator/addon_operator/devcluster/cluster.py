@@ -114,7 +114,12 @@ class ClusterManager:
         """
         where = self._layout(name)
         found = state.load(where.state)
-        condition = None if found is None else self._condition(found)
+        condition = self._condition(where, found)
+        if condition == "starting":
+            raise errors.DevClusterError(
+                f"the cluster {name} is still starting; try again when 'addon-operator devcluster status' "
+                "shows it as running"
+            )
         if found is None or condition not in {"running", "degraded"}:
             raise errors.DevClusterError(
                 f"the cluster {name} does not run; start it with "
@@ -138,7 +143,7 @@ class ClusterManager:
         found: state.ClusterState,
     ) -> state.ClusterState | None:
         """Return the existing cluster with what is missing started; ``None`` if it is of no use."""
-        if self._condition(found) not in {"running", "degraded"}:
+        if found.phase == "starting" or not any(map(self._is_alive, found.components.values())):
             self._reporter.say(f"The cluster {request.name} has ended, or never came up: starting over")
             return None
         _check_version(request, found)
@@ -266,19 +271,21 @@ class ClusterManager:
 
     def _status(self, where: layout.Layout) -> Status:
         found = state.load(where.state)
+        condition = self._condition(where, found)
         if found is None:
-            return Status(where.name, "interrupted")
+            return Status(where.name, condition)
         pids = {
             name: part.process.pid if self._is_alive(part) else None
             for name, part in found.components.items()
         }
         url, kubeconfig = found.ports.url, str(where.kubeconfig)
-        return Status(where.name, self._condition(found), found.version, url, kubeconfig, pids)
+        return Status(where.name, condition, found.version, url, kubeconfig, pids)
 
-    def _condition(self, found: state.ClusterState) -> Condition:
+    def _condition(self, where: layout.Layout, found: state.ClusterState | None) -> Condition:
+        if found is None or found.phase == "starting":
+            # Programs outlive an 'up' that is killed; its hold of the directory does not.
+            return "starting" if locks.is_held(where.root) else "interrupted"
         alive = [self._is_alive(part) for part in found.components.values()]
-        if found.phase == "starting":
-            return "starting" if any(alive) else "interrupted"
         if all(alive):
             return "running"
         return "degraded" if any(alive) else "stopped"

@@ -57,6 +57,22 @@ def directory(path: pathlib.Path, on_wait: OnWait) -> Iterator[None]:
         os.close(descriptor)
 
 
+def is_held(path: pathlib.Path) -> bool:
+    """Return whether some process holds this directory now."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared, so that two who look do not take each other for a holder.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _hold_directory(path: pathlib.Path, on_wait: OnWait) -> int:
     while True:
         path.mkdir(mode=0o700, exist_ok=True)

@@ -9,6 +9,7 @@ import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.documents import quotations, text_parts
 from addon_operator.helm import fixed_fields
+from addon_operator.helm.charts import plain_files
 from addon_operator.modules import failure_causes
 
 _ERROR: Final = "Error: "
@@ -35,6 +36,13 @@ _REMEDIES: Final = (
     (
         re2.compile(r"cannot be handled as an? [A-Za-z0-9]+: "),
         "; 'addon-operator module lint' names the file and the field",
+    ),
+    (
+        re2.compile(r"json: cannot unmarshal (?:bool|number) into Go .* of type string"),
+        (
+            "; put quotes around the value of that field: without them, YAML reads n, no, on, yes and 1 as "
+            "something else than a text"
+        ),
     ),
     (
         re2.compile(
@@ -80,6 +88,21 @@ _OF_KUBERNETES: Final = (
 )
 _BUILT_IN: Final = re.compile(rf"(?:(?:{_OF_KUBERNETES})/)?v[0-9a-z]+")
 """Versions of APIs that no definition brings."""
+_IRREGULAR: Final = re.compile(
+    r"cannot load irregular file (?P<path>[^\n]{1,4096}?) as it has file mode type bits set"
+)
+_BEFORE_CAUSE: Final = re.compile(
+    r"(?:[A-Z]{1,20} FAILED: )?(?:unable to build kubernetes objects from (?:new )?release manifest: "
+    r'(?:unable to decode "": |error validating "": )?'
+    r"|An error occurred while checking for chart dependencies\. You may need to run "
+    r"`helm dependency build` to fetch missing dependencies: )"
+)
+"""What Helm says at length before it says why."""
+_MAPPING: Final = re.compile(
+    r'resource mapping not found for name: "(?P<name>[^"]{0,253})" namespace: "[^"]{0,253}" from "": '
+    rf'(?P<cause>{_NOT_SERVED} "[^"]{{1,253}}" in version "[^"]{{1,253}}")'
+    r"(?: ensure CRDs are installed first)?"
+)
 # Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
     r"(?:query|list|get|create|update|delete): failed to .*"
@@ -149,6 +172,9 @@ def explanation(stderr: str, exit_code: int) -> Explanation:
     said = said.replace(_ADVICE_FOR_A_TERMINAL, "")
     if (ours := _OF_CHANGES.search(said)) is not None:
         return Explanation(ours[1], ours[1])
+    if (irregular := _IRREGULAR.search(said)) is not None:
+        text = f"{irregular['path']} {plain_files.NOT_REGULAR}"
+        return Explanation(text, text)
     if not said.strip():
         ended = f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"
         text = f"helm failed without a message ({ended})"
@@ -187,6 +213,8 @@ def cause_first(verb: str, text: str) -> str:
     """Return what a verb of Helm failed with; of an error in a template the cause before its places."""
     if (of_chart := _of_chart(verb, text)) is not None:
         return of_chart
+    if (before := _BEFORE_CAUSE.match(text)) is not None:
+        return f"{_MAPPING.sub(_of_mapping, text[before.end() :])}, says helm {verb}"
     head, mark, last = text.rpartition(_IN_TEMPLATE)
     place, said, rest = last.partition(': executing "')
     _, begins, rest = rest.partition('" at <')
@@ -196,6 +224,10 @@ def cause_first(verb: str, text: str) -> str:
     if not (mark and said and begins and ends and cause and is_known):
         return f"helm {verb}: {text}"
     return f"{cause} at <{field}> in {place}, says helm {verb}"
+
+
+def _of_mapping(found: re.Match[str]) -> str:
+    return f"{found['cause']} (object {found['name']!r})"
 
 
 def _of_chart(verb: str, text: str) -> str | None:

@@ -182,7 +182,7 @@ class _Module:
         yield from self._unanswered
         yield row["drift"] and f"changed by others: {row['drift']}"
         # None of them hides that the others are so, too.
-        held = f"{row['heldBack']['what']} waits for a window" if row["heldBack"] else ""
+        held = f"waits for a window: {row['heldBack']['what']}" if row["heldBack"] else ""
         suspended = row["suspended"] if held or row["waitsFor"] else ""
         yield "; ".join(filter(None, (suspended, held, introspection.waiting_text(row["waitsFor"]))))
         yield row["healthMessage"] if is_progressing else ""
@@ -201,8 +201,8 @@ class _Module:
                 if under_way and not row["nextTry"]
                 else self._next_try(sentence=True)
             )
-        if row["wrongValues"]:
-            return ["the last good values stay"]
+        if row["wrongValues"] and _STAY not in row["wrongValues"]:
+            return [_STAY]
         if row["heldBack"]:
             return ["the window opens ", Moment(row["heldBack"]["until"], kind="due")]
         return []
@@ -272,6 +272,7 @@ class _Module:
         return f"{number} in main: {place['doing']}, {task_state(place['state'])}"
 
 
+_STAY: Final = "the last good values stay"
 _TASK_STATES: Final = {
     introspection.RUNNING: "under way",
     introspection.WAITING: "waits for its turn",
@@ -287,9 +288,10 @@ def task_state(state: str) -> str:
 
 def failing(hook: introspection.FailingHook) -> str:
     """Say which hook fails, and how."""
-    binding = f" on {hook['binding']}" if hook["binding"] else ""
-    error = f": {hook['lastError']}" if hook["lastError"] else ""
-    return f"hook {hook['hook']}{binding} failed {hook['tries']} times{error}"
+    named = repr(hook["binding"]) if " " in hook["binding"] else hook["binding"]
+    binding = f" on {named}" if named else ""
+    error = hook["lastError"].removeprefix(f"hook {hook['hook']} ").removeprefix("failed with ")
+    return f"hook {hook['hook']}{binding} failed {hook['tries']} times{f': {error}' if error else ''}"
 
 
 def _waiting(binding: hook_bindings.WaitingBinding) -> str:

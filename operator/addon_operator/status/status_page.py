@@ -53,7 +53,8 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
     counts = collections.Counter(card.group for card in cards)
     filters = _filters(len(cards), counts) if content.knows_modules else ""
     now = f"{_status(content, counts[page_modules.Group.FAILED])}{_refused(content)}{_global_hooks(content)}"
-    modules = _modules(cards, counts, link) if content.knows_modules else ""
+    is_own = content.leader is None and content.stored is None
+    modules = _modules(cards, counts, link, is_own=is_own) if content.knows_modules else ""
     live = f"{modules}{_shared(content)}{_queues(content)}"
     # What changes while somebody looks is around the filters, which stay.
     main = f'<main>\n<div id="now">\n{now}</div>\n{filters}<div id="live">\n{live}</div>\n</main>\n'
@@ -117,17 +118,26 @@ def _filters(total: int, counts: collections.Counter[page_modules.Group]) -> str
     )
 
 
+_UNREADY_MAX: Final = 300
+"""Characters of why the operator is not ready, where modules say the rest."""
 _GROUPS: Final = tuple(page_modules.Group)
 
 
 def _status(content: page_content.Content, failed: int) -> str:
     """Return how the operator is, and what it does; green only if nothing is wrong."""
     word, look = _word(content, failed)
-    why = f"<p>{_text(content.unready)}</p>\n" if content.unready else ""
+    why = f"<p>{_text(_unready(content.unready, failed))}</p>\n" if content.unready else ""
     return (
         f'<section aria-label="Operator" class="operator {look}">\n'
         f"<p><b>{word}</b>, {_text(_doing(content.state, failed))}</p>\n{why}{_leader(content)}</section>\n"
     )
+
+
+def _unready(reason: str, failed: int) -> str:
+    """Say why the operator is not ready; of much that modules say below in full, the first of it."""
+    if not failed or len(reason) <= _UNREADY_MAX:
+        return reason
+    return f"{reason[:_UNREADY_MAX].rsplit(' ', 1)[0]} … ({failed} failed, all of them below)"
 
 
 def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
@@ -137,7 +147,7 @@ def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
         return f"{failed} {'module' if failed == 1 else 'modules'} failed", "failed"
     if content.leader is not None:
         return "standby", "attention"
-    is_troubled = bool(content.refusals) or page_content.GLOBAL in content.failing_hooks
+    is_troubled = bool(content.refusals) or any(content.failing_hooks.values())
     return "ready", "attention" if is_troubled else "ready"
 
 
@@ -210,10 +220,16 @@ def _refused(content: page_content.Content) -> str:
 
 
 def _modules(
-    cards: Sequence[page_modules.Card], counts: collections.Counter[page_modules.Group], link: Link
+    cards: Sequence[page_modules.Card],
+    counts: collections.Counter[page_modules.Group],
+    link: Link,
+    *,
+    is_own: bool,
 ) -> str:
+    """Return the modules; ``is_own``: this replica knows all of them itself."""
     if not cards:
-        return "<p>None are shown here.</p>\n"
+        none = "There is no module: MODULES_DIR holds none." if is_own else "None are shown here."
+        return f"<p>{none}</p>\n"
     said = ", ".join(f"{counts[group]} {_many(group, counts[group])}" for group in _GROUPS if counts[group])
     total = f"{len(cards)} {'module' if len(cards) == 1 else 'modules'}"
     items = "".join(_card(card, link) for card in cards)

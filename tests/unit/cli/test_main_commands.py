@@ -316,6 +316,20 @@ def test_a_command_without_an_option_that_it_needs_says_what_that_is_for_and_the
     assert told.endswith(f"; write {' '.join(words)} {max(option.opts, key=len)} {option.metavar}\n")
 
 
+@pytest.mark.parametrize(
+    "line", ["devcluster --name one kubectl get pods", "module -n addons list", "queue -o json"]
+)
+def test_an_option_before_its_command_is_sent_behind_it(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main.main(line.split())
+    group, option = line.split()[:2]
+    assert (
+        f"put it behind the command: 'addon-operator {group} COMMAND {option} …'" in capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("name", [*GROUPS, *(each for each in LEAVES if each not in PASS_ALL_ON)])
 def test_help_fits_a_terminal_and_cuts_no_sentence(

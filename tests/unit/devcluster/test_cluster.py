@@ -16,6 +16,7 @@ from addon_operator.devcluster import (
     handle,
     layout,
     locations,
+    locks,
     state,
 )
 from addon_operator.devcluster.binaries import binaries, components
@@ -215,11 +216,11 @@ def test_a_kubeconfig_of_the_user_stops_up_before_anything_is_done(
         ("ready", 2, 0, "running"),
         ("ready", 1, 1, "degraded"),
         ("ready", 0, 2, "stopped"),
-        ("starting", 1, 0, "starting"),
+        ("starting", 1, 0, "interrupted"),
         ("starting", 0, 1, "interrupted"),
     ],
 )
-def test_the_condition_of_a_cluster_is_that_of_its_processes(
+def test_the_condition_of_a_cluster_that_nobody_works_on_is_that_of_its_processes(
     bench: Bench, phase: Literal["starting", "ready"], alive: int, dead: int, condition: str
 ) -> None:
     parts = [bench.run(f"part{number}") for number in range(alive)] + [bench.ended()] * dead
@@ -232,6 +233,18 @@ def test_the_condition_of_a_cluster_is_that_of_its_processes(
 
 def test_a_directory_without_a_state_is_an_interrupted_cluster(bench: Bench) -> None:
     assert bench.manager.status() == [cluster.Status("one", "interrupted")]
+
+
+@pytest.mark.parametrize("has_state", [True, False], ids=["programs run", "binaries are built"])
+def test_a_cluster_is_starting_as_long_as_an_up_works_on_it(bench: Bench, has_state: bool) -> None:
+    if has_state:
+        bench.write("starting", etcd=bench.run("etcd"))
+    with locks.directory(bench.root / ONE, lambda _: None):
+        (found,) = bench.manager.status()
+        with pytest.raises(errors.DevClusterError, match="the cluster one is still starting; try again when"):
+            bench.manager.get(ONE)
+    (afterwards,) = bench.manager.status()
+    assert (found.condition, afterwards.condition) == ("starting", "interrupted")
 
 
 def test_there_is_no_cluster_before_the_first(tmp_path: pathlib.Path) -> None:

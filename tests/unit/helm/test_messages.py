@@ -161,6 +161,11 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             "objects of the chart are in namespace shop: create it with 'kubectl create namespace shop'",
             id="the namespace of an object is missing",
         ),
+        pytest.param(
+            "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.name of type string",
+            "; put quotes around the value of that field",
+            id="a value that YAML does not read as a text",
+        ),
     ],
 )
 def test_what_helm_leaves_open_is_added(text: str, words: str) -> None:
@@ -283,6 +288,40 @@ def test_an_object_of_the_cluster_that_nobody_may_change_has_no_namespace() -> N
 
 
 AT = 'template: m/a.yaml:5:13: executing "m/a.yaml" at '
+
+
+def test_a_pipe_in_a_chart_is_told_to_everybody() -> None:
+    said = "Error: cannot load irregular file /m/web/templates/p.yaml as it has file mode type bits set\n"
+    found = messages.explanation(said, 1)
+    assert found.without_values == found.text
+    assert found.text == "/m/web/templates/p.yaml cannot be read: it is not a regular file; remove it"
+
+
+BUILD = "unable to build kubernetes objects from release manifest: "
+DEPENDENCIES = (
+    "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to "
+    "fetch missing dependencies: "
+)
+MAPPING = (
+    'resource mapping not found for name: "w" namespace: "" from "": no matches for kind "Widget" in version '
+    '"acme.org/v1" ensure CRDs are installed first'
+)
+TOLD = 'no matches for kind "Widget" in version "acme.org/v1" (object \'w\')'
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (f"{BUILD}{MAPPING}", TOLD),
+        (f"UPGRADE FAILED: {BUILD}{MAPPING}", TOLD),
+        (f"{BUILD}[{MAPPING}, {MAPPING}]", f"[{TOLD}, {TOLD}]"),
+        (f'{BUILD}unable to decode "": json: cannot', "json: cannot"),
+        (f"{DEPENDENCIES}found in Chart.yaml, but missing", "found in Chart.yaml, but missing"),
+    ],
+    ids=["a kind", "a kind of an upgrade", "two kinds", "a type", "a dependency"],
+)
+def test_the_cause_stands_before_what_helm_says_at_length(said: str, told: str) -> None:
+    assert messages.cause_first("install", said) == f"{told}, says helm install"
 
 
 @pytest.mark.parametrize(

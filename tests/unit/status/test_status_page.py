@@ -102,7 +102,7 @@ def test_a_sentence_says_what_a_person_has_to_know_first() -> None:
     assert said["grafana"] == page_samples.UNHEALTHY
     assert said["external-dns"].startswith("changed by others: Deployment external-dns: /spec/replicas")
     assert said["storage"].startswith("the disks are replaced")
-    assert said["logging"] == "an upgrade waits for a window"
+    assert said["logging"] == "waits for a window: an upgrade"
     assert said["reports"] == "waits for ingress-nginx (Failed)"
     assert said["web"] == "2 of 5 pods updated: Deployment web"
     assert said["legacy"] == "disabled by ConfigMap addon-operator"
@@ -122,6 +122,9 @@ def test_a_module_whose_hook_fails_in_a_queue_is_not_green() -> None:
     card = card_of(page_samples.row("web"), failing_hooks={"web": [failing]})
     assert (card.group, card.word) == (Group.ATTENTION, "Hook fails")
     assert card.sentence == "hook pods.sh on pods failed 2 times: exit code 1"
+    spoken = failing | {"binding": "every minute", "lastError": "hook pods.sh failed with exit code 1; see"}
+    card = card_of(page_samples.row("web"), failing_hooks={"web": [spoken]})
+    assert card.sentence == "hook pods.sh on 'every minute' failed 2 times: exit code 1; see"
 
 
 def test_a_module_whose_binding_waits_is_not_green() -> None:
@@ -391,7 +394,7 @@ def test_a_module_that_waits_for_others_is_still_said_to_be_suspended_and_held_b
     waits = page_samples.row(
         "web", state="Pending", waitsFor=["db (Failed)"], suspended="the disks", heldBack=held
     )
-    assert card_of(waits).sentence == "the disks; an upgrade waits for a window; waits for db (Failed)"
+    assert card_of(waits).sentence == "the disks; waits for a window: an upgrade; waits for db (Failed)"
 
 
 def banner(**content: Any) -> str:  # noqa: ANN401 - fields of many types
@@ -406,7 +409,31 @@ def test_the_banner_is_green_only_if_nothing_failed() -> None:
     assert banner(modules=ill[:1]).startswith('failed">\n<p><b>1 module failed</b>, ')
     assert banner(modules=ill, unready="no").startswith('failed">\n<p><b>not ready</b>, ')
     assert banner(refusals=["x"]).startswith('attention">\n<p><b>ready</b>, ')
+    hook = {"queue": "a", "hook": "a.sh", "binding": "b", "tries": 2, "lastError": "exit code 1"}
+    assert banner(modules=[page_samples.row("web")], failing_hooks={"web": [hook]}).startswith("attention")
     assert banner().startswith('ready">\n<p><b>ready</b>, ')
+
+
+def test_why_it_is_not_ready_pushes_no_module_out_of_sight() -> None:
+    ill = [page_samples.row("a", state="Failed"), page_samples.row("b", state="Failed")]
+    long = "the first converge is not done: " + "module a failed 2 times: helm; " * 20
+    said = banner(modules=ill, unready=long)
+    assert "… (2 failed, all of them below)" in said
+    assert len(said) < 500
+    assert long in banner(unready=long), "where no module says it"
+
+
+def test_an_operator_without_modules_says_so() -> None:
+    assert "There is no module: MODULES_DIR holds none." in status_page.render(
+        page_content.Content(state="x")
+    )
+    standby = page_content.Content(state="x", leader="pod-1", stored=page_content.Stored())
+    assert "MODULES_DIR" not in status_page.render(standby)
+
+
+def test_that_the_last_good_values_stay_is_said_once() -> None:
+    said = "ConfigMap a/b is invalid; the last good values stay in force"
+    assert card_of(page_samples.row("vpn", wrongValues=said)).next == []
 
 
 def test_what_a_page_without_an_answer_shows_is_not_green() -> None:

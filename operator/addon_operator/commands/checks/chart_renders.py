@@ -85,8 +85,8 @@ def check(
 
 
 def readable(places: values_files.FilesToCheck) -> list[module_files.ModuleFiles]:
-    """Return the modules that can be read; what is wrong with the others is told elsewhere."""
-    readable: list[module_files.ModuleFiles] = []
+    """Return the modules that can be read, one of each name; what is wrong with others is told elsewhere."""
+    readable: dict[names.ModuleName, module_files.ModuleFiles] = {}
     evaluator = cel_rules.CelEvaluator()
     for directory, below in places.directories.items():
         with contextlib.suppress(errors.ConfigurationError):
@@ -94,10 +94,9 @@ def readable(places: values_files.FilesToCheck) -> list[module_files.ModuleFiles
             for path in below:
                 with contextlib.suppress(errors.ConfigurationError):
                     order = places.unnumbered_module_order
-                    readable.append(module_files.read_module(path, common, order, evaluator, places.charts))
-    with contextlib.suppress(errors.ConfigurationError):
-        return module_files.in_run_order(readable)
-    return []
+                    found = module_files.read_module(path, common, order, evaluator, places.charts)
+                    readable.setdefault(found.module.name, found)
+    return module_files.in_run_order(list(readable.values()))
 
 
 def _is_rendered(module: model.Module, only: str | None) -> bool:

@@ -172,6 +172,8 @@ def _files(root: pathlib.Path, *, is_global: bool) -> Iterator[pathlib.Path]:
 
 
 def _text(path: pathlib.Path) -> str:
+    if not path.is_file():  # a pipe would be waited for
+        return ""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES)

@@ -32,6 +32,24 @@ class Wanted:
         return tuple(item for item in self.component.binaries if not self.names or item.name in self.names)
 
 
+def wanted(name: str) -> Wanted:
+    """Return what a component is made of, or the one program of that name (of Helm, version 3).
+
+    Raises :class:`.DevClusterError` when there is neither.
+    """
+    for component in components.ALL:
+        if component.name == name:
+            return Wanted(component)
+    for component in components.ALL:
+        if any(binary.name == name for binary in component.binaries):
+            return Wanted(component, (name,))
+    known = ", ".join(component.name for component in components.ALL)
+    programs = ", ".join(binary.name for binary in components.CONTROL_PLANE.binaries)
+    raise errors.DevClusterError(
+        f"there is no component {name!r}; there are {known}, and the programs {programs}"
+    )
+
+
 class BinaryStore:
     """Where to ask for binaries."""
 

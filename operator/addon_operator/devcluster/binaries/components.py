@@ -142,18 +142,6 @@ def kubernetes(minor: str = DEFAULT_VERSION) -> Component:
     return Component(f"kubernetes-{minor}", KUBERNETES_MODULE, _KUBERNETES_BINARIES, _kubernetes_stamps)
 
 
-def find(name: str) -> Component:
-    """Return the component of that name.
-
-    Raises :class:`.DevClusterError` when there is none.
-    """
-    for component in ALL:
-        if component.name == name:
-            return component
-    known = ", ".join(component.name for component in ALL)
-    raise errors.DevClusterError(f"there is no component {name!r}; there are {known}")
-
-
 def _kubernetes_stamps(pin: Pin) -> dict[str, str]:
     major, minor = pin.minor.split(".")
     package = "k8s.io/component-base/version"

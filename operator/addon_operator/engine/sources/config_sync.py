@@ -108,8 +108,8 @@ class ConfigSync:
         themselves, or when the first look cannot be taken.
         """
         look = await self._look(await self._read())
-        if look.is_wrong and await asyncio.to_thread(self._files.are_wrong, look):
-            raise look.error()
+        if look.is_wrong and (of_files := await asyncio.to_thread(self._files.wrong, look)):
+            raise look.with_broken(of_files).error()
         before: set[str] = set()
         while look.is_wrong:
             before = self._refuse_to_begin(look, before)

@@ -157,6 +157,10 @@ class ConfigState:
         blamed = self.parts if len(self.parts) == 1 else [look.parts[0] for look in self.blamed()]
         return " and ".join(part.origin.source for part in blamed)
 
+    def with_broken(self, more: Sequence[schema_violations.Violation]) -> "ConfigState":
+        """Return the same with more that breaks a schema, each once."""
+        return dataclasses.replace(self, broken=tuple(dict.fromkeys((*self.broken, *more))))
+
     def error(self) -> errors.AddonOperatorError:
         """Return what to raise."""
         if any(part.reading.violations for part in self.parts):

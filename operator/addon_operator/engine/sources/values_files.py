@@ -18,13 +18,14 @@ class ValuesFiles:
         self._values = values
         self._checks = checks.Checks(values)
 
-    def are_wrong(self, state: configured_object.ConfigState) -> bool:
-        """Say whether something is wrong that the objects neither set nor left out, and no single module."""
+    def wrong(self, state: configured_object.ConfigState) -> tuple[schema_violations.Violation, ...]:
+        """Return what is wrong that the objects neither set nor left out, and no single module."""
         unreadable = frozenset[str]().union(*(part.reading.unreadable for part in state.parts))
-        return any(
-            violation in state.broken or violation.keys[0] in unreadable
+        return tuple(
+            violation
             for violation in self._of_files(state)
-            if not (self._is_modules_own(violation) or violation.is_unanswered)
+            if (violation in state.broken or violation.keys[0] in unreadable)
+            and not (self._is_modules_own(violation) or violation.is_unanswered)
         )
 
     def without_modules_own(

@@ -4,6 +4,7 @@ Source: "Module structure" of the addon-operator documentation; the chart of a m
 is that of the Go operator: named after the module, version 0.2.0.
 """
 
+import contextlib
 import pathlib
 import shutil
 from collections.abc import Callable
@@ -44,10 +45,21 @@ def prepare(module: names.ModuleName, directory: pathlib.Path, private: pathlib.
         if has_venv:
             _link_without_venv(directory.absolute() / chart_files.HOOKS, target / chart_files.HOOKS)
     except (OSError, shutil.Error, ValueError) as error:
-        raise helm_errors.ChartError(
-            module, f"cannot copy the chart from {directory}: {error}; check the files' permissions"
-        ) from error
+        raise helm_errors.ChartError(module, _not_copied(directory, error)) from error
     return target
+
+
+def _not_copied(directory: pathlib.Path, error: Exception) -> str:
+    with contextlib.suppress(OSError):
+        if irregular := plain_files.irregular(directory):
+            return irregular
+    said = str(error)
+    if isinstance(error, shutil.Error):  # it has a list: source, copy, and text of each error
+        source, _, why = error.args[0][0]
+        said = str(why) if source in str(why) else f"{source}: {why}"
+    elif isinstance(error, OSError) and error.filename:
+        said = f"{error.filename}: {error.strerror}"
+    return f"cannot copy the chart from {directory}: {said}; check the files' permissions"
 
 
 def title(directory: pathlib.Path) -> str:

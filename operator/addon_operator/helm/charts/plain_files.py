@@ -3,6 +3,7 @@
 A pipe would be waited for without end, and a device has no end.
 """
 
+import contextlib
 import errno
 import os
 import pathlib
@@ -14,6 +15,7 @@ MAX_FILE: Final = 5 * 1024 * 1024
 """How many bytes a file may have: Helm takes no larger one in a chart either."""
 MAX_LINKED: Final = 100_000
 """How many files may lie behind the links of a directory."""
+NOT_REGULAR: Final = "cannot be read: it is not a regular file; remove it"
 _MIB: Final = 1024 * 1024
 
 
@@ -89,6 +91,19 @@ def walk(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
             else:
                 files.append(entry.name)
         yield pathlib.Path(path), files
+
+
+def irregular(directory: pathlib.Path) -> str:
+    """Say which file below a directory is a pipe, socket or device, or a link to one; empty if none is.
+
+    Raises :class:`OSError` when links lead to too much.
+    """
+    for path, files in walk(directory):
+        for name in files:
+            with contextlib.suppress(OSError):
+                if not stat.S_ISREG((path / name).stat().st_mode):
+                    return f"{path / name} {NOT_REGULAR}"
+    return ""
 
 
 def _entries(path: str) -> "list[os.DirEntry[str]]":

@@ -1,7 +1,9 @@
 """Credentials as plain data, and the places they are read from."""
 
+import ast
 import asyncio
 import base64
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -23,6 +25,8 @@ _EXPIRY_MARGIN: Final = 30.0
 _EXEC_TIMEOUT: Final = 60.0
 _PREFIX: Final = "addon-operator-credentials-"
 _PRIVATE: Final = 0o600
+_WRITTEN: Final = ". b"
+"""Before what a plugin wrote, in the library's error."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -222,9 +226,26 @@ class KubeconfigSource:
                 f"the exec plugin {plugin['command']!r} of context {self.context!r} did not end in "
                 f"{_EXEC_TIMEOUT:.0f} seconds"
             ) from error
+        except (
+            Exception
+        ) as error:  # the library raises its own, or what a broken answer makes it stumble over
+            raise api_errors.AccessError(
+                f"the exec plugin {plugin['command']!r} of context {self.context!r} gives no credentials: "
+                f"{_said_by_plugin(error)}; run it by hand, or {api_errors.OTHER_CLUSTER}"
+            ) from error
         user.update(_as_user_entry(status))
         expiry = status.get("expirationTimestamp")
         return library.parse_rfc3339(expiry).timestamp() - _EXPIRY_MARGIN if expiry else None
+
+
+def _said_by_plugin(error: Exception) -> str:
+    """Say why a plugin failed, with its last line; the library has all lines, as Python writes bytes."""
+    text = " ".join(str(error).removeprefix("exec: ").split()) or type(error).__name__
+    ended, mark, written = text.partition(_WRITTEN)
+    with contextlib.suppress(SyntaxError, ValueError, AttributeError):
+        lines = ast.literal_eval(f"b{written}").decode(errors="replace").splitlines()
+        return f"{ended}: {lines[-1].strip()}" if mark else text
+    return text
 
 
 def _user_of(config: Mapping[str, Any], context: str) -> dict[str, Any]:

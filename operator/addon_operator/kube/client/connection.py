@@ -157,7 +157,7 @@ class Connection:
                     _drop(answer)
         except (aiohttp.ClientError, OSError) as error:
             self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            raise api_errors.Unreachable(sentence_of(error, using.server, self.chosen)) from error
+            raise api_errors.Unreachable(sentence_of(error, using.server, self._access)) from error
 
 
 async def _body(request: Request, answer: aiohttp.ClientResponse) -> bytes:
@@ -255,18 +255,28 @@ def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]
     return headers
 
 
-def sentence_of(error: Exception, server: str, chosen: str = "") -> str:
-    """Say why no answer came from the API server, which ``chosen`` names: a context and its files."""
+def sentence_of(error: Exception, server: str, access: auth.ClusterAccess | None = None) -> str:
+    """Say why no answer came from the API server, and who names it, if that is known."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of the API server {server} is not trusted "
             f"({_reason(error.certificate_error)}): check certificate-authority and server of "
-            f"{chosen or 'the kubeconfig'}"
+            f"{(access and access.chosen) or 'the kubeconfig'}"
         )
-    advice = f"; {chosen} names it: check that it runs, or {api_errors.OTHER_CLUSTER}" if chosen else ""
+    advice = _advice(access) if access is not None else ""
     if isinstance(error, TimeoutError):
         return f"the API server {server} did not answer in time{advice}"
     return f"the API server {server} cannot be reached ({_reason(error)}){advice}"
+
+
+def _advice(access: auth.ClusterAccess) -> str:
+    if access.server_override is not None:
+        return "; KUBE_SERVER or --kube-server names it: check the URL, and that it runs"
+    return (
+        f"; {access.chosen} names it: check that it runs, or {api_errors.OTHER_CLUSTER}"
+        if access.chosen
+        else ""
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """``module lint``: what is wrong with modules on disk."""
 
 import json
+import os
 import pathlib
 
 import pytest
@@ -476,6 +477,12 @@ def test_a_directory_that_is_not_there_is_told_with_the_nearest_one(tmp_path: pa
         arguments = ["module", "schema", "--values", str(tmp_path / name)]
         ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
         assert "did you mean" in str(ran.exception)
+
+
+def test_a_pipe_among_the_files_of_a_module_is_not_waited_for(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "010-web/templates").mkdir(parents=True)
+    os.mkfifo(tmp_path / "010-web/templates/pipe.yaml")
+    assert lint(tmp_path)[0] == 0, "it is told when the chart is rendered"
 
 
 def test_two_directories_of_one_module_are_told_with_what_to_do(tmp_path: pathlib.Path) -> None:

@@ -227,3 +227,21 @@ def test_a_cache_that_cannot_be_made_is_reported_with_its_variable(place: Place)
     place.where.cache.write_text("a file")
     with pytest.raises(errors.DevClusterError, match=f"set {locations.CACHE_VARIABLE} to one that can"):
         place.store().ensure(everything(place))
+
+
+def test_what_is_neither_a_component_nor_a_program_is_reported_with_those_there_are() -> None:
+    with pytest.raises(
+        errors.DevClusterError,
+        match=r"no component 'docker'; there are control-plane, helm4, .*programs kube-apiserver, .*helm",
+    ):
+        binaries.wanted("docker")
+
+
+def test_every_component_is_found_by_its_name() -> None:
+    found = [binaries.wanted(component.name) for component in components.ALL]
+    assert found == [binaries.Wanted(component) for component in components.ALL]
+
+
+@pytest.mark.parametrize("name", ["helm", "kubectl"])
+def test_one_program_of_a_component_is_found_by_its_name(name: str) -> None:
+    assert binaries.wanted(name) == binaries.Wanted(components.CONTROL_PLANE, (name,))

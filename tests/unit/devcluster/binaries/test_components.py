@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from addon_operator.devcluster import errors, locations
+from addon_operator.devcluster import locations
 from addon_operator.devcluster.binaries import components
 
 
@@ -19,18 +19,6 @@ def test_each_version_of_kubernetes_has_its_own_pins(minor: str, folder: str) ->
     component = components.kubernetes(minor)
     assert component.name == folder
     assert pin_of(component).minor == minor
-
-
-def test_an_unknown_component_is_reported_with_those_there_are() -> None:
-    with pytest.raises(
-        errors.DevClusterError,
-        match=r"no component 'helm'; there are control-plane, helm4, registry, kubernetes-1.36",
-    ):
-        components.find("helm")
-
-
-def test_every_component_is_found_by_its_name() -> None:
-    assert [components.find(component.name) for component in components.ALL] == list(components.ALL)
 
 
 def test_kubernetes_says_its_version() -> None:

@@ -358,6 +358,14 @@ async def test_what_is_wrong_in_files_of_all_modules_is_an_error(
     assert waiting.bench.heard.refused == []
 
 
+async def test_what_ends_a_start_is_told_of_files_and_config_map_together() -> None:
+    waiting = Waiting({"web": "["})
+    with_files(waiting, WRONG_FILES)
+    with pytest.raises(sources.ConfigMapError, match=r"key 'web'.*invalid YAML") as caught:
+        await waiting.start()
+    assert "web.size: must be at most 9" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("own", "data"),
     [(WRONG_OWN, None), (WRONG_OWN, {"web": "password: long-enough"}), ("", None)],

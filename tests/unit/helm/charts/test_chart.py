@@ -105,6 +105,17 @@ def test_files_that_cannot_be_copied_are_an_error_of_the_module(tmp_path: pathli
         chart.prepare(WEB, tmp_path / "gone", tmp_path / "private")
 
 
+def test_a_pipe_among_the_files_that_are_copied_is_named(
+    module_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (module_dir / "Chart.yaml").unlink()
+    pipe = module_dir / "templates" / "pipe.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(helm_errors.ChartError) as refused:
+        chart.prepare(WEB, module_dir, tmp_path / "private")
+    assert str(refused.value) == f"module web: {pipe} cannot be read: it is not a regular file; remove it"
+
+
 def write(path: pathlib.Path, text: str = "x") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -124,7 +124,8 @@ def plugin(path: pathlib.Path, status: dict[str, Any] | str, exit_code: int = 0)
     (path / "answer").write_text(status if isinstance(status, str) else json.dumps(answer))
     script = path / "plugin"
     script.write_text(
-        f'#!/bin/sh\necho run >> "{path}/runs"\ncat "{path}/answer"\necho oops >&2\nexit {exit_code}\n'
+        f'#!/bin/sh\necho run >> "{path}/runs"\ncat "{path}/answer"\nprintf "usage: é\\noops\\n" >&2\n'
+        f"exit {exit_code}\n"
     )
     script.chmod(0o700)
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(script), "args": ["a"]}}
@@ -159,7 +160,15 @@ async def test_an_exec_plugin_may_give_a_certificate(tmp_path: pathlib.Path) -> 
 
 @pytest.mark.parametrize(
     ("status", "exit_code", "complaint"),
-    [({}, 0, "neither a token nor a certificate"), ({"token": "t"}, 3, "oops"), ("no json", 0, "decode")],
+    [
+        ({}, 0, "neither a token nor a certificate"),
+        (
+            {"token": "t"},
+            3,
+            "plugin '.*' of context 'one' gives no credentials: process returned 3: oops; run it by hand",
+        ),
+        ("no json", 0, "plugin '.*' of context 'one' gives no credentials: failed to decode"),
+    ],
     ids=["nothing", "failed", "no json"],
 )
 async def test_a_failing_exec_plugin_is_an_error_and_not_anonymous_access(

@@ -261,6 +261,14 @@ async def test_a_server_that_is_not_there_is_told_with_who_named_it_and_what_to_
     )
 
 
+async def test_a_url_that_a_setting_gives_is_told_with_the_setting() -> None:
+    access = dataclasses.replace(of_a_kubeconfig("https://5"), server_override="https://5")
+    told = connection.sentence_of(TimeoutError(), "https://5", access)
+    assert told.endswith(
+        "did not answer in time; KUBE_SERVER or --kube-server names it: check the URL, and that it runs"
+    )
+
+
 async def test_credentials_that_are_refused_are_told_with_where_they_come_from(server: ApiServer) -> None:
     server.on("GET", PATH, status(401, "Unauthorized", "Unauthorized"))
     async with client.KubeClient(of_a_kubeconfig(server.url)) as kube:

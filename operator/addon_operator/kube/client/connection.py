@@ -157,7 +157,7 @@ class Connection:
                     _drop(answer)
         except (aiohttp.ClientError, OSError) as error:
             self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            raise api_errors.Unreachable(sentence_of(error, using.server, self.chosen)) from error
+            raise api_errors.Unreachable(sentence_of(error, using.server, self._access)) from error
 
 
 async def _body(request: Request, answer: aiohttp.ClientResponse) -> bytes:
@@ -255,15 +255,16 @@ def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]
     return headers
 
 
-def sentence_of(error: Exception, server: str, chosen: str = "") -> str:
-    """Say why no answer came from the API server, which ``chosen`` names: a context and its files."""
+def sentence_of(error: Exception, server: str, access: auth.ClusterAccess | None = None) -> str:
+    """Say why no answer came from the API server; with ``access``, also who names it, and what to do."""
+    chosen = access.chosen if access else ""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of the API server {server} is not trusted "
             f"({_reason(error.certificate_error)}): check certificate-authority and server of "
             f"{chosen or 'the kubeconfig'}"
         )
-    advice = f"; {chosen} names it: check that it runs, or {api_errors.OTHER_CLUSTER}" if chosen else ""
+    advice = f"; {access.server_advice}" if access and access.server_advice else ""
     if isinstance(error, TimeoutError):
         return f"the API server {server} did not answer in time{advice}"
     return f"the API server {server} cannot be reached ({_reason(error)}){advice}"

@@ -261,6 +261,20 @@ async def test_a_server_that_is_not_there_is_told_with_who_named_it_and_what_to_
     )
 
 
+async def test_a_server_that_a_setting_names_and_that_is_not_there_is_told_with_the_setting() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    opened = connection.Connection(
+        dataclasses.replace(of_a_kubeconfig(url), server_override=url), clocks.Clock()
+    )
+    using = await opened.current()
+    with pytest.raises(api_errors.Unreachable, match="KUBE_SERVER names it: check that it runs") as refused:
+        await opened.send(connection.Request("GET", "/version"), using)
+    await opened.close()
+    assert "--context" not in str(refused.value)
+
+
 async def test_credentials_that_are_refused_are_told_with_where_they_come_from(server: ApiServer) -> None:
     server.on("GET", PATH, status(401, "Unauthorized", "Unauthorized"))
     async with client.KubeClient(of_a_kubeconfig(server.url)) as kube:

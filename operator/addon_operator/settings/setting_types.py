@@ -275,15 +275,18 @@ def choices(*names: str) -> SettingType[tuple[str, ...]]:
 LIST: Final = SettingType(_items, "items separated by commas", "A,B", list)
 
 
-def _releases(text: str) -> tuple[str, ...]:
-    found = _items(text)
-    if not all(map(names.is_release_name, found)):
-        raise ValueError
-    return found
+def _items_that(fits: Callable[[str], object]) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        found = _items(text)
+        if not all(map(fits, found)):
+            raise ValueError
+        return found
+
+    return parse
 
 
 RELEASES: Final = SettingType(
-    _releases,
+    _items_that(names.is_release_name),
     "whole names of releases (lower-case letters, digits, dashes, dots), separated by commas",
     "A,B",
     list,
@@ -308,17 +311,11 @@ VOLUME_TYPES: Final = SettingType(
 )
 
 _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
-
-
-def _variables(text: str) -> tuple[str, ...]:
-    found = _items(text)
-    if not all(map(_VARIABLE.fullmatch, found)):
-        raise ValueError
-    return found
-
-
 VARIABLES: Final = SettingType(
-    _variables, "names of variables, with * for any characters, separated by commas", "A,B_*", list
+    _items_that(_VARIABLE.fullmatch),
+    "names of variables, with * for any characters, separated by commas",
+    "A,B_*",
+    list,
 )
 
 

@@ -31,8 +31,14 @@ class NotReadyError(errors.AddonOperatorError):
     metavar="DURATION",
     help="Time after which the command fails.",
 )
-@click.option("--listen-address", metavar="ADDRESS", help="Where the operator listens. [LISTEN_ADDRESS]")
-@click.option("--listen-port", metavar="PORT", help="Port of its probes and metrics. [LISTEN_PORT]")
+@click.option(
+    "--listen-address",
+    metavar="ADDRESS",
+    help="Where the operator listens. [ADDON_OPERATOR_LISTEN_ADDRESS]",
+)
+@click.option(
+    "--listen-port", metavar="PORT", help="Port of its probes and metrics. [ADDON_OPERATOR_LISTEN_PORT]"
+)
 def wait(timeout: float, listen_address: str | None, listen_port: str | None) -> None:
     """Wait until an operator on this machine is ready.
 

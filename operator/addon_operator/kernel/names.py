@@ -160,6 +160,7 @@ LABEL_MAX: Final = 63
 """Of characters of a part of a domain, and of a label's value."""
 RELEASE_MAX: Final = 53
 """How long the name of a Helm release may be."""
+_OF_HELM: Final = ("app.kubernetes.io/managed-by", "meta.helm.sh/", "helm.sh/")
 _LABEL_NAME: Final = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DNS_LABEL: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(SUBDOMAIN)
@@ -213,6 +214,11 @@ def is_label_key(text: str) -> bool:
     """Say whether a text can be the key of a label."""
     prefix, slash, _ = text.rpartition("/")
     return _LABEL_KEY.fullmatch(text) is not None and (not slash or len(prefix) <= SUBDOMAIN_MAX)
+
+
+def is_free_label_key(text: str) -> bool:
+    """Say whether users may give a label or an annotation of this name: Helm needs some for itself."""
+    return is_label_key(text) and not text.startswith(_OF_HELM)
 
 
 def is_label_value(text: str) -> bool:

@@ -284,11 +284,18 @@ def _looks_like_module(path: pathlib.Path) -> bool:
 
 def check(directory: pathlib.Path) -> None:
     """Raise a :class:`.ConfigurationError` if there is no such directory."""
+    _check_is_directory("modules", directory, "name it with MODULES_DIR or --modules-dir")
+
+
+def check_global(directory: pathlib.Path) -> None:
+    """Raise a :class:`.ConfigurationError` if a directory of global hooks that is named is not there."""
+    _check_is_directory("global hooks", directory, "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir")
+
+
+def _check_is_directory(what: str, directory: pathlib.Path, remedy: str) -> None:
     if not directory.is_dir():
         problem = "is not a directory" if directory.exists() else "does not exist"
-        raise errors.ConfigurationError(
-            f"modules directory {directory.absolute()} {problem}; name it with MODULES_DIR or --modules-dir"
-        )
+        raise errors.ConfigurationError(f"{what} directory {directory.absolute()} {problem}; {remedy}")
 
 
 def names_of(paths: Iterable[pathlib.Path]) -> frozenset[names.ModuleName]:

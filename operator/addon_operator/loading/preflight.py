@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from addon_operator.kernel import errors
-from addon_operator.loading import hook_files, module_files
+from addon_operator.loading import hook_files, module_directories, module_files
 from addon_operator.process import workspaces
 from addon_operator.settings import settings as settings_module
 
@@ -48,11 +48,8 @@ def check_global_hooks(settings: settings_module.Settings) -> None:
 def check_global_hooks_directory(settings: settings_module.Settings) -> None:
     """Raise if a directory that somebody named does not exist; the default one need not."""
     named = settings.origins.get("global_hooks_dir", "default") != "default"
-    if named and not settings.global_hooks_dir.is_dir():
-        raise errors.ConfigurationError(
-            f"global hooks directory {settings.global_hooks_dir.absolute()} does not exist; "
-            "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
-        )
+    if named:
+        module_directories.check_global(settings.global_hooks_dir)
 
 
 @contextlib.contextmanager

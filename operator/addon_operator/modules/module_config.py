@@ -123,8 +123,6 @@ _ADDRESS: Final = re.compile(module_schema.ADDRESS)
 _INDEX: Final = "/index.yaml"
 _OTHER_PATH: Final = re.compile(r"\A[/$]|\[")
 """How JSON pointers, JSONPath and jq write paths."""
-_OF_HELM: Final = ("app.kubernetes.io/managed-by", "meta.helm.sh/", "helm.sh/")
-"""Labels and annotations that are Helm's own."""
 _MOST_MISTAKES: Final = 20
 """How many mistakes of a file are shown."""
 MAX_BYTES: Final = 256 * 1024
@@ -294,7 +292,7 @@ def _contradictions(module: names.ModuleName, found: json_types.JsonObject) -> I
 def _of_changes(read: Mapping[str, Any]) -> Iterator[_Problem]:
     for key in ("labels", "annotations"):
         for name, text in read.get(key, {}).items():
-            if not names.is_label_key(name) or name.startswith(_OF_HELM):
+            if not names.is_free_label_key(name):
                 yield (key, name), f"{name!r} is not a name that you can give; write one such as team"
             elif key == "labels" and not names.is_label_value(text):
                 yield (key, name), f"{text!r} is not a label value of Kubernetes"

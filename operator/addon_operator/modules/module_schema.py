@@ -139,7 +139,7 @@ _HEALTH: Final = _object(
     rules=HEALTH_RULES,
     ignore=_list(
         "Resources whose health does not count.",
-        _object("Resources by kind and name.", **_RESOURCE),
+        {**_object("Resources by kind and name.", **_RESOURCE), "minProperties": 1},
     ),
 )
 _DRIFT: Final = _object(
@@ -150,11 +150,17 @@ _DRIFT: Final = _object(
     },
     ignore=_list(
         "Fields that do not count.",
-        _object(
-            "Fields of resources.",
-            **_RESOURCE,
-            paths=_list("JSON pointers.", _text("Such as /spec/replicas.", format="json-pointer")),
-        ),
+        {
+            **_object(
+                "Fields of resources; without paths, the whole resources.",
+                **_RESOURCE,
+                paths={
+                    **_list("JSON pointers.", _text("Such as /spec/replicas.", format="json-pointer")),
+                    "minItems": 1,
+                },
+            ),
+            "minProperties": 1,
+        },
     ),
 )
 _PATCH: Final = {

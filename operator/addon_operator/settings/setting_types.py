@@ -82,8 +82,9 @@ def _address(text: str) -> str:
 def _server(text: str) -> str:
     url = urllib.parse.urlsplit(text if "://" in text else f"https://{text}")
     # Reading the port checks it.
-    if url.scheme not in ("http", "https") or not url.hostname or url.port == 0 or re.search(r"\s", text):
+    if url.scheme not in ("http", "https") or url.port == 0 or re.search(r"\s", text):
         raise ValueError
+    _address(url.hostname or "")
     return urllib.parse.urlunsplit(url).rstrip("/")
 
 
@@ -274,6 +275,24 @@ def choices(*names: str) -> SettingType[tuple[str, ...]]:
 LIST: Final = SettingType(_items, "items separated by commas", "A,B", list)
 
 
+def _items_that(fits: Callable[[str], object]) -> Callable[[str], tuple[str, ...]]:
+    def parse(text: str) -> tuple[str, ...]:
+        found = _items(text)
+        if not all(map(fits, found)):
+            raise ValueError
+        return found
+
+    return parse
+
+
+RELEASES: Final = SettingType(
+    _items_that(names.is_release_name),
+    "whole names of releases (lower-case letters, digits, dashes, dots), separated by commas",
+    "A,B",
+    list,
+)
+
+
 def _volume_types(text: str) -> tuple[str, ...]:
     names = _items(text)
     if names == ("all",):
@@ -292,31 +311,46 @@ VOLUME_TYPES: Final = SettingType(
 )
 
 _VARIABLE = re.compile(r"[A-Za-z_*][A-Za-z0-9_*]*")
-
-
-def _variables(text: str) -> tuple[str, ...]:
-    found = _items(text)
-    if not all(map(_VARIABLE.fullmatch, found)):
-        raise ValueError
-    return found
-
-
 VARIABLES: Final = SettingType(
-    _variables, "names of variables, with * for any characters, separated by commas", "A,B_*", list
+    _items_that(_VARIABLE.fullmatch),
+    "names of variables, with * for any characters, separated by commas",
+    "A,B_*",
+    list,
 )
 
 
-def _labels(text: str) -> Mapping[str, str]:
-    labels: dict[str, str] = {}
-    for item in _items(text):
-        key, equals, value = item.partition("=")
-        if not equals or not names.is_label_key(key) or not names.is_label_value(value):
-            raise ValueError
-        labels[key] = value
-    return MappingProxyType(labels)
+def _pairs(
+    fits_key: Callable[[str], bool], fits_value: Callable[[str], bool]
+) -> Callable[[str], Mapping[str, str]]:
+    def parse(text: str) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for item in _items(text):
+            key, equals, value = item.partition("=")
+            if not equals or not fits_key(key) or not fits_value(value) or found.get(key, value) != value:
+                raise ValueError
+            found[key] = value
+        return MappingProxyType(found)
+
+    return parse
 
 
-LABELS: Final = SettingType(_labels, "labels such as heritage=my-app,scope=extra", "KEY=VALUE,…", dict)
+_NOT_HELMS: Final = "each name once and none of Helm's own"
+LABELS: Final = SettingType(
+    _pairs(names.is_label_key, names.is_label_value),
+    "labels such as heritage=my-app,scope=extra, each name once",
+    "KEY=VALUE,…",
+    dict,
+)
+COMMON_LABELS: Final = dataclasses.replace(
+    LABELS,
+    parse=_pairs(names.is_free_label_key, names.is_label_value),
+    allowed=f"labels such as team=platform,scope=extra, {_NOT_HELMS}",
+)
+COMMON_ANNOTATIONS: Final = dataclasses.replace(
+    LABELS,
+    parse=_pairs(names.is_free_label_key, str.isprintable),
+    allowed=f"annotations such as team=platform,example.com/docs=https://example.com/a, {_NOT_HELMS}",
+)
 
 
 # --- windows

@@ -286,7 +286,7 @@ class Settings:
         t.POSITIVE_DURATION, "20m", "Time that one operation of Helm may take."
     )
     helm_ignore_release: tuple[str, ...] = _HELM.setting(
-        t.LIST, "", "Releases that are never touched, separated by commas."
+        t.RELEASES, "", "Releases that are never touched, separated by commas."
     )
     helm_purge: str = _HELM.setting(
         t.choice("off", "own", "all"),
@@ -300,10 +300,12 @@ class Settings:
         "addon-operator, or none.",
     )
     common_labels: Mapping[str, str] = _HELM.setting(
-        t.LABELS, "", "Labels on every resource of all releases: name=value, separated by commas."
+        t.COMMON_LABELS, "", "Labels on every resource of all releases: name=value, separated by commas."
     )
     common_annotations: Mapping[str, str] = _HELM.setting(
-        t.LABELS, "", "Annotations on every resource of all releases: name=value, separated by commas."
+        t.COMMON_ANNOTATIONS,
+        "",
+        "Annotations on every resource of all releases: name=value, separated by commas.",
     )
     drift_mode: str = _HELM.setting(
         t.choice("ignore", "warn", "correct"),
@@ -311,7 +313,9 @@ class Settings:
         "What happens when somebody changes resources of releases; module.yaml may say it of a module.",
     )
     chart_cache_dir: pathlib.Path | None = _HELM.setting(
-        t.OPTIONAL_PATH, "", "Directory for charts from repositories; by default charts in TMP_DIR."
+        t.OPTIONAL_PATH,
+        "",
+        "Directory for charts from repositories; by default charts in ADDON_OPERATOR_TMP_DIR.",
     )
     chart_credentials: pathlib.Path | None = _HELM.setting(
         t.OPTIONAL_PATH, "", "Docker configuration (config.json) with credentials of chart repositories."

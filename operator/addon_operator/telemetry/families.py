@@ -249,7 +249,7 @@ class BindingMetrics:
         )
         self.hook_doubts_total = make.counter(
             "hook_doubts_total",
-            "Runs that wrote what counts otherwise than it reads, such as a key twice.",
+            "Runs that wrote what counts otherwise than it reads, such as a key twice in a patch of values.",
             "module",
             "hook",
         )

@@ -1,5 +1,9 @@
-"""Pages name only variables, commands, flags, metrics and values of the chart that there are."""
+"""Pages name only variables, commands, flags, metrics and values of the chart that there are.
 
+Messages name settings as the pages do.
+"""
+
+import ast
 import functools
 import pathlib
 import re
@@ -109,6 +113,28 @@ def test_pages_name_a_setting_as_its_table_does() -> None:
 def test_a_setting_with_the_other_prefix_is_found() -> None:
     assert names_with_other_prefix("`ADDON_OPERATOR_HOOK_TIMEOUT`, `ADDON_OPERATOR_HA`") == [
         "ADDON_OPERATOR_HOOK_TIMEOUT: write HOOK_TIMEOUT"
+    ]
+
+
+def messages(source: str) -> Iterator[str]:
+    """Texts of several words in the code that are not docstrings."""
+    tree = ast.parse(source)
+    docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            yield from [node.value] if " " in node.value else []
+
+
+def settings_named_otherwise(source: str) -> list[str]:
+    return [found for text in messages(source) for found in names_with_other_prefix(text)]
+
+
+def test_messages_name_a_setting_as_its_table_does() -> None:
+    package = ROOT / "operator" / "addon_operator"
+    found = {path: settings_named_otherwise(path.read_text("utf-8")) for path in package.rglob("*.py")}
+    assert {path: names for path, names in found.items() if names} == {}
+    assert settings_named_otherwise("raise E(f'{x} cannot be written: see TMP_DIR')") == [
+        "TMP_DIR: write ADDON_OPERATOR_TMP_DIR"
     ]
 
 

@@ -109,6 +109,11 @@ def test_a_missing_global_hooks_directory(start: Start, tmp_path: pathlib.Path) 
     assert "--global-hooks-dir" in sentence
 
 
+def test_a_file_in_the_place_of_the_global_hooks_directory(start: Start, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert f"{tmp_path}/file is not a directory" in start(global_hooks_dir=tmp_path / "file")
+
+
 def test_a_directory_for_temporary_files_that_everybody_may_write_in(
     modules: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

@@ -79,14 +79,15 @@ def documents(node: Node) -> st.SearchStrategy[Node]:
         return st.sampled_from(node["enum"])
     match node["type"]:
         case "array":
-            return st.lists(documents(node["items"]), max_size=3)
+            return st.lists(documents(node["items"]), min_size=node.get("minItems", 0), max_size=3)
         case "string":
             return texts(node)
         case "boolean":
             return st.booleans()
     inner = {key: documents(value) for key, value in node["properties"].items()}
     required = {key: inner.pop(key) for key in node.get("required", ())}
-    return st.fixed_dictionaries(required, optional=inner)
+    made = st.fixed_dictionaries(required, optional=inner)
+    return made.filter(bool) if node.get("minProperties") else made
 
 
 def merged(node: Node, more: Node) -> Node:

@@ -350,9 +350,15 @@ def test_changes_of_what_the_chart_renders_are_read() -> None:
         ("patches: [{target: {labelSelector: 'a ='}, patch: {}}]", "the patch is empty"),
         ("patches: [{target: {labelSelector: 'a=b=c'}, patch: {a: b}}]", "is not a selector"),
         ("patches: [{target: {}, patch: [{op: put, path: /a}]}]", "this is not a JSON patch (RFC 6902)"),
+        ("patches: [{target: {}, patch: []}]", "the patch is empty"),
+        ("patches: [{target: {}, patch: [{op: add, path: /a}]}]", "operation 0 (add /a) has no 'value'"),
+        ("patches: [{target: {}, patch: [{op: copy, path: /a}]}]", "operation 0 (copy /a) has no 'from'"),
         ("patches: [{patch: {a: b}}]", "the key 'target' is missing"),
+        ("health: {ignore: [{}]}", "health.ignore[0]: it needs at least 1 key"),
+        ("drift: {ignore: [{}]}", "drift.ignore[0]: it needs at least 1 key"),
+        ("drift: {ignore: [{kind: Job, paths: []}]}", "drift.ignore[0].paths: it needs at least 1 item"),
         ("patches: [{target: {}, patch: text}]", "write what changes, or a list of operations"),
     ],
 )
-def test_wrong_changes_are_told(text: str, said: str) -> None:
+def test_changes_and_exceptions_that_say_nothing_or_are_wrong_are_told(text: str, said: str) -> None:
     assert said in mistakes(text)

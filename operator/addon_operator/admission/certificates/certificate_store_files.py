@@ -9,7 +9,7 @@ from addon_operator.admission.certificates import certificate_store, certificate
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 AUTHORITY: Final = "ca.crt"
-_SETTING: Final = "ADDON_OPERATOR_ADMISSION_SERVER_CERTS_DIR"
+_SETTING: Final = "ADMISSION_SERVER_CERTS_DIR"
 
 
 class FileSource:

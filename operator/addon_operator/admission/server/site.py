@@ -52,10 +52,7 @@ _SHUTDOWN_SECONDS: Final = 9.0
 # Of the time that the API server waits, kept for the way back.
 _MARGIN_SECONDS: Final = 0.25
 
-_HOW_TO_MOVE: Final = (
-    "choose others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS "
-    "and ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
-)
+_HOW_TO_MOVE: Final = "choose others with ADMISSION_SERVER_LISTEN_ADDRESS and ADMISSION_SERVER_LISTEN_PORT"
 
 _Endpoint = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -51,7 +51,7 @@ class Configured:
         Raises a :class:`.ConfigurationError` for one that does not exist.
         """
         if self.global_is_named:
-            check_global(self.global_hooks_dir)
+            module_directories.check_global(self.global_hooks_dir)
         yield of_global(self.global_hooks_dir)
         for directory in self.modules_dirs:
             yield from in_modules(directory)
@@ -125,15 +125,6 @@ def configured(flags: Mapping[str, str | None], environ: Mapping[str, str] = os.
     values: Mapping[str, Any] = resolution.values
     is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
     return Configured(**values, global_is_named=is_named)
-
-
-def check_global(directory: pathlib.Path) -> None:
-    """Raise a :class:`.ConfigurationError` if a directory of global hooks that is named is not there."""
-    if not directory.is_dir():
-        raise errors.ConfigurationError(
-            f"global hooks directory {directory.absolute()} does not exist; "
-            "name it with GLOBAL_HOOKS_DIR or --global-hooks-dir"
-        )
 
 
 def of_global(directory: pathlib.Path) -> HookRoot:

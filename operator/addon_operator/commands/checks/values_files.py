@@ -7,7 +7,6 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from addon_operator.commands.checks import hook_places
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube.objects import values_secret
@@ -68,7 +67,7 @@ def places(
     values: Mapping[str, Any] = resolution.values
     is_named = resolution.origins["global_hooks_dir"] != setting_resolution.DEFAULT_ORIGIN
     if is_named and not may_lack_global:
-        hook_places.check_global(values["global_hooks_dir"])
+        module_directories.check_global(values["global_hooks_dir"])
     charts = app_settings.charts_below(values["tmp_dir"], values["chart_cache_dir"])
     return FilesToCheck(**{field: values[field] for field in _FIELDS}, charts=charts)
 

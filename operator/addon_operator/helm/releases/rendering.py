@@ -187,6 +187,7 @@ def _write_files(
         changes = render_inputs.write_changes(inputs.changes, private)
     except OSError as error:
         raise helm_errors.HelmError(
-            request.module, f"cannot write the values for Helm to {private}: {error.strerror}; check TMP_DIR"
+            request.module,
+            f"cannot write the values for Helm to {private}: {error.strerror}; check ADDON_OPERATOR_TMP_DIR",
         ) from error
     return verbs.Files(chart.prepare(request.module, request.directory, private), values, changes)

@@ -46,6 +46,15 @@ class ClusterAccess:
     """Namespace of the kubeconfig's context, as kubectl uses it; ``None`` when it names none."""
 
     @property
+    def server_advice(self) -> str:
+        """Who names the server, and what to do if it does not answer; empty in a pod."""
+        if self.server_override is not None:
+            return "KUBE_SERVER or --kube-server names it: check the URL, and that it runs"
+        if not self.chosen:
+            return ""
+        return f"{self.chosen} names it: check that it runs, or {api_errors.OTHER_CLUSTER}"
+
+    @property
     def chosen(self) -> str:
         """The context and its files, which name server and credentials; empty if something else does."""
         return self.description if self.kubeconfig and self.server_override is None else ""

@@ -256,27 +256,18 @@ def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]
 
 
 def sentence_of(error: Exception, server: str, access: auth.ClusterAccess | None = None) -> str:
-    """Say why no answer came from the API server, and who names it, if that is known."""
+    """Say why no answer came from the API server; with ``access``, also who names it, and what to do."""
+    chosen = access.chosen if access else ""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"the certificate of the API server {server} is not trusted "
             f"({_reason(error.certificate_error)}): check certificate-authority and server of "
-            f"{(access and access.chosen) or 'the kubeconfig'}"
+            f"{chosen or 'the kubeconfig'}"
         )
-    advice = _advice(access) if access is not None else ""
+    advice = f"; {access.server_advice}" if access and access.server_advice else ""
     if isinstance(error, TimeoutError):
         return f"the API server {server} did not answer in time{advice}"
     return f"the API server {server} cannot be reached ({_reason(error)}){advice}"
-
-
-def _advice(access: auth.ClusterAccess) -> str:
-    if access.server_override is not None:
-        return "; KUBE_SERVER or --kube-server names it: check the URL, and that it runs"
-    return (
-        f"; {access.chosen} names it: check that it runs, or {api_errors.OTHER_CLUSTER}"
-        if access.chosen
-        else ""
-    )
 
 
 def _reason(error: Exception) -> str:

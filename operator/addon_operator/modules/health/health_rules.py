@@ -36,9 +36,11 @@ class RulesError(errors.ConfigurationError):
 def read(text: str) -> tuple[health_config.HealthRule, ...]:
     """Read a list as a setting has it, YAML or JSON; raises :class:`RulesError` with all that is wrong."""
     try:
-        found = yaml_reading.load_document(text, "the list").value or []
+        found = yaml_reading.load_document(text, "the list").value
     except yaml_reading.YamlError as error:
         raise RulesError(str(error)) from None
+    if found is None:
+        return ()
     if wrong := violations.Checker(module_schema.HEALTH_RULES).find(found):
         raise RulesError("; ".join(wrong))
     rules = health_config.read({"rules": found}).rules

@@ -18,6 +18,8 @@ MOST_PATCHES: Final = 50
 MOST_ADDED: Final = 8 << 20
 """Characters of JSON that all changes may add to what a chart renders; a release has room for far less."""
 _SHOWN: Final = 5
+_NEEDED: Final = {"add": "value", "replace": "value", "test": "value", "move": "from", "copy": "from"}
+"""What operations of RFC 6902 have to say beside their path."""
 _GROUPS: Final = re.compile(r"|apps|batch|policy|autoscaling|extensions|[a-z.]+\.k8s\.io")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9*?-]*")
 _SELECTOR: Final = re.compile(
@@ -97,10 +99,10 @@ def problems(patch: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
         except strategic_merge.PatchError as error:
             yield ("target", key), str(error)
     body = patch["patch"]
-    if isinstance(body, list) and (said := _problem_of_operations(body)):
-        yield ("patch",), said
-    if isinstance(body, dict) and not body:
+    if not body:
         yield ("patch",), "the patch is empty; write what it changes"
+    elif isinstance(body, list) and (said := _problem_of_operations(body)):
+        yield ("patch",), said
 
 
 def _problem_of_operations(operations: Sequence[Any]) -> str:
@@ -110,7 +112,12 @@ def _problem_of_operations(operations: Sequence[Any]) -> str:
         jsonpatch.JsonPatch(list(operations))
     except Exception as error:  # noqa: BLE001 - the library has errors of several roots
         return f"this is not a JSON patch (RFC 6902): {error}"
-    return ""
+    missing = (
+        f"operation {number} ({each['op']} {each['path']}) has no {key!r}"
+        for number, each in enumerate(operations)
+        if (key := _NEEDED.get(each["op"], "path")) not in each
+    )
+    return next(missing, "")
 
 
 def changed(documents: Sequence[Any], changes: ManifestChanges, namespace: str) -> list[Any]:

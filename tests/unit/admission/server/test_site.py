@@ -265,8 +265,7 @@ async def test_a_port_that_is_taken_is_reported() -> None:
             await other.start()
     assert str(told.value) == (
         f"the admission server cannot listen on 127.0.0.1 port {other.port}: another process listens there; "
-        "choose others with ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_ADDRESS and "
-        "ADDON_OPERATOR_ADMISSION_SERVER_LISTEN_PORT"
+        "choose others with ADMISSION_SERVER_LISTEN_ADDRESS and ADMISSION_SERVER_LISTEN_PORT"
     )
 
 

@@ -80,7 +80,7 @@ def test_rules_of_all_modules_are_a_list_as_yaml_or_json() -> None:
     text = "[{apiVersion: x.io/v1, kind: Shop, healthy: self.status.open}]"
     (rule,) = health_rules.read(text)
     assert rule.document == {"apiVersion": "x.io/v1", "kind": "Shop", "healthy": "self.status.open"}
-    assert health_rules.read("") == ()
+    assert health_rules.read("") == health_rules.read("[]") == ()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,8 @@ def test_rules_of_all_modules_are_a_list_as_yaml_or_json() -> None:
         ("[{kind: Shop}]", "the key 'apiVersion' is missing"),
         ("[{apiVersion: x.io/v1, kind: Shop, healthy: 'self.'}]", "Shop: this is not a rule in CEL"),
         ("{a: b}", "write a list"),
+        ("0", "write a list"),
+        ("{}", "write a list"),
         ("[", "the list, line 2"),
     ],
 )

@@ -5,6 +5,7 @@ Whoever holds a port open to others needs the first two, and nobody needs the th
 """
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import enum
@@ -49,6 +50,8 @@ class Bounds:
     """The same, of those that had no good request yet."""
     unread_when_crowded: float | None = None
     """For the client to take an answer, once three quarters are open; ``None``: as long as otherwise."""
+    cuts_answers: bool = False
+    """Whether a newcomer, if all are active, gets one of who has most even if that was of use so far."""
     backlog: int = 1024
 
 
@@ -68,6 +71,8 @@ class _Member:
 
     since: float
     """When its stage began."""
+    address: str = ""
+    """Of the client, without its port."""
     stage: ConnectionStage = ConnectionStage.WAITING
     useful: bool = False
     """Whether it has had a good answer."""
@@ -274,7 +279,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, _ = await loop.sock_accept(listener)
+                accepted, client = await loop.sock_accept(listener)
             except OSError as error:
                 # Otherwise it was the client who went away again.
                 if error.errno in _NO_RESOURCES:
@@ -282,19 +287,19 @@ class Connections:
                     await asyncio.sleep(_SWEEP_SECONDS)
                 continue
             try:
-                self._take(accepted)
+                self._take(accepted, client[0])
             except Exception:  # noqa: BLE001 - one connection must not keep others from being taken
                 _LOG.exception("a connection was not taken")
                 accepted.close()
             # Those that wait are accepted without a pause; others want their turn.
             await asyncio.sleep(0)
 
-    def _take(self, accepted: socket.socket) -> None:
-        if self.number >= self.bounds.connections and not self._make_room():
+    def _take(self, accepted: socket.socket, address: str) -> None:
+        if self.number >= self.bounds.connections and not self._make_room(address):
             accepted.close()
             self._closed("no room", "")
             return
-        member = _Member(self.now())
+        member = _Member(self.now(), address)
         self.members[id(member)] = member
         member.opening = asyncio.create_task(self._open(accepted, member))
         # A task that is cancelled before its first step does nothing itself.
@@ -306,13 +311,29 @@ class Connections:
             self.forget(member)
             accepted.close()
 
-    def _make_room(self) -> bool:
-        """Close the connection that was longest of no use, or else idle, if there is one."""
+    def _make_room(self, address: str) -> bool:
+        """Close the connection that was longest of no use, or else idle, or else one of who has most.
+
+        Nobody can keep others away with one address: a probe always finds a place.
+        """
         idle = [member for member in self.members.values() if member.may_go]
-        if not idle:
+        leaving = idle or self._of_who_has_more(address)
+        if not leaving:
             return False
-        self._end(min(idle, key=lambda member: (member.useful, member.since)), "made room")
+        self._end(min(leaving, key=lambda member: (member.useful, member.since)), "made room")
         return True
+
+    def _of_who_has_more(self, address: str) -> list[_Member]:
+        """Return connections of who has most of all, and more than ``address`` would have."""
+        counts = collections.Counter(member.address for member in self.members.values())
+        largest, most = counts.most_common(1)[0]
+        if most <= counts[address] + 1:
+            return []
+        return [
+            member
+            for member in self.members.values()
+            if member.address == largest and (self.bounds.cuts_answers or not member.useful)
+        ]
 
     async def _open(self, accepted: socket.socket, member: _Member) -> None:
         loop = asyncio.get_running_loop()

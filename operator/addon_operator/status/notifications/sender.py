@@ -31,6 +31,16 @@ _HEADERS: Final = {"User-Agent": f"addon-operator/{addon_operator.__version__}"}
 _LATER: Final = frozenset(
     {http.HTTPStatus.REQUEST_TIMEOUT, http.HTTPStatus.TOO_EARLY, http.HTTPStatus.TOO_MANY_REQUESTS}
 )
+_REASONS: Final = (
+    (
+        (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError, ssl.SSLError),
+        "its certificate is not trusted, or TLS fails",
+    ),
+    ((aiohttp.ClientConnectorDNSError,), "there is no such host"),
+    ((aiohttp.ClientHttpProxyError,), "the proxy does not let the message through"),
+    ((aiohttp.ClientResponseError,), "its answer is not one of HTTP"),
+    ((aiohttp.ServerDisconnectedError,), "it closes the connection without an answer"),
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,7 +76,7 @@ class _Socket(socket.socket):
 
     def _room(self, wanted: int) -> int:
         if not self._left:
-            raise OSError(errno.EMSGSIZE, "the answer is too large")
+            raise OSError(errno.EMSGSIZE, "too much is answered")
         return min(wanted, self._left, _PIECE_BYTES)
 
 
@@ -142,20 +152,9 @@ def _seconds(text: str) -> float:
 
 def _reason(error: Exception) -> str:
     """Return why, without what the library quotes of the address."""
-    if isinstance(
-        error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError | ssl.SSLError
-    ):
-        return "its certificate is not trusted, or TLS fails"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "there is no such host"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answers with status {error.status}"
-    if isinstance(error, aiohttp.ClientResponseError):
-        return "its answer is not one of HTTP"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return "it closes the connection without an answer"
     if isinstance(error, OSError) and error.errno == errno.EMSGSIZE:
         return f"it sends more than {ANSWER_BYTES // 1024} KiB before its answer is complete"
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return type(error).__name__
+    for kinds, reason in _REASONS:
+        if isinstance(error, kinds):
+            return reason
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__

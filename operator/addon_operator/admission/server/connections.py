@@ -23,6 +23,8 @@ from addon_operator.admission import events
 
 _LOG: Final = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
+_YOUNG_SECONDS: Final = 1.0
+"""How long a connection may take to ask before it makes room for somebody who has more."""
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _HEADERS_MAX: Final = 32
@@ -314,18 +316,23 @@ class Connections:
     def _make_room(self, address: str) -> bool:
         """Close the connection that was longest of no use, or else idle, or else one of who has most.
 
-        Nobody can keep others away with one address: a probe always finds a place.
+        Nobody can keep others away with one address: who has fewer always finds a place, and time to ask.
         """
-        idle = [member for member in self.members.values() if member.may_go]
-        leaving = idle or self._of_who_has_more(address)
+        counts = collections.Counter(member.address for member in self.members.values())
+        young = self.now() - _YOUNG_SECONDS
+        idle = [
+            member
+            for member in self.members.values()
+            if member.may_go and (member.since <= young or counts[member.address] >= counts[address])
+        ]
+        leaving = idle or self._of_who_has_most(counts, address)
         if not leaving:
             return False
         self._end(min(leaving, key=lambda member: (member.useful, member.since)), "made room")
         return True
 
-    def _of_who_has_more(self, address: str) -> list[_Member]:
-        """Return connections of who has most of all, and more than ``address`` would have."""
-        counts = collections.Counter(member.address for member in self.members.values())
+    def _of_who_has_most(self, counts: collections.Counter[str], address: str) -> list[_Member]:
+        """Return the connections of who has more than ``address`` would have, if their answers may be cut."""
         largest, most = counts.most_common(1)[0]
         if most <= counts[address] + 1:
             return []

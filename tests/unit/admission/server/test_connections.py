@@ -141,6 +141,20 @@ async def test_who_has_all_connections_gives_one_up_to_somebody_else(cuts_answer
         assert (await probe)[:15] == b"HTTP/1.1 200 OK"
 
 
+async def test_who_has_most_connections_takes_none_of_somebody_who_is_about_to_ask() -> None:
+    async with serving(connections=3) as site:
+        site.gate.clear()
+        for greedy in [await site.connect() for _ in range(2)]:
+            greedy[1].write(GET)
+            await site.entered.acquire()
+        probe = await site.connect("127.0.0.2")
+        assert await is_closed(await site.connect())
+        site.now += 2
+        await site.connect()
+        assert await is_closed(probe)
+        assert site.closed == ["no room", "made room"]
+
+
 async def test_whose_requests_were_good_keeps_them_where_answers_are_not_cut() -> None:
     async with serving(connections=2) as site:
         asked = [await site.connect() for _ in range(2)]

@@ -24,7 +24,6 @@ from addon_operator.admission import events
 _LOG: Final = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
 _YOUNG_SECONDS: Final = 1.0
-"""How long a connection may take to ask before it makes room for somebody who has more."""
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _HEADERS_MAX: Final = 32
@@ -289,7 +288,8 @@ class Connections:
                     await asyncio.sleep(_SWEEP_SECONDS)
                 continue
             try:
-                self._take(accepted, client[0])
+                # Those of a unix socket have no address.
+                self._take(accepted, client[0] if client else "")
             except Exception:  # noqa: BLE001 - one connection must not keep others from being taken
                 _LOG.exception("a connection was not taken")
                 accepted.close()
@@ -316,44 +316,34 @@ class Connections:
     def _make_room(self, address: str) -> bool:
         """Close the connection that was longest of no use, or else idle, or else one of who has most.
 
-        Nobody can keep others away with one address: who has fewer always finds a place, and time to ask.
+        Nobody keeps others away with one address: who has fewer finds a place, and a moment to ask.
         """
-        counts = collections.Counter(member.address for member in self.members.values())
-        young = self.now() - _YOUNG_SECONDS
-        idle = [
-            member
-            for member in self.members.values()
-            if member.may_go and (member.since <= young or counts[member.address] >= counts[address])
+        members = list(self.members.values())
+        counts = collections.Counter(each.address for each in members)
+        young, own, most = self.now() - _YOUNG_SECONDS, counts[address], max(counts.values())
+        leaving = [
+            each for each in members if each.may_go and (each.since <= young or counts[each.address] >= own)
+        ] or [
+            each
+            for each in members
+            if counts[each.address] == most > own + 1 and (self.bounds.cuts_answers or not each.useful)
         ]
-        leaving = idle or self._of_who_has_most(counts, address)
         if not leaving:
             return False
         self._end(min(leaving, key=lambda member: (member.useful, member.since)), "made room")
         return True
 
-    def _of_who_has_most(self, counts: collections.Counter[str], address: str) -> list[_Member]:
-        """Return the connections of who has more than ``address`` would have, if their answers may be cut."""
-        largest, most = counts.most_common(1)[0]
-        if most <= counts[address] + 1:
-            return []
-        return [
-            member
-            for member in self.members.values()
-            if member.address == largest and (self.bounds.cuts_answers or not member.useful)
-        ]
-
     async def _open(self, accepted: socket.socket, member: _Member) -> None:
         loop = asyncio.get_running_loop()
         context = self._tls() if self._tls else None
         connection = _SiteConnection(self, member, context)
-        with_tls = context is not None
         try:
             await loop.connect_accepted_socket(
                 lambda: connection,
                 accepted,
                 ssl=context,
-                ssl_handshake_timeout=self.bounds.handshake if with_tls else None,
-                ssl_shutdown_timeout=1.0 if with_tls else None,
+                ssl_handshake_timeout=self.bounds.handshake if context else None,
+                ssl_shutdown_timeout=1.0 if context else None,
             )
         except OSError as error:
             self._closed("handshake", getattr(error, "reason", None) or str(error))

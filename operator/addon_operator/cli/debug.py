@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from addon_operator.cli import completion, printing
-from addon_operator.kernel import clock, errors, names
+from addon_operator.kernel import clock, errors, names, shown_texts
 
 if TYPE_CHECKING:
     from addon_operator.commands.outside import module_requests
@@ -43,7 +43,7 @@ class Listed(printing.Listed):
 
     def rendered(self, listed: Document, output: str) -> str:
         """Return the list in a format; raises :class:`UnknownAnswerError` if it is of another version."""
-        return text_of(listed, lambda found: printing.Listed.rendered(self, found, output))
+        return text_of(listed, lambda found: printing.Listed.rendered(self, found, output), exact=True)
 
     def show(self, listed: Document, output: str) -> None:
         """Print the list in a format."""
@@ -318,10 +318,10 @@ def rendered(document: Document, output: str, text: "Callable[[Document], str] |
     return printing.document(document, output)
 
 
-def text_of(document: Document, text: Callable[[Document], str]) -> str:
+def text_of(document: Document, text: Callable[[Document], str], *, exact: bool = False) -> str:
     """Return the document as ``text`` writes it; raises :class:`UnknownAnswerError` if it cannot."""
     try:
-        return text(document)
+        return text(document if exact else shown_texts.shown_within(document))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UnknownAnswerError(_UNKNOWN_ANSWER) from None
 
@@ -378,7 +378,7 @@ def _look_again(look: Callable[[], str]) -> str:
     try:
         return look()
     except errors.AddonOperatorError as error:
-        return f"{error}\n"
+        return f"{shown_texts.shown(str(error))}\n"
 
 
 def lines(texts: Sequence[str], nothing: str) -> str:
@@ -397,4 +397,4 @@ def raw(urlpath: str, post: str | None, socket: str | None) -> None:
     path = urlpath if urlpath.startswith("/") else f"/{urlpath}"
     asked = client(socket, is_slow=True)
     text = asked.get_text(path) if post is None else asked.post_text(path, post)
-    click.echo(text, nl=not text.endswith("\n"))
+    printing.show_text(text if text.endswith("\n") else f"{text}\n")

@@ -106,7 +106,7 @@ def render(
             raise
         printing.show_error(str(error))
         return EXIT_TROUBLE
-    click.echo(text, nl=False)
+    printing.show_text(text)
     if not text:
         click.echo(f"module {module} has no chart, or it renders to nothing", err=True)
     return int(diff and text != debug_client.NO_DIFFERENCES)

@@ -196,7 +196,7 @@ def _by_files(given: Document, name: str, wanted: str, path: str) -> Any:  # noq
     chosen = offline_why.Given(flags, given["config"], given["secret"], state)
     answer = asyncio.run(offline_why.of(chosen, environ, name, wanted, path))
     for note in answer.notes:
-        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+        printing.note(note)
     return answer.document
 
 

@@ -26,7 +26,7 @@ def list_(output: str, socket: str | None) -> None:
     # In full: the table cuts it.
     click.echo(debug.text_of(rows, _problems), nl=False, err=True)
     if problem := debug.text_of(operator.get("/notify/source.json"), lambda source: str(source["problem"])):
-        click.echo(f"Warning: {problem}", err=True)
+        printing.note(problem, "Warning")
 
 
 @notify.command()

@@ -161,7 +161,7 @@ def _print_recorded(state: "plan_state.PlanState", file: str) -> None:
         f"changes of module {name} will not be known: {why}" for name, why in state.unplannable.items()
     )
     for note in (*state.notes, *unplannable):
-        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+        printing.note(note)
 
 
 def _document(report: "plan_report.PlanReport") -> Document:
@@ -223,7 +223,7 @@ def _print(report: "plan_report.PlanReport", output: str) -> None:
     elif output == printing.NAME:
         click.echo(_names(report), nl=False)
     elif output == MARKDOWN:
-        click.echo(plan_markdown.comment(report, _summary(report)), nl=False)
+        printing.show_text(plan_markdown.comment(report, _summary(report)))
     else:
         click.echo(printing.document(_document(report), output), nl=False)
 
@@ -243,9 +243,9 @@ def _print_text(report: "plan_report.PlanReport", *, wide: bool) -> None:
         click.echo(f"Planned by the state of {_time(report.recorded_at)}, without the cluster.", err=True)
     for module in report.modules:
         for unknown in module.unknown:
-            click.echo(f"{click.style('Not known:', fg='yellow')} module {module.name}: {unknown}", err=True)
+            printing.note(f"module {module.name}: {unknown}", "Not known")
     for note in report.notes:
-        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+        printing.note(note)
 
 
 def _style(row: Sequence[str]) -> str:

@@ -128,7 +128,7 @@ def _show(report: "app_preview.PreviewReport", output: str) -> None:
         # The difference itself does not show them.
         notes += [line for one in report.previews for line in _findings(one)]
     for note in notes:
-        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+        printing.note(note)
     printing.show_highlighted(_RENDERERS[output](report.previews), output)
 
 

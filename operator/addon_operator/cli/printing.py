@@ -11,6 +11,7 @@ import orjson
 from click import shell_completion
 
 from addon_operator.kernel import names as known_names
+from addon_operator.kernel import shown_texts
 
 if TYPE_CHECKING:
     import rich.console
@@ -74,7 +75,7 @@ def listing(
     """
     import rich.cells
 
-    shown = [tuple(map(_flat, row)) for row in rows]
+    shown = [tuple(map(shown_texts.shown_line, row)) for row in rows]
     widths = [max(map(rich.cells.cell_len, cells)) for cells in zip(columns, *shown, strict=True)]
     room = console().width if folds else min(console().width, _LINE_WIDTH)
     kept = _kept(columns, widths, () if wide else spared, room)
@@ -163,13 +164,9 @@ def _fitted(widths: Sequence[int], is_cut_first: Sequence[bool], room: int) -> l
     return fitted
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def names(kind: str, found: Iterable[str]) -> str:
     """Return what ``-o name`` prints: ``module/web``, one in each line."""
-    return "".join(f"{kind}/{name}\n" for name in found)
+    return "".join(f"{kind}/{shown_texts.shown_line(name)}\n" for name in found)
 
 
 def _cut(text: str, room: int) -> str:
@@ -232,7 +229,18 @@ def output_option(default: str, formats: Sequence[str] = FORMATS) -> Callable[[C
 
 def show_error(message: str, color: bool | None = None) -> None:
     """Print an error of the user's."""
-    click.echo(f"{click.style('Error:', fg='red', bold=True)} {message}", err=True, color=color)
+    said = shown_texts.shown(message)
+    click.echo(f"{click.style('Error:', fg='red', bold=True)} {said}", err=True, color=color)
+
+
+def note(text: str, word: str = "Note") -> None:
+    """Print something beside the output that people should know."""
+    click.echo(f"{click.style(f'{word}:', fg='yellow')} {shown_texts.shown(text)}", err=True)
+
+
+def show_text(text: str) -> None:
+    """Print a text of somebody else: as it is, but on a terminal only what that shows and does not obey."""
+    click.echo(shown_texts.shown(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def document(value: Any, output: str) -> str:  # noqa: ANN401  # decoded JSON
@@ -264,14 +272,18 @@ class Listed:
 
 
 def show_highlighted(text: str, language: str) -> None:
-    """Print a text as it is, with colors on a terminal."""
+    """Print a text as :func:`show_text` does, with colors on a terminal."""
     import rich.syntax
 
     printer = console()
     if printer.is_terminal and not printer.no_color:
-        printer.print(rich.syntax.Syntax("", language, theme=_THEME).highlight(text), soft_wrap=True, end="")
+        printer.print(
+            rich.syntax.Syntax("", language, theme=_THEME).highlight(shown_texts.shown(text)),
+            soft_wrap=True,
+            end="",
+        )
     else:
-        click.echo(text, nl=False)
+        show_text(text)
 
 
 def age(seconds: float) -> str:
@@ -298,7 +310,7 @@ def ago(moment: str | None) -> str:
 
 def one_line(text: str) -> str:
     """Return a text without line breaks; ``-`` for an empty one."""
-    return " ".join(text.split()) or "-"
+    return shown_texts.shown_line(text) or "-"
 
 
 _NEAR: Final = 0.75

@@ -123,7 +123,7 @@ def settings(output: str, flags: Mapping[str, str | None]) -> None:
     if resolution.problems:
         raise setting_resolution.SettingsError(resolution.problems, warnings)
     for warning in warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        printing.note(warning, "Warning")
     rows = list(_rows(resolution))
     listed = printing.Listed(_table, "setting", lambda found: [str(row["name"]) for row in found])
     click.echo(listed.rendered(rows, output), nl=False)

@@ -126,7 +126,7 @@ def print_names(report: "values_check.ValuesReport") -> None:
 def print_rest(report: "values_check.ValuesReport") -> int:
     """Print what was not looked at; the result is the exit code."""
     for note in report.notes:
-        click.echo(f"{click.style('Note:', fg='yellow')} {note}", err=True)
+        printing.note(note)
     return printing.EXIT_FINDINGS if report.failed else 0
 
 
@@ -200,4 +200,4 @@ def _warn_of_violations(values: "store.ValuesStore", owner: Any) -> None:  # noq
 
 def _warn(*warnings: str) -> None:
     for warning in warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        printing.note(warning, "Warning")

@@ -12,7 +12,7 @@ from addon_operator.debug import field_causes
 from addon_operator.documents import json_pointers, manifest_diff, yaml_reading
 from addon_operator.engine.modules import module_releases
 from addon_operator.helm import helm_errors, messages, release_types
-from addon_operator.helm.charts import subcharts
+from addon_operator.helm.charts import plain_files, subcharts
 from addon_operator.helm.releases import releases
 from addon_operator.helm.repositories import chart_cache
 from addon_operator.kernel import errors, json_types, names
@@ -302,9 +302,7 @@ def _lines(asked: _Asked) -> list[_Line]:
     """Return the lines of the object's template; none if it cannot be read."""
     file = pathlib.Path(_file(asked.module, asked.document))
     try:
-        if file.stat().st_size > _MAX_TEMPLATE:
-            return []
-        texts = file.read_text(errors="replace").splitlines()
+        texts = plain_files.read_text(file, _MAX_TEMPLATE, errors="replace").splitlines()
     except OSError:
         return []
     lines, depth = [], 0

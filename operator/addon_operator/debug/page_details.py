@@ -1,11 +1,11 @@
 """What the page says of one module to people who may use the debug socket; sensitive values are masked."""
 
 import dataclasses
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import yaml_writing
+from addon_operator.kernel import shown_texts
 from addon_operator.status import page_content, status_page
 
 _MARKS: Final = {"+": "add", "-": "del"}
@@ -31,7 +31,7 @@ class Details:
 
 def render(details: Details, content: page_content.Content) -> str:
     """Return the page of a module: first what the page of all says of it."""
-    name = html.escape(details.name)
+    name = shown_texts.as_html(details.name)
     # What values may not be shown of is longer in the sections.
     is_shown = content.errors.get(details.name, "") == details.error
     sections = "".join(_sections(dataclasses.replace(details, error="" if is_shown else details.error)))
@@ -44,14 +44,14 @@ def render(details: Details, content: page_content.Content) -> str:
 
 def _sections(details: Details) -> Iterator[str]:
     if details.error:
-        yield _section("Last error", f"<pre>{html.escape(details.error)}</pre>")
+        yield _section("Last error", f"<pre>{shown_texts.as_html(details.error)}</pre>")
     if details.pending:
         yield _section("Held back", _diff(details.pending))
     yield _section("Changed by others", _diff("".join(_changes(details.differences))) or "<p>Nothing.</p>")
     yield _section("Last revision", _diff(details.revisions) or "<p>There is none before it.</p>")
     for hook, text in details.outputs.items():
-        yield _section(f"Last output of {hook}", f"<pre>{html.escape(text) or 'Nothing.'}</pre>")
-    yield _section("Values", f"<pre>{html.escape(yaml_writing.dump(dict(details.values)))}</pre>")
+        yield _section(f"Last output of {hook}", f"<pre>{shown_texts.as_html(text) or 'Nothing.'}</pre>")
+    yield _section("Values", f"<pre>{shown_texts.as_html(yaml_writing.dump(dict(details.values)))}</pre>")
 
 
 def _changes(differences: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _changes(differences: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _section(title: str, content: str) -> str:
-    return f"<section>\n<h2>{html.escape(title)}</h2>\n{content}\n</section>\n"
+    return f"<section>\n<h2>{shown_texts.as_html(title)}</h2>\n{content}\n</section>\n"
 
 
 def _diff(text: str) -> str:
@@ -71,9 +71,9 @@ def _diff(text: str) -> str:
     if not text:
         return ""
     lines = (
-        f'<span class="{mark}">{html.escape(line)}</span>'
+        f'<span class="{mark}">{shown_texts.as_html(line)}</span>'
         if (mark := _MARKS.get(line[:1])) and line[:3] not in ("+++", "---")
-        else html.escape(line)
+        else shown_texts.as_html(line)
         for line in text.splitlines()
     )
     return "<pre>{}</pre>".format("\n".join(lines))

@@ -1,7 +1,8 @@
 """Texts that programs give for people: what a terminal would obey instead of showing it is taken out."""
 
+import html
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 _KEPT: Final = "\n\t"
@@ -21,4 +22,20 @@ def shown(text: str) -> str:
 
 def shown_line(text: str) -> str:
     """Return the same in one line, as headers of HTTP need it."""
-    return " ".join(shown(text).split())
+    return shown(" ".join(text.split()))
+
+
+def shown_within(document: Any) -> Any:  # noqa: ANN401 - decoded JSON
+    """Return the same of all texts in a document, also of keys."""
+    if isinstance(document, str):
+        return shown(document)
+    if isinstance(document, list):
+        return [shown_within(each) for each in document]
+    if isinstance(document, dict):
+        return {shown(str(key)): shown_within(value) for key, value in document.items()}
+    return document
+
+
+def as_html(text: str) -> str:
+    """Return the same as HTML."""
+    return html.escape(shown(text))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypedDict
 
 from addon_operator.documents import json_documents, json_pointers, yaml_reading
+from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import clock, errors, json_types, names
 from addon_operator.values import origins, section, store
 from addon_operator.values.schema import schema_violations, schemas
@@ -109,9 +110,8 @@ def default_in_file(path: pathlib.Path, place: origins.Path) -> str:
 
 def _read(path: pathlib.Path) -> yaml_reading.Document | None:
     try:
-        if not path.is_file() or path.stat().st_size > _MAX_FILE:
-            return None
-        return yaml_reading.load_document(path.read_text(), str(path), last_wins=True)
+        text = plain_files.read_text(path, _MAX_FILE)
+        return yaml_reading.load_document(text, str(path), last_wins=True)
     except (OSError, UnicodeDecodeError, errors.AddonOperatorError):
         return None
 

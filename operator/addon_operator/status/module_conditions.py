@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypedDict
 
 from addon_operator.engine import state
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, shown_texts
 from addon_operator.modules import windows
 from addon_operator.modules.health import resource_health
 from addon_operator.status import condition_times
@@ -52,9 +52,9 @@ Stored = Mapping[str, Any]
 
 
 def one_line(text: str, longest: int) -> str:
-    """Return the text without line breaks, cut to a length; what cannot be written in UTF-8 is replaced."""
-    flat = " ".join(text.encode("utf-8", "replace").decode().split())
-    return flat if len(flat) <= longest else flat[: longest - 1] + "…"
+    """Return the text without line breaks, cut to a length; what a terminal would obey is replaced."""
+    flat = " ".join(text.split())
+    return shown_texts.shown(flat if len(flat) <= longest else flat[: longest - 1] + "…")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

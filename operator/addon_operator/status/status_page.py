@@ -8,12 +8,12 @@ import base64
 import collections
 import dataclasses
 import hashlib
-import html
 import importlib.resources
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import addon_operator
+from addon_operator.kernel import shown_texts
 from addon_operator.status import converge_words, page_content, page_modules
 
 _REFRESH_SECONDS: Final = 10
@@ -64,7 +64,7 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
 
 def _text(text: str) -> str:
     """Return a text as HTML, up to its longest length."""
-    return html.escape(text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…")
+    return shown_texts.as_html(text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…")
 
 
 def document(title: str, body: str) -> str:

@@ -14,7 +14,8 @@ OWN_FIELDS: Final = ("time", "level", "msg")
 
 _PLAIN_VALUE: Final = re.compile(r"[^\s\"=\\\x00-\x1f\x7f-\x9f]+")
 _NOT_IN_KEY: Final = re.compile(r"[^A-Za-z0-9_.\-/]")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal would obey, and what changes the order in which it shows letters."""
 
 
 def renderers(type_: str) -> list[Processor]:
@@ -76,7 +77,7 @@ def _logfmt(_: WrappedLogger, __: str, fields: EventDict) -> str:
 
 def _word(value: Any) -> str:  # noqa: ANN401 - a field may be anything
     text = value if isinstance(value, str) else _as_json(value).removeprefix('"').removesuffix('"')
-    if _PLAIN_VALUE.fullmatch(text):
+    if _PLAIN_VALUE.fullmatch(text) and not _CONTROL.search(text):
         return text
     return json.dumps(text, ensure_ascii=_CONTROL.search(text) is not None)
 
@@ -87,7 +88,7 @@ def _without_controls(_: WrappedLogger, __: str, fields: EventDict) -> EventDict
 
 
 def _visible(text: str) -> str:
-    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
 def _encodable(_: WrappedLogger, __: str, line: Any) -> str:  # noqa: ANN401 - what the processor before gave

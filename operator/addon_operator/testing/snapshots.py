@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from addon_operator.documents import yaml_reading, yaml_writing
 from addon_operator.kernel import errors
+from addon_operator.loading import named_files
 from addon_operator.testing import differences
 from addon_operator.testing.modules import places
 
@@ -101,7 +102,7 @@ class Snapshot:
                 f"there is no snapshot {places.shown(path)}; run the test with {UPDATE} to write it, and "
                 "read it before you commit it"
             )
-        expected = yaml_reading.load(path.read_text(encoding="utf-8"), str(path))
+        expected = yaml_reading.load(named_files.read_text(path), str(path))
         if found := differences.between(expected, document):
             raise SnapshotError(
                 f"{places.shown(path)} differs (- snapshot, + now):\n{differences.shown(found)}\n"
@@ -109,7 +110,7 @@ class Snapshot:
             )
 
     def _write(self, path: pathlib.Path, text: str) -> None:
-        is_changed = not path.is_file() or path.read_text(encoding="utf-8") != text
+        is_changed = not path.is_file() or named_files.read_text(path) != text
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         self._record.written[path] = is_changed

@@ -323,7 +323,7 @@ def test_changed_files_that_are_wrong_are_said_beside_readiness() -> None:
 
 def test_an_error_is_one_line_of_a_bounded_length_without_broken_characters() -> None:
     found = document(module(Status.FAILED, "a\n  b \udc80 " + "c" * 5000))
-    assert found["lastError"].startswith("a b ? ccc")
+    assert found["lastError"].startswith("a b \N{REPLACEMENT CHARACTER} ccc")
     assert len(found["lastError"]) == 1024
     assert found["lastError"].encode()
 

@@ -5,6 +5,7 @@ Whoever holds a port open to others needs the first two, and nobody needs the th
 """
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
 import enum
@@ -22,6 +23,7 @@ from addon_operator.admission import events
 
 _LOG: Final = logging.getLogger(__name__)
 _SWEEP_SECONDS: Final = 1.0
+_YOUNG_SECONDS: Final = 1.0
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ABSENT: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _HEADERS_MAX: Final = 32
@@ -49,6 +51,8 @@ class Bounds:
     """The same, of those that had no good request yet."""
     unread_when_crowded: float | None = None
     """For the client to take an answer, once three quarters are open; ``None``: as long as otherwise."""
+    cuts_answers: bool = False
+    """Whether a newcomer, if all are active, gets one of who has most even if that was of use so far."""
     backlog: int = 1024
 
 
@@ -68,6 +72,8 @@ class _Member:
 
     since: float
     """When its stage began."""
+    address: str = ""
+    """Of the client, without its port."""
     stage: ConnectionStage = ConnectionStage.WAITING
     useful: bool = False
     """Whether it has had a good answer."""
@@ -274,7 +280,7 @@ class Connections:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                accepted, _ = await loop.sock_accept(listener)
+                accepted, client = await loop.sock_accept(listener)
             except OSError as error:
                 # Otherwise it was the client who went away again.
                 if error.errno in _NO_RESOURCES:
@@ -282,19 +288,20 @@ class Connections:
                     await asyncio.sleep(_SWEEP_SECONDS)
                 continue
             try:
-                self._take(accepted)
+                # Those of a unix socket have no address.
+                self._take(accepted, client[0] if client else "")
             except Exception:  # noqa: BLE001 - one connection must not keep others from being taken
                 _LOG.exception("a connection was not taken")
                 accepted.close()
             # Those that wait are accepted without a pause; others want their turn.
             await asyncio.sleep(0)
 
-    def _take(self, accepted: socket.socket) -> None:
-        if self.number >= self.bounds.connections and not self._make_room():
+    def _take(self, accepted: socket.socket, address: str) -> None:
+        if self.number >= self.bounds.connections and not self._make_room(address):
             accepted.close()
             self._closed("no room", "")
             return
-        member = _Member(self.now())
+        member = _Member(self.now(), address)
         self.members[id(member)] = member
         member.opening = asyncio.create_task(self._open(accepted, member))
         # A task that is cancelled before its first step does nothing itself.
@@ -306,26 +313,37 @@ class Connections:
             self.forget(member)
             accepted.close()
 
-    def _make_room(self) -> bool:
-        """Close the connection that was longest of no use, or else idle, if there is one."""
-        idle = [member for member in self.members.values() if member.may_go]
-        if not idle:
+    def _make_room(self, address: str) -> bool:
+        """Close the connection that was longest of no use, or else idle, or else one of who has most.
+
+        Nobody keeps others away with one address: who has fewer finds a place, and a moment to ask.
+        """
+        members = list(self.members.values())
+        counts = collections.Counter(each.address for each in members)
+        young, own, most = self.now() - _YOUNG_SECONDS, counts[address], max(counts.values())
+        leaving = [
+            each for each in members if each.may_go and (each.since <= young or counts[each.address] >= own)
+        ] or [
+            each
+            for each in members
+            if counts[each.address] == most > own + 1 and (self.bounds.cuts_answers or not each.useful)
+        ]
+        if not leaving:
             return False
-        self._end(min(idle, key=lambda member: (member.useful, member.since)), "made room")
+        self._end(min(leaving, key=lambda member: (member.useful, member.since)), "made room")
         return True
 
     async def _open(self, accepted: socket.socket, member: _Member) -> None:
         loop = asyncio.get_running_loop()
         context = self._tls() if self._tls else None
         connection = _SiteConnection(self, member, context)
-        with_tls = context is not None
         try:
             await loop.connect_accepted_socket(
                 lambda: connection,
                 accepted,
                 ssl=context,
-                ssl_handshake_timeout=self.bounds.handshake if with_tls else None,
-                ssl_shutdown_timeout=1.0 if with_tls else None,
+                ssl_handshake_timeout=self.bounds.handshake if context else None,
+                ssl_shutdown_timeout=1.0 if context else None,
             )
         except OSError as error:
             self._closed("handshake", getattr(error, "reason", None) or str(error))

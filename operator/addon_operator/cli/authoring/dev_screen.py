@@ -13,6 +13,7 @@ import rich.table
 import rich.text
 
 from addon_operator.commands.dev import dev_loop, dev_view
+from addon_operator.kernel import shown_texts
 
 _TOPIC_WIDTH: Final = 8
 _MOST_DIFF: Final = 20
@@ -26,7 +27,7 @@ def lines() -> Iterator[dev_loop.Screen]:
     seen: dict[str, tuple[str, ...]] = {}
 
     def tell(line: dev_view.Line) -> None:
-        for text in line.text.splitlines() or [""]:
+        for text in shown_texts.shown(line.text).splitlines() or [""]:
             click.echo(f"{line.topic:<{_TOPIC_WIDTH}} {text}")
         sys.stdout.flush()
 
@@ -86,17 +87,21 @@ def rendered(title: str, example: str, view: dev_view.DevView) -> rich.console.G
         rich.text.Text(f"In another shell: {example}", style="dim"),
     ]
     if view.errors:
-        text = rich.text.Text("\n".join(view.errors))
+        text = _text("\n".join(view.errors))
         parts.append(rich.panel.Panel(text, title="Errors", title_align="left", border_style="red"))
     parts.append(_modules(view))
-    parts += [rich.text.Text(each, style="yellow") for each in view.running]
+    parts += [_text(each, style="yellow") for each in view.running]
     if view.last is not None:
         parts.append(_last(view.last))
     if view.hooks:
         written = [f"{name}: {line}" for name, each in reversed(view.hooks.items()) for line in each]
-        text = rich.text.Text("\n".join(written), no_wrap=True, overflow="ellipsis")
+        text = _text("\n".join(written), no_wrap=True, overflow="ellipsis")
         parts.append(rich.panel.Panel(text, title="Output of hooks", title_align="left"))
     return rich.console.Group(*parts)
+
+
+def _text(text: str, **style: Any) -> rich.text.Text:  # noqa: ANN401 - as rich takes it
+    return rich.text.Text(shown_texts.shown(text), **style)
 
 
 def _modules(view: dev_view.DevView) -> rich.table.Table:
@@ -106,19 +111,19 @@ def _modules(view: dev_view.DevView) -> rich.table.Table:
     for row in view.rows:
         state, *rest = _state(row)
         cells = [row["name"], state, *(each.removeprefix("revision ") for each in rest)]
-        table.add_row(*map(rich.text.Text, cells), style=_STYLES.get(state, ""))
+        table.add_row(*map(_text, cells), style=_STYLES.get(state, ""))
     return table
 
 
 def _last(change: dev_view.Change) -> rich.panel.Panel:
-    text = rich.text.Text()
+    text, shown = rich.text.Text(), shown_texts.shown
     for file in change.files:
-        text.append(f"{file}\n", style="bold")
+        text.append(shown(f"{file}\n"), style="bold")
     for value in change.values:
-        text.append(f"{value}\n", style="cyan")
+        text.append(shown(f"{value}\n"), style="cyan")
     for line in change.diff[:_MOST_DIFF]:
-        text.append(f"{line}\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
+        text.append(shown(f"{line}\n"), style={"+": "green", "-": "red"}.get(line[:1], ""))
     if len(change.diff) > _MOST_DIFF:
         text.append(f"… {len(change.diff) - _MOST_DIFF} lines more\n", style="dim")
-    text.append(change.summary)
+    text.append(shown(change.summary))
     return rich.panel.Panel(text, title=f"Last change of {change.module}", title_align="left")

@@ -53,7 +53,7 @@ def lint(
         values.print_names(report)
     else:
         located = lint_formats.located(report.findings, module_lint.directories(places))
-        click.echo(_text(located, output), nl=False)
+        printing.show_text(_text(located, output))
     return values.print_rest(report)
 
 

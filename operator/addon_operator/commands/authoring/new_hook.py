@@ -12,7 +12,7 @@ from typing import Final
 from addon_operator.commands.authoring import skeletons
 from addon_operator.commands.checks import hook_places, hooks_check
 from addon_operator.kernel import errors, names
-from addon_operator.loading import hook_files, module_directories
+from addon_operator.loading import hook_files, module_directories, named_files
 
 _HOOKS: Final = skeletons.ROOT / "hooks"
 _TESTS: Final = "tests"
@@ -246,6 +246,6 @@ def _hint(path: pathlib.Path, request: Request) -> str:
     schema = path / module_directories.SCHEMAS_DIRECTORY / module_directories.VALUES_FILE
     if request.binding not in _SETS_VALUES or not schema.is_file():
         return ""
-    if "internal:" in schema.read_text("utf-8", "replace"):
+    if "internal:" in named_files.read_text(schema):
         return ""
     return f"the hook sets a value below 'internal': allow it in {schema}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.commands.checks import lint_rules, values_check
+from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import names
 from addon_operator.modules import module_config
 
@@ -175,8 +176,7 @@ def _text(path: pathlib.Path) -> str:
     if not path.is_file():  # a pipe would be waited for
         return ""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES)
+        content = plain_files.read_head(path, _MOST_BYTES)
     except OSError:
         return ""  # What cannot be read is told elsewhere.
     return content.decode(errors="replace") if _MARK.encode() in content else ""

@@ -81,7 +81,7 @@ def write(root: pathlib.Path, name: names.ModuleName) -> None:
     schema.write_text(json.dumps(document(root, name), indent=2) + "\n", "utf-8")
     values = root / module_directories.VALUES_FILE
     line = f"# yaml-language-server: $schema={module_directories.SCHEMAS_DIRECTORY}/{FILE}\n"
-    text = values.read_text("utf-8")
+    text = named_files.read_text(values)
     if not text.startswith(line):
         values.write_text(line + text, "utf-8")
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import collections
+import contextlib
 import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from addon_operator.documents import manifest_diff
+from addon_operator.helm.charts import plain_files
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
@@ -121,5 +123,9 @@ class ClusterLookup:
 
 
 def _kinds_below(directory: pathlib.Path) -> frozenset[str]:
-    files = (path for path in directory.rglob("*.y*ml") if path.is_file())
-    return frozenset(kind for path in files for kind in _KIND.findall(path.read_text(errors="replace")))
+    kinds = set[str]()
+    for path in directory.rglob("*.y*ml"):
+        # What cannot be read is told elsewhere.
+        with contextlib.suppress(OSError):
+            kinds.update(_KIND.findall(plain_files.read_text(path, errors="replace")))
+    return frozenset(kinds)

@@ -25,16 +25,26 @@ def read_bytes(path: pathlib.Path | str, most: int = MAX_FILE) -> bytes:
     Raises :class:`OSError` with the file's name and a phrase that says why: also for what is not a file, and
     for one with more than ``most`` bytes.
     """
+    size = _size(path)
+    if size <= most:
+        content = _read(path, size, most)
+        if len(content) <= most:
+            return content
+    raise OSError(errno.EFBIG, f"it has more than {most / _MIB:g} MiB", str(path))
+
+
+def read_head(path: pathlib.Path, most: int) -> bytes:
+    """Return the first bytes of a file, at most so many; raises :class:`OSError` for what is not a file."""
+    return _read(path, min(_size(path), most), most)[:most]
+
+
+def _size(path: pathlib.Path | str) -> int:
     status = os.stat(path)  # noqa: PTH116 - of many files, a Path for each takes long
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is a directory, and not a file", str(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    if status.st_size <= most:
-        content = _read(path, status.st_size, most)
-        if len(content) <= most:
-            return content
-    raise OSError(errno.EFBIG, f"it has more than {most / _MIB:g} MiB", str(path))
+    return status.st_size
 
 
 def _read(path: pathlib.Path | str, expected: int, most: int) -> bytes:

@@ -5,6 +5,8 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from addon_operator.helm.charts import plain_files
+
 _MAX_BYTES: Final = 256 * 1024
 """In larger files no line is looked for."""
 _MOST: Final = 200
@@ -72,11 +74,9 @@ class Places:
 def _read(path: pathlib.Path) -> str:
     """Return the text of a template; empty for one that cannot be read, or is too large to look into."""
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_BYTES + 1)
+        return plain_files.read_text(path, _MAX_BYTES, errors="replace")
     except (OSError, ValueError):
         return ""
-    return "" if len(content) > _MAX_BYTES else content.decode(errors="replace")
 
 
 def find(text: str, field: Field) -> int:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Hashable
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, shown_texts
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 
@@ -191,7 +191,7 @@ class EventWriter:
         ``kubectl describe`` shows as the source. When writing is too slow, the oldest that wait are dropped.
         """
         self._waiting.append(
-            _Waiting(about, type_, reason[:_REASON_MAX], _shortened(message), component, self._clock.time())
+            _Waiting(about, type_, reason[:_REASON_MAX], cut(message), component, self._clock.time())
         )
         self._arrived.set()
 
@@ -264,5 +264,7 @@ class EventWriter:
         }
 
 
-def _shortened(message: str) -> str:
-    return message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 1] + "…"
+def cut(message: str) -> str:
+    """Return a message as an Event may have it."""
+    short = message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 1] + "…"
+    return shown_texts.shown(short)

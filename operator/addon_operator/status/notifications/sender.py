@@ -5,13 +5,16 @@ An address is a secret: only the host of it is ever told.
 
 import contextlib
 import dataclasses
+import errno
 import http
 import os
+import socket
 import ssl
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import yarl
+from typing_extensions import override
 
 import addon_operator
 from addon_operator.status.notifications import notify_config, texts
@@ -19,10 +22,24 @@ from addon_operator.status.notifications import notify_config, texts
 SECONDS: Final = 10.0
 """For one try, whatever the receiver does."""
 _CONNECT_SECONDS: Final = 5.0
+ANSWER_BYTES: Final = 64 * 1024
+"""What a receiver may send for one try, certificates included: only the beginning of an answer counts."""
+_PIECE_BYTES: Final = 4 * 1024
+"""How much of it is read at a time: what a receiver sends is parsed in the event loop."""
 _PAUSE_MAX: Final = 600.0
 _HEADERS: Final = {"User-Agent": f"addon-operator/{addon_operator.__version__}"}
 _LATER: Final = frozenset(
     {http.HTTPStatus.REQUEST_TIMEOUT, http.HTTPStatus.TOO_EARLY, http.HTTPStatus.TOO_MANY_REQUESTS}
+)
+_REASONS: Final = (
+    (
+        (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError, ssl.SSLError),
+        "its certificate is not trusted, or TLS fails",
+    ),
+    ((aiohttp.ClientConnectorDNSError,), "there is no such host"),
+    ((aiohttp.ClientHttpProxyError,), "the proxy does not let the message through"),
+    ((aiohttp.ClientResponseError,), "its answer is not one of HTTP"),
+    ((aiohttp.ServerDisconnectedError,), "it closes the connection without an answer"),
 )
 
 
@@ -36,6 +53,40 @@ class Answer:
     """Whether another try would not help."""
     retry_after: float = 0.0
     """For how many seconds the receiver wants to be left alone."""
+
+
+class _Socket(socket.socket):
+    """A socket that takes so much and no more, in small pieces."""
+
+    def __init__(self, family: int, kind: int, protocol: int) -> None:
+        super().__init__(family, kind, protocol)
+        self._left = ANSWER_BYTES
+
+    @override
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        data = super().recv(self._room(bufsize), flags)
+        self._left -= len(data)
+        return data
+
+    @override
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        read = super().recv_into(buffer, self._room(nbytes or len(buffer)), flags)
+        self._left -= read
+        return read
+
+    def _room(self, wanted: int) -> int:
+        if not self._left:
+            raise OSError(errno.EMSGSIZE, "too much is answered")
+        return min(wanted, self._left, _PIECE_BYTES)
+
+
+def _session() -> aiohttp.ClientSession:
+    # Each message has a connection of its own, whose bound counts for it alone.
+    connector = aiohttp.TCPConnector(force_close=True, socket_factory=lambda found: _Socket(*found[:3]))
+    # Proxies are those of the environment, as everywhere.
+    return aiohttp.ClientSession(
+        connector=connector, headers=_HEADERS, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()
+    )
 
 
 class Sender:
@@ -55,10 +106,7 @@ class Sender:
     async def send(self, target: notify_config.Target, made: texts.Body) -> Answer:
         """Send a body to a target; never raises, and takes a bounded time."""
         if self._session is None:
-            # Proxies are those of the environment, as everywhere.
-            self._session = aiohttp.ClientSession(
-                headers=_HEADERS, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()
-            )
+            self._session = _session()
         timeout = aiohttp.ClientTimeout(total=self._seconds, sock_connect=_CONNECT_SECONDS)
         try:
             url = yarl.URL(target.url)
@@ -76,8 +124,14 @@ class Sender:
 
 
 def _verdict(target: notify_config.Target, status: int, retry_after: str) -> Answer:
-    if status < http.HTTPStatus.MULTIPLE_CHOICES:
+    if http.HTTPStatus.OK <= status < http.HTTPStatus.MULTIPLE_CHOICES:
         return Answer()
+    if status < http.HTTPStatus.OK:
+        return Answer(
+            f"{target.host} answers with status {status}, which does not say that it took the message; "
+            "look at the target's url",
+            is_final=True,
+        )
     if status < http.HTTPStatus.BAD_REQUEST:
         return Answer(
             f"{target.host} answers with status {status} and another address, which is not followed",
@@ -98,12 +152,9 @@ def _seconds(text: str) -> float:
 
 def _reason(error: Exception) -> str:
     """Return why, without what the library quotes of the address."""
-    if isinstance(
-        error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError | ssl.SSLError
-    ):
-        return "its certificate is not trusted, or TLS fails"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return "there is no such host"
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return type(error).__name__
+    if isinstance(error, OSError) and error.errno == errno.EMSGSIZE:
+        return f"it sends more than {ANSWER_BYTES // 1024} KiB before its answer is complete"
+    for kinds, reason in _REASONS:
+        if isinstance(error, kinds):
+            return reason
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__

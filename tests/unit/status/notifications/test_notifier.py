@@ -408,6 +408,55 @@ async def test_a_receiver_that_refuses_a_signed_message_makes_one_look_at_the_ke
     assert answer.problem == "127.0.0.1 answers with status 403; look at the target's url and hmacKey"
 
 
+LARGE = sender.ANSWER_BYTES
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (CONTINUE * LARGE, "sends more than 64 KiB before its answer is complete"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 2 * LARGE, "not one of HTTP"),
+        (b"\x1b[31mcanary\r\n\r\n", "not one of HTTP"),
+        (b"", "closes the connection without an answer"),
+        (b"HTTP/1.1 099 Fine\r\nContent-Length: 0\r\n\r\n", "status 99"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", "101"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n" + b"x" * 4 * LARGE, ""),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * LARGE, ""),
+    ],
+    ids=[
+        "endless 1xx",
+        "endless header",
+        "not HTTP",
+        "nothing",
+        "099",
+        "101",
+        "endless body",
+        "endless chunks",
+    ],
+)
+async def test_a_receiver_may_send_what_it_likes_and_only_the_beginning_is_read(
+    answer: bytes, told: str
+) -> None:
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(len(BODY.content))
+        with contextlib.suppress(ConnectionError):
+            writer.write(answer)
+            await writer.drain()
+        writer.close()
+
+    post = sender.Sender()
+    server = await asyncio.start_server(receive, "127.0.0.1", 0)
+    async with server:
+        target = a_target(url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/canary")
+        found = await post.send(target, BODY)
+    await post.close()
+    assert told in found.problem
+    assert bool(told) == bool(found.problem)
+    assert "canary" not in found.problem
+
+
 async def test_a_receiver_that_never_answers_or_is_not_there_is_told_by_its_host_alone() -> None:
     post = sender.Sender(seconds=0.05)
     async with served(200, delay=0.5) as target:

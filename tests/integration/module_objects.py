@@ -28,6 +28,12 @@ class Modules:
         found: Object | None = json.loads(answer.text) if answer.is_success else None
         return found
 
+    def condition(self, name: str, kind: str) -> dict[str, str]:
+        """One condition of a module, with empty texts as long as there is none."""
+        found = (self.get(name) or {}).get("status", {}).get("conditions", ())
+        none = {"status": "", "reason": "", "message": ""}
+        return next((each for each in found if each["type"] == kind), none)
+
     def conditions(self, name: str) -> dict[str, str]:
         found = (self.get(name) or {}).get("status", {})
         return {each["type"]: each["status"] for each in found.get("conditions", ())}

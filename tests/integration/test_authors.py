@@ -1,18 +1,21 @@
 """The loop of an author, with real programs: a new module, lint, ``dev`` on a pipe, and an edit."""
 
+import contextlib
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import pytest
 import yaml
 
-from addon_operator.devcluster import handle
-from tests.integration import operator_process
+from addon_operator.devcluster import handle, locations
+from tests.integration import operator_process, terminals
 
 pytestmark = pytest.mark.integration
 
@@ -47,14 +50,24 @@ class Author:
             argv, cwd=self.directory, env=self.environ, capture_output=True, text=True, check=False
         )
         assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
+        return done.stdout or done.stderr
 
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        argv = [sys.executable, "-m", "addon_operator", *arguments]
-        with self.output.open("wb") as output:
-            return subprocess.Popen(
+    @contextlib.contextmanager
+    def dev(self, *arguments: str) -> Iterator[None]:
+        """Have the loop run on a pipe, until somebody ends it as with Ctrl-C."""
+        argv = [sys.executable, "-m", "addon_operator", "dev", *arguments]
+        with (
+            self.output.open("wb") as output,
+            subprocess.Popen(
                 argv, cwd=self.directory, env=self.environ, stdout=output, stderr=subprocess.STDOUT
-            )
+            ) as running,
+        ):
+            try:
+                yield
+            finally:
+                running.send_signal(signal.SIGINT)
+        lines = self.output.read_text().splitlines()
+        assert (running.returncode, lines[-1]) == (0, "ended    the operator is stopped"), lines
 
     def wait_told(self, pattern: str, times: int = 1) -> re.Match[str]:
         def told() -> re.Match[str] | None:
@@ -102,8 +115,7 @@ def test_from_a_new_module_to_an_edit_that_is_deployed(
     hook = module / "hooks/kube.sh"
     hook.write_text(hook.read_text().replace('echo "', 'kubectl config current-context; echo "'))
 
-    dev = author.start("dev", "--context", author.context, "-n", author.namespace)
-    try:
+    with author.dev("--context", author.context, "-n", author.namespace):
         author.wait_told(r"^done     web-shop: revision 1 ")
         author.wait_told(rf"^hook     web-shop/kube.sh: {re.escape(author.context)}$")
         there = ("--context", author.context, "-n", author.namespace)
@@ -132,11 +144,6 @@ def test_from_a_new_module_to_an_edit_that_is_deployed(
         author.wait_told(r"^failed   web-shop: failed; revision 2 stays")
         template.write_text(before.replace("greeting:", "word:"))
         author.wait_told(r"^done     web-shop: revision 3, ")
-    finally:
-        dev.send_signal(signal.SIGINT)
-        dev.wait(30)
-    assert author.output.read_text().splitlines()[-1] == "ended    the operator is stopped"
-    assert dev.returncode == 0
     live = author.cluster.run_kubectl(
         "get", "configmap", "web-shop", f"--namespace={author.namespace}", "--output=yaml"
     )
@@ -156,3 +163,93 @@ def test_examples_are_rendered_and_what_is_rendered_is_checked(author: Author) -
     assert set(found) == {"object", "example"}, found
     assert "modules/010-web-shop/examples/broken.yaml" in found["object"]
     assert "modules/010-web-shop/examples/wrong.yaml" in found["example"]
+
+
+HANGS: Final = """#!/bin/sh
+if [ "$1" = --config ]; then echo '{configVersion: v1, afterHelm: 1}'; exit; fi
+if [ -e "$(dirname "$0")/../hang" ]; then sleep 1000; fi
+echo "the hook speaks"
+"""
+
+
+def started_by(author: Author) -> list[str]:
+    """What still runs of all that its commands started: nobody else has this kubeconfig."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if bytes(author.directory) in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
+
+
+def test_on_a_terminal_it_is_one_screen_until_ctrl_c_which_leaves_nothing_behind(author: Author) -> None:
+    author.run("new", "module", "web-shop")
+    module = author.directory / "modules/010-web-shop"
+    hook = module / "hooks/say.sh"
+    hook.parent.mkdir()
+    hook.write_text(HANGS)
+    hook.chmod(0o755)
+    dev = [sys.executable, "-m", "addon_operator", "dev", "--context", author.context, "-n", author.namespace]
+    with terminals.Terminal(dev, author.directory, author.environ) as terminal:
+        terminal.wait_shown("web-shop  Ready  Healthy  1", "web-shop/say.sh: the hook speaks")
+        terminal.resize(rows=18, columns=70)
+        values = module / "values.yaml"
+        values.write_text(values.read_text().replace("greeting: Hello", "greeting: Good morning"))
+        terminal.wait_shown("web-shop  Ready  Healthy  2", "revision 2, ", "greeting: Hello -> Good morning")
+        # Nothing moves while nothing happens, and what somebody types is not shown.
+        time.sleep(1)
+        before = len(terminal.written)
+        terminal.type("jq\n\x1a")
+        time.sleep(1)
+        assert len(terminal.written) == before
+        assert b"\x1b[2J" not in terminal.written, "the screen is drawn over and never cleared"
+
+        template = module / "templates/configmap.yaml"
+        right = template.read_text()
+        template.write_text(right + "{{ oops }}\n")
+        terminal.wait_shown("web-shop  Failed", 'function "oops" not defined', "failed; revision 2 stays")
+        lines = terminal.picture()
+        assert (len(lines), max(map(len, lines))) == (18, 70), "it fills the terminal as it is now"
+        assert next(n for n, line in enumerate(lines) if "oops" in line) < lines.index(
+            next(line for line in lines if line.startswith("MODULE"))
+        ), "what is wrong stands above the modules"
+
+        (module / "hang").touch()
+        template.write_text(right)
+        terminal.wait_shown("say.sh runs for ")
+        terminal.type("\x03")
+        terminal.wait_shown("is being stopped")
+        terminal.type("\x03\x03")
+        assert terminal.ended() == 0
+    assert terminal.afterwards() == "ended    the operator is stopped"
+    assert started_by(author) == []
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_kept_is_taken_by_the_next_one_which_removes_it(author: Author) -> None:
+    state = author.directory / "state"
+    author.environ[locations.STATE_VARIABLE] = str(state)
+    author.run("new", "module", "web-shop")
+    kubeconfig = state / "dev/kubeconfig"
+
+    def kubectl(*arguments: str) -> str:
+        return author.cluster.run_kubectl(
+            f"--kubeconfig={kubeconfig}", "--namespace=addon-operator-dev", *arguments
+        ).stdout
+
+    try:
+        with author.dev("--keep"):
+            author.wait_told(r"^done     web-shop: revision 1 ")
+        assert kubectl("get", "configmap", "web-shop", "--output=jsonpath={.data.greeting}") == "Hello"
+        kubectl("create", "configmap", "mine")
+        (running,) = yaml.safe_load(author.run("devcluster", "status", "-o", "yaml"))
+        assert (running["name"], running["condition"]) == ("dev", "running")
+
+        with author.dev():
+            author.wait_told(r"^module   web-shop: Ready, .*revision 1")
+            assert kubectl("get", "configmap", "mine", "--output=name") == "configmap/mine\n"
+            assert "end that one first" in author.run("dev", code=1)
+        assert not (state / "dev").exists()
+        assert started_by(author) == []
+    finally:
+        author.run("devcluster", "down", "--name", "dev")

@@ -128,12 +128,11 @@ def test_a_program_that_says_whether_its_module_is_ready_counts_for_the_health(
     operator = site.start().wait_ready()
     operator.wait_until(lambda: "the database has no leader" in operator.log, "the program is asked")
 
-    def healthy() -> str:
-        found = (modules.get("web") or {}).get("status", {}).get("conditions", [])
-        return next((str(each["message"]) for each in found if each["type"] == "Healthy"), "")
-
     told = "failed with exit code 1; the operator's log shows what it wrote: Readiness batch:readiness"
-    operator.wait_until(lambda: healthy() == told, "the module says what the program said")
+    operator.wait_until(
+        lambda: modules.condition("web", "Healthy")["message"] == told,
+        "the module says what the program said",
+    )
     modules.wait(operator, "web", Ready="True", Healthy="Unknown")
     flag.touch()
     modules.wait(operator, "web", Ready="True", Healthy="True")

@@ -145,6 +145,7 @@ def test_a_new_version_is_pulled_while_the_operator_runs(
         operator_process.wait_until(
             lambda: "Failed" in pulling.state(site), "the new version is not there yet"
         )
+        assert "does not have it in version 2.0.0, but in 1.2.3" in pulling.state(site)
         assert "correct chart.name or chart.version in module.yaml" in pulling.state(site)
         assert site.revisions() == {"web": 1}
         registry.push(chart_repositories.package(tmp_path / "upstream", devcluster.helm, "2.0.0"))

@@ -204,9 +204,9 @@ def test_a_wrong_edit_is_seen_wherever_people_look_until_it_is_right(
     objects = module_objects.Modules(site, devcluster)
     objects.wait(operator, "web", ConfigValid="True", Ready="True")
     site.config(web="color: red: dark")
-    shown = objects.wait(operator, "web", ConfigValid="False", Ready="True")
+    objects.wait(operator, "web", ConfigValid="False", Ready="True")
     said = WRONG.format(site.namespace)
-    (message,) = [each["message"] for each in shown["conditions"] if each["type"] == "ConfigValid"]
+    message = objects.condition("web", "ConfigValid")["message"]
     assert said in message
     assert WHERE in message
     assert objects.conditions("api")["ConfigValid"] == "True"

@@ -1,22 +1,15 @@
 """The debug commands against an operator at work."""
 
 import base64
-import contextlib
-import fcntl
 import json
-import os
-import pty
-import signal
 import stat
-import struct
 import subprocess
 import sys
-import termios
 from typing import Any
 
 import pytest
 
-from tests.integration import operator_site
+from tests.integration import operator_site, terminals
 
 pytestmark = pytest.mark.integration
 
@@ -170,23 +163,13 @@ def check_renders(ask: Commands, site: operator_site.Site) -> None:
 def test_a_list_is_watched_on_a_terminal_until_ctrl_c(site: operator_site.Site) -> None:
     site.module("020-web", values="webEnabled: true\n")
     operator = site.start().wait_ready()
-    terminal, inside = pty.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
     command = [sys.executable, "-m", "addon_operator", "module", "list", "--watch", "-t", "100ms"]
-    environment = site.environment({"TERM": "xterm", "NO_COLOR": "1"})
-    with subprocess.Popen(command, env=environment, cwd=site.root, stdout=inside, stderr=inside) as watching:
-        os.close(inside)
-        shown = b""
-        while shown.count(b"MODULE") < 3:
-            shown += os.read(terminal, 4096)
-        watching.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):
-            while rest := os.read(terminal, 4096):
-                shown += rest
-        assert watching.wait(10) == 0
-    os.close(terminal)
-    assert b"Traceback" not in shown
-    assert b"\x1b[?1049l" in shown, "the screen is given back"
+    with terminals.Terminal(command, site.root, site.environment({"NO_COLOR": "1"})) as terminal:
+        operator.wait_until(lambda: terminal.written.count(b"MODULE") >= 3, "it is drawn again and again")
+        terminal.type("\x03")
+        assert terminal.ended() == 0
+    assert b"Traceback" not in terminal.written
+    assert terminal.afterwards() == "", "the screen is given back"
     operator.stop()
 
 

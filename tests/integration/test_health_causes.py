@@ -81,15 +81,13 @@ class Watched:
         self.modules = module_objects.Modules(site, cluster)
         self.operator: operator_process.OperatorProcess
 
-    def message(self, name: str) -> str:
-        found = (self.modules.get(name) or {}).get("status", {}).get("conditions", ())
-        return next((each["message"] for each in found if each["type"] == "Healthy"), "")
-
     def is_told(self, name: str, *words: str) -> None:
         def told() -> bool:
-            return all(word in self.message(name) for word in words)
+            return all(word in self.modules.condition(name, "Healthy")["message"] for word in words)
 
-        self.operator.wait_until(told, f"of {name} is told {words}, not {self.message(name)}")
+        self.operator.wait_until(
+            told, f"of {name} is told {words}, not {self.modules.condition(name, 'Healthy')['message']}"
+        )
 
     def hurt(self, name: str, status: dict[str, object]) -> None:
         """Have the container of the one pod of a Deployment be in trouble, as a kubelet would tell."""

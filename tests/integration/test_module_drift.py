@@ -170,11 +170,6 @@ def with_app(site: operator_site.Site, drift: str = "") -> pathlib.Path:
     return module
 
 
-def message(modules: module_objects.Modules, condition: str = "Drifted") -> str:
-    found = (modules.get("web") or {}).get("status", {}).get("conditions", ())
-    return next((each["message"] for each in found if each["type"] == condition), "")
-
-
 def patch(site: operator_site.Site, resource: str, body: dict[str, Any], *more: str) -> None:
     site.kubectl("patch", resource, "--type=merge", "-p", json.dumps(body), *more)
 
@@ -207,10 +202,16 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
     patch(site, "configmap/web", {"data": {"c": "d"}})
 
     patch(site, "configmap/web", {"data": {"a": "z"}}, "--field-manager=alice")
-    operator.wait_until(lambda: "ConfigMap web: /data/a (by alice)" in message(modules), "it is told")
-    assert message(modules) == "ConfigMap web: /data/a (by alice)"
+    operator.wait_until(
+        lambda: "ConfigMap web: /data/a (by alice)" in modules.condition("web", "Drifted")["message"],
+        "it is told",
+    )
+    assert modules.condition("web", "Drifted")["message"] == "ConfigMap web: /data/a (by alice)"
     patch(site, "secret/hidden", {"stringData": {"password": "other"}}, "--field-manager=bob")
-    operator.wait_until(lambda: "Secret hidden: /data/password (by bob)" in message(modules), "so is this")
+    operator.wait_until(
+        lambda: "Secret hidden: /data/password (by bob)" in modules.condition("web", "Drifted")["message"],
+        "so is this",
+    )
     operator.wait_metric(2, "module_drifted_resources", module="web")
     shown = site.command("module", "diff", "web")
     assert "ConfigMap web: /data/a (by alice)\n  - b\n  + z\n" in shown.stdout
@@ -224,7 +225,12 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
     operator.stop()
     patch(site, "service/app", {"spec": {"selector": {"app": "elsewhere"}}}, "--field-manager=carol")
     again = site.start().wait_ready()
-    again.wait_until(lambda: "Service app: /spec/selector/app (by carol)" in message(modules), "it is found")
+    again.wait_until(
+        lambda: (
+            "Service app: /spec/selector/app (by carol)" in modules.condition("web", "Drifted")["message"]
+        ),
+        "it is found",
+    )
     patch(site, "configmap/web", {"data": {"a": "b"}})
     patch(site, "secret/hidden", {"stringData": {"password": "geheim"}})
     patch(site, "service/app", {"spec": {"selector": {"app": "app"}}})
@@ -291,7 +297,10 @@ def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgr
     settle(modules, operator)
     renumber(site)
     told = "Service ports: /spec/ports/1 (by kubectl-edit), /spec/ports/2 (by kubectl-edit)"
-    operator.wait_until(lambda: told in message(modules), "what is missing and what was added is told")
+    operator.wait_until(
+        lambda: told in modules.condition("web", "Drifted")["message"],
+        "what is missing and what was added is told",
+    )
     shown = site.command("module", "diff", "web").stdout
     assert '"port":9191' in shown.partition("/spec/ports/2 (by kubectl-edit)\n  - (missing)\n  + {")[2]
     operator.stop()
@@ -301,9 +310,11 @@ def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgr
     cause = "Service ports: kubectl-edit added /spec/ports/1, "
     assert cause in " ".join(site.command("plan").stdout.split())
     again = site.start()
-    again.wait_until(lambda: cause in message(modules, "Ready"), "the cause is told")
+    again.wait_until(lambda: cause in modules.condition("web", "Ready")["message"], "the cause is told")
     command = (
-        message(modules, "Ready").partition("remove it with: kubectl ")[2].partition("; helm upgrade")[0]
+        modules.condition("web", "Ready")["message"]
+        .partition("remove it with: kubectl ")[2]
+        .partition("; helm upgrade")[0]
     )
     site.kubectl(*shlex.split(command))
     again.wait_ready()

@@ -38,11 +38,6 @@ def with_deployment(site: operator_site.Site, directory: str, name: str = "web")
     return module
 
 
-def message(modules: module_objects.Modules, name: str = "web") -> str:
-    found = (modules.get(name) or {}).get("status", {}).get("conditions", ())
-    return next((each["message"] for each in found if each["type"] == "Healthy"), "")
-
-
 def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
@@ -54,16 +49,18 @@ def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
 
     site.config(web=NOWHERE)
     modules.wait(operator, "web", Ready="True", Healthy="Unknown")
-    operator.wait_until(lambda: "nodes are available" in message(modules), "the cause is told")
-    assert " (pod web-" in message(modules)
-    assert "): Deployment web, " in message(modules)
+    operator.wait_until(
+        lambda: "nodes are available" in modules.condition("web", "Healthy")["message"], "the cause is told"
+    )
+    assert " (pod web-" in modules.condition("web", "Healthy")["message"]
+    assert "): Deployment web, " in modules.condition("web", "Healthy")["message"]
     listed = site.command("module", "list").stdout
     assert listed.splitlines()[1].split()[:4] == ["web", "10", "Ready", "Unknown"]
     assert "nodes are available" in listed
 
     site.config(web=None)
     modules.wait(operator, "web", Ready="True", Healthy="True")
-    assert message(modules) == "All its resources are healthy."
+    assert modules.condition("web", "Healthy")["message"] == "All its resources are healthy."
     operator.stop()
 
 
@@ -73,7 +70,9 @@ def test_a_quota_that_lets_no_pod_in_is_told(
     modules.kubectl("create", "quota", "none", "--hard=pods=0")
     with_deployment(site, "010-web")
     operator = site.start().wait_ready()
-    operator.wait_until(lambda: "exceeded quota: none" in message(modules), "the quota is told")
+    operator.wait_until(
+        lambda: "exceeded quota: none" in modules.condition("web", "Healthy")["message"], "the quota is told"
+    )
     assert modules.conditions("web")["Healthy"] == "Unknown"
     operator.stop()
 
@@ -159,7 +158,7 @@ def test_what_is_ignored_does_not_count_and_what_takes_too_long_has_failed(
     operator = site.start().wait_ready()
     modules.wait(operator, "web", Healthy="True")
     modules.wait(operator, "db", Healthy="False")
-    assert "for more than 2 s" in message(modules, "db")
+    assert "for more than 2 s" in modules.condition("db", "Healthy")["message"]
     operator.stop()
 
 
@@ -199,14 +198,18 @@ def test_custom_resources_are_as_their_conditions_or_the_modules_rules_say(
     def tell(name: str, status: str) -> None:
         modules.kubectl("patch", f"shops.{group}", name, "--subresource=status", "--type=merge", "-p", status)
 
-    operator.wait_until(lambda: "has no status yet" in message(modules), "it is looked at")
+    operator.wait_until(
+        lambda: "has no status yet" in modules.condition("web", "Healthy")["message"], "it is looked at"
+    )
     tell("web", '{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}')
     modules.wait(operator, "web", Healthy="True")
     tell("web", '{"status": {"conditions": [{"type": "Stalled", "status": "True", "message": "no money"}]}}')
     modules.wait(operator, "web", Healthy="False")
-    assert message(modules) == "no money: Shop web"
+    assert modules.condition("web", "Healthy")["message"] == "no money: Shop web"
 
-    operator.wait_until(lambda: "does not meet self.status.phase" in message(modules, "db"), "so is db")
+    operator.wait_until(
+        lambda: "does not meet self.status.phase" in modules.condition("db", "Healthy")["message"], "so is db"
+    )
     tell("db", '{"status": {"phase": "Open"}}')
     modules.wait(operator, "db", Healthy="True")
     tell("db", '{"status": {"phase": "Burnt"}}')

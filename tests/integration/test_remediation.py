@@ -47,11 +47,6 @@ def with_web(
     return module
 
 
-def reason(modules: module_objects.Modules, condition: str = "Ready") -> str:
-    found = (modules.get("web") or {}).get("status", {}).get("conditions", ())
-    return next((each["reason"] for each in found if each["type"] == condition), "")
-
-
 @pytest.mark.parametrize("version", ["helm", "helm4"])
 def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
@@ -63,7 +58,9 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     site.hook(module, "size.sh", {"beforeHelm": 1}, f"echo '{size}' > \"$CONFIG_VALUES_JSON_PATCH_PATH\"")
     operator = site.start().wait_ready()
     site.config(web="fails: true\na: two\n")
-    operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
+    )
     assert site.data("web") == {"a": "one"}
     error = (modules.get("web") or {})["status"]["lastError"]
     assert "99999" in error or "Invalid value" in error
@@ -78,12 +75,14 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     # It is remembered over a restart.
     again = site.start()
     again.wait_logged("the last upgrade failed and was taken back", "next try")
-    again.wait_until(lambda: reason(modules) == "RolledBack", "it is known")
+    again.wait_until(lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is known")
     assert site.deployed()["web"] == made
     # Its reason is that of before until the run after the start has ended.
     again.wait_until(lambda: not site.command("module", "retry", "web").returncode, "a retry is taken")
     again.wait_until(lambda: site.deployed()["web"] > made, "it is tried again")
-    again.wait_until(lambda: reason(modules) == "RolledBack", "and taken back again")
+    again.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "and taken back again"
+    )
 
     site.config(web="a: two\n")
     modules.wait(again, "web", Ready="True")
@@ -102,7 +101,9 @@ def test_what_would_delete_data_is_not_taken_back(
     with_web(site, claim)
     operator = site.start().wait_ready()
     site.config(web="fails: true\n")
-    operator.wait_until(lambda: reason(modules) == "RollbackRefused", "it is refused")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RollbackRefused", "it is refused"
+    )
     assert "it would delete PersistentVolumeClaim data" in (modules.get("web") or {})["status"]["lastError"]
     operator.stop()
 
@@ -119,7 +120,9 @@ def test_what_was_taken_back_is_tried_again_when_its_cause_is_gone_also_after_a_
     site.start().wait_ready().stop()
     site.config(web="service: true\na: two\n")
     operator = site.start()
-    operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
+    )
     waits = f"waits for room in ResourceQuota {site.namespace}/few"
     operator.wait_until(lambda: waits in site.command("module", "list").stdout, "it is told")
     made = site.deployed()["web"]
@@ -144,7 +147,9 @@ def test_a_first_install_that_fails_is_uninstalled(
     with_web(site)
     site.config(web="fails: true\n")
     operator = site.start()
-    operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
+    )
     operator.wait_until(lambda: not site.revisions(), "nothing is left")
     assert site.data("web") is None
     site.config(web=None)
@@ -175,7 +180,9 @@ def test_what_does_not_become_healthy_goes_back_to_what_was(
     operator = site.start()
     modules.wait(operator, "web", Ready="True", Healthy="True")
     site.config(web="nodes: {on: the-moon}\n")
-    operator.wait_until(lambda: reason(modules) == "RolledBack", "it is taken back", deadline=60)
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back", deadline=60
+    )
     error = (modules.get("web") or {})["status"]["lastError"]
     assert re.search("not healthy within 3s: .*Deployment app, ", error), error
     modules.wait(operator, "web", Ready="False", Healthy="True")

@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import pathlib
-from typing import Any
 
 import pytest
 
@@ -34,16 +33,10 @@ def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> Modules:
     return Modules(site, devcluster)
 
 
-def ready(modules: Modules, name: str = "web") -> dict[str, Any]:
-    """The condition Ready of a module; empty as long as there is none."""
-    found: dict[str, Any] = (modules.get(name) or {}).get("status", {})
-    return next((each for each in found.get("conditions", ()) if each["type"] == "Ready"), {})
-
-
 def wait_held(modules: Modules, operator: operator_process.OperatorProcess, name: str = "web") -> str:
     """Wait until something of a module waits for a window; what the condition says of it."""
     condition = operator.wait_until(
-        lambda: found if (found := ready(modules, name)).get("reason") == "WaitsForWindow" else None,
+        lambda: found if (found := modules.condition(name, "Ready"))["reason"] == "WaitsForWindow" else None,
         "it waits for a window",
     )
     return f"{condition['status']} {condition['message']}"
@@ -99,7 +92,9 @@ def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
 
     operator = restarted(modules, operator)
     site.config(web=None)
-    operator.wait_until(lambda: ready(modules).get("reason") == "RunSucceeded", "nothing waits any more")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RunSucceeded", "nothing waits any more"
+    )
     assert "module_held_back" not in operator.metrics().names()
     operator.stop()
 
@@ -114,7 +109,9 @@ def test_the_window_that_opens_brings_the_upgrade(modules: Modules) -> None:
     assert site.data("web") == {"size": "1"}, f"{window} was already open"
     wait_held(modules, operator)
     operator.wait_until(lambda: site.data("web") == {"size": "2"}, "the window opens", deadline=60)
-    operator.wait_until(lambda: ready(modules).get("reason") == "RunSucceeded", "nothing waits any more")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RunSucceeded", "nothing waits any more"
+    )
     operator.wait_logged("module run ended", "WindowOpened")
     operator.stop()
 

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -61,8 +61,7 @@ def dev(
         raise click.UsageError("--context needs --namespace: the one in which the operator is to work")
     if context is not None and keep:
         raise click.UsageError("--keep is about the local cluster; a cluster of --context stays as it is")
-    # Shells start what runs in the background without it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, _end)
     with devcluster.cleaning_up(), contextlib.ExitStack() as stack:
         of = stack.enter_context(dev_place.modules(directory))
         dev_place.check_modules(of)
@@ -75,6 +74,12 @@ def dev(
         with contextlib.suppress(KeyboardInterrupt), _screen(target) as screen:
             dev_loop.run(target, of, work, screen)
         click.echo("ended    the operator is stopped")
+
+
+def _end(*_: object) -> NoReturn:
+    """Begin to end it; who presses Ctrl-C again must not leave a cluster or an operator behind."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _screen(target: "dev_place.Target") -> "contextlib.AbstractContextManager[dev_loop.Screen]":

@@ -1,5 +1,6 @@
 """Findings for programs: SARIF 2.1.0, and the annotations of workflows on GitHub."""
 
+import itertools
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ _IN_PROPERTY: Final = (*_IN_DATA, (":", "%3A"), (",", "%2C"))
 _IN_MESSAGE: Final = (("{", "{{"), ("}", "}}"), ("](", "] ("))
 """In SARIF, ``{0}`` is a placeholder, and ``[text](target)`` a link."""
 _REPOSITORY: Final = "GITHUB_WORKSPACE"
+_MOST_DIRECTORIES: Final = 100
+"""In how many directories a file is looked for that stands for the one above them."""
 
 Located = Sequence[tuple[values_check.Finding, lint_places.Place | None]]
 """Findings with their places."""
@@ -74,7 +77,15 @@ def sarif(located: Located) -> json_types.JsonObject:
 
 
 def _rule(rule: lint_rules.Rule) -> json_types.JsonObject:
-    return {"id": str(rule), "shortDescription": {"text": lint_rules.ABOUT[rule]}}
+    about = lint_rules.ABOUT[rule]
+    remedy = f"Where a file breaks it on purpose, write a comment there: '# lint: ignore {rule} REASON'."
+    # GitHub asks for all three, and shows the last one beside the finding.
+    return {
+        "id": str(rule),
+        "shortDescription": {"text": about},
+        "fullDescription": {"text": about},
+        "help": {"text": f"{about} {remedy}"},
+    }
 
 
 def _result(
@@ -86,12 +97,22 @@ def _result(
         "level": str(finding.level),
         "message": {"text": _escaped(f"{finding.subject}: {finding.problem}", _IN_MESSAGE)},
     }
-    if place is not None:
-        physical: json_types.JsonObject = {"artifactLocation": {"uri": _uri(place.path)}}
-        if place.line:
-            physical["region"] = {"startLine": place.line}
-        result["locations"] = [{"physicalLocation": physical}]
+    # GitHub refuses the whole log for one finding that is in no file.
+    place = place or lint_places.Place(pathlib.Path(os.environ.get(_REPOSITORY) or os.curdir))
+    physical: json_types.JsonObject = {"artifactLocation": {"uri": _uri(_any_file(place.path))}}
+    if place.line:
+        physical["region"] = {"startLine": place.line}
+    result["locations"] = [{"physicalLocation": physical}]
     return result
+
+
+def _any_file(path: pathlib.Path) -> pathlib.Path:
+    """Return a file that stands for a directory: the first one that is found in it."""
+    for directory, below, files in itertools.islice(os.walk(path), _MOST_DIRECTORIES):
+        below[:] = sorted(each for each in below if not each.startswith("."))
+        if shown := sorted(each for each in files if not each.startswith(".")):
+            return pathlib.Path(directory, shown[0])
+    return path
 
 
 def _relative(path: pathlib.Path) -> str:

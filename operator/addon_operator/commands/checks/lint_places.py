@@ -88,7 +88,7 @@ def place_of(finding: values_check.Finding, modules: Mapping[str, pathlib.Path])
     if finding.subject in modules:
         return Place(modules[finding.subject])
     # The subject may be a directory of modules.
-    return Place(pathlib.Path(finding.subject)) if "/" in finding.subject else None
+    return Place(pathlib.Path(finding.subject)) if pathlib.Path(finding.subject).is_dir() else None
 
 
 def _place(word: str) -> Place | None:

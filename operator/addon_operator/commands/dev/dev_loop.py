@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from addon_operator.commands.dev import dev_hooks, dev_place, dev_saves, dev_view
 from addon_operator.commands.outside import dev_operators
@@ -87,6 +87,16 @@ class _Loop:
 
     def follow(self, operator: commands.Background) -> None:
         threading.Thread(target=self._read, args=(operator,), daemon=True).start()
+        try:
+            self._follow()
+        except KeyboardInterrupt:
+            # A hook that runs has some seconds to end.
+            self._view.is_ending = True
+            self._screen.tell(dev_view.Line("ending", dev_view.ENDING))
+            self._screen.draw(self._view)
+            raise
+
+    def _follow(self) -> NoReturn:
         looked = 0.0
         while True:
             with contextlib.suppress(queue.Empty):

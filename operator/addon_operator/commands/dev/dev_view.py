@@ -18,6 +18,7 @@ MOST_CHANGES: Final = 12
 MOST_DIFF: Final = 200
 _RELOADED: Final = "changed on disk and reloaded: "
 _RAN: Final = "module run ended"
+ENDING: Final = "the operator is being stopped, and what it runs"
 LONG_SECONDS: Final = 5.0
 """A hook that runs for so long is told, and ended when its module is saved."""
 _MISSING: Final = object()
@@ -94,6 +95,8 @@ class DevView:
         """What runs for long, as a person says it."""
         self.refusals: Sequence[str] = ()
         """What is not in force of files and ConfigMap, and why."""
+        self.is_ending = False
+        """Whether somebody ends it."""
         self._told: list[str] = []
         self._values: dict[str, Mapping[str, Any]] = {}
         self._revisions: dict[str, int | None] = {}

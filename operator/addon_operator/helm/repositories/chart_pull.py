@@ -26,6 +26,8 @@ SECONDS: Final = 300.0
 """How long Helm may take for one step of a pull."""
 BOUNDS: Final = children.ChildBounds(chart_archives.MAX_ARCHIVE, 512 * 1024 * 1024)
 """What Helm may take: it reads an index.yaml into twenty times its size, and whatever a registry sends."""
+_TAGS_SECONDS: Final = 30.0
+"""How long the registry may take to tell which other versions it has."""
 _OUTPUT_BYTES: Final = 64 * 1024
 _OCI: Final = "oci://"
 _MIB: Final = 1024 * 1024
@@ -34,6 +36,8 @@ _NAME: Final = "charts"
 _FIRST_THAT_STAYS_WITH_TLS: Final = 4
 """The first major version of Helm that never falls back to plain HTTP by itself."""
 _DIGEST: Final = re.compile(r"^Digest: (?P<digest>sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
+_PULLED: Final = re.compile(r"^Pulled: \S+:(?P<tag>[\w.-]{1,128})\s*$", re.MULTILINE)
+_NO_NAME: Final = re.compile(r"/tags/list\S* .*\b404\b")
 _SPEAKS_TLS: Final = re.compile(r"HTTPS server|malformed HTTP|\bEOF\b|connection reset|broken pipe")
 _SPEAKS_PLAIN_HTTP: Final = (
     "server gave HTTP response to HTTPS client|first record does not look like a TLS handshake"
@@ -178,15 +182,46 @@ class ChartPuller:
             place.write("registry.json", self._access.text())
         arguments = ["pull", f"{wanted.repository}/{wanted.name}", "--version", wanted.version]
         arguments += ["--destination", str(place.pulled)]
-        if module_config.is_loopback(wanted.repository):
-            done = await self._run(wanted, place, [*arguments, "--plain-http"])
-            if done.exit_code != 0 and _SPEAKS_TLS.search(_said(done)):
-                done = await self._run(wanted, place, arguments + self._trust(place))
-        else:
-            done = await self._run(wanted, place, arguments + self._trust(place))
+        is_here = module_config.is_loopback(wanted.repository)
+        flags = ["--plain-http"] if is_here else self._trust(place)
+        done = await self._run(wanted, place, [*arguments, *flags])
+        if is_here and done.exit_code != 0 and _SPEAKS_TLS.search(_said(done)):
+            flags = self._trust(place)
+            done = await self._run(wanted, place, [*arguments, *flags])
+        if done.exit_code != 0 and _advice(_said(done)) is _CORRECT:
+            absent = await self._absent(wanted, place, flags)
+            raise _not_there(wanted, absent) if absent else self._error(wanted, _said(done), "its archive")
         self._check(wanted, place, done)
         digest = _DIGEST.search(_said(done))
         _check_digest(wanted, digest["digest"] if digest else "(not printed by Helm)")
+
+    async def _absent(self, wanted: module_config.ChartReference, place: _HelmHome, flags: list[str]) -> str:
+        """Say what a registry has in place of a version; empty if it does not tell."""
+        newest = await self._newest(wanted, place, ">=0.0.0-0", flags)
+        if newest is None:
+            return ""
+        if not newest:
+            return f"the registry has no chart {wanted.name!r} at {wanted.repository}"
+        before = await self._newest(wanted, place, f"<{wanted.version}", flags)
+        there = " and ".join(dict.fromkeys(filter(None, (before, newest))))
+        return f"the registry does not have it in version {wanted.version}, but in {there}"
+
+    async def _newest(
+        self, wanted: module_config.ChartReference, place: _HelmHome, versions: str, flags: list[str]
+    ) -> str | None:
+        """Return the newest of some versions; empty if there is no chart, ``None`` if nobody knows.
+
+        For a range Helm asks the registry for its tags, with all that it needs to be let in.
+        """
+        arguments = ["show", "chart", f"{wanted.repository}/{wanted.name}", "--version", versions, *flags]
+        try:
+            done = await self._run(wanted, place, arguments, _TAGS_SECONDS)
+        except PullError:
+            return None
+        if done.exit_code != 0:
+            return "" if _NO_NAME.search(_said(done)) else None
+        found = _PULLED.search(_said(done))
+        return found["tag"].replace("_", "+") if found else None
 
     async def _from_index(self, wanted: module_config.ChartReference, place: _HelmHome) -> None:
         place.write("repositories.json", json.dumps({"repositories": [self._entry(wanted, place)]}))
@@ -230,10 +265,15 @@ class ChartPuller:
         return place.write("ca.crt", self._access.bundle(self._environ))
 
     async def _run(
-        self, wanted: module_config.ChartReference, place: _HelmHome, arguments: list[str]
+        self,
+        wanted: module_config.ChartReference,
+        place: _HelmHome,
+        arguments: list[str],
+        seconds: float = SECONDS,
     ) -> children.ChildResult:
         environ = place.environ | _without_plain_http(self._environ)
-        done = await self._helm.run_apart(arguments, environ, self._seconds, _OUTPUT_BYTES, BOUNDS)
+        most = min(seconds, self._seconds)
+        done = await self._helm.run_apart(arguments, environ, most, _OUTPUT_BYTES, BOUNDS)
         if done.timed_out:
             raise PullError(
                 f"cannot pull chart {wanted}: the repository did not answer within {self._seconds:.0f} s; "
@@ -257,7 +297,7 @@ class ChartPuller:
         text = " ".join(parts[-1].split())[:1000] or "helm pull failed without a message"
         # Addresses of storage behind a registry are signed.
         text = _QUERY.sub(r"\g<address>?…", redaction.redactor(self._access.secrets())(text))
-        advice = next((advice for pattern, advice in _ADVICE if pattern.search(text)), _WHEN_AWAY)
+        advice = _advice(text)
         if advice is _WHEN_AWAY:
             text = _plainly(text)
         if advice is _CORRECT:
@@ -270,9 +310,13 @@ class ChartPuller:
         except errors.ConfigurationError as error:
             raise PullError(f"cannot pull chart {wanted}: {error}; have the repository mended") from error
         if (absent := entry.get("absent")) is not None:
-            advice = "" if str(absent).endswith("?") else _likely_mistake(wanted, str(absent)) or _CORRECT
-            raise PullError(f"cannot pull chart {wanted}: {absent}" + (f"; {advice}" if advice else ""))
+            raise _not_there(wanted, str(absent))
         return entry
+
+
+def _not_there(wanted: module_config.ChartReference, absent: str) -> PullError:
+    advice = "" if absent.endswith("?") else _likely_mistake(wanted, absent) or _CORRECT
+    return PullError(f"cannot pull chart {wanted}: {absent}" + (f"; {advice}" if advice else ""))
 
 
 def _check_addresses(wanted: module_config.ChartReference, entry: Mapping[str, Any]) -> None:
@@ -288,6 +332,11 @@ def _index_of(wanted: module_config.ChartReference, entry: Mapping[str, Any]) ->
     """Write an index with nothing but one version."""
     item = {key: value for key, value in entry.items() if value} | {"apiVersion": "v2", "name": wanted.name}
     return json.dumps({"apiVersion": "v1", "entries": {wanted.name: [item]}}).encode()
+
+
+def _advice(text: str) -> str:
+    """Return what to do about what Helm said."""
+    return next((advice for pattern, advice in _ADVICE if pattern.search(text)), _WHEN_AWAY)
 
 
 def _plainly(text: str) -> str:

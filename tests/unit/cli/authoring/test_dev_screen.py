@@ -53,16 +53,25 @@ CONSOLE = rich.console.Console
 def test_errors_stand_above_modules_and_the_last_change_below_them() -> None:
     view = dev_view.DevView()
     view.rows = [row("web", "Failed", lastError="it [bold]broke")]
+    list(view.ended(dev_view.Change("web", revision=1), {"values": {}}))
     change = dev_view.Change("web", files=["modules/010-web/values.yaml"], revision=2, seconds=0.8)
-    list(view.ended(change, {"values": {}}))
+    list(view.ended(change, {"values": {}, "revisions": "\n".join(["+ a: b"] * 40)}))
     view.running = ["modules/010-web/hooks/b.sh runs for 12 s"]
     list(view.record({"msg": "hello", "hook": "a.py", "module": "web", "output": "stdout"}))
     console = rich.console.Console(file=io.StringIO(), width=80, highlight=False, markup=False)
-    console.print(dev_screen.rendered("local", "addon-operator module list", view))
+    console.print(dev_screen.rendered("local", "addon-operator module list", view, 30))
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     places = [
         text.index(each)
-        for each in ("it [bold]broke", "MODULE", "b.sh runs for 12 s", "values.yaml", "web/a.py: hello")
+        for each in (
+            "it [bold]broke",
+            "MODULE",
+            "b.sh runs for 12 s",
+            "0.8 s after the save",
+            "values.yaml",
+            "lines more",
+        )
     ]
     assert places == sorted(places)
+    assert "web/a.py: hello" in "\n".join(text.splitlines()[:30]), "a long difference leaves room for it"

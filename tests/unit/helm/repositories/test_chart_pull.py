@@ -139,10 +139,45 @@ async def test_plain_http_is_only_for_this_machine(
     ],
 )
 async def test_an_error_names_the_chart_and_what_to_do(world: World, said: str, advice: str) -> None:
-    text = await world.error(f"echo '{said}' >&2; exit 1")
-    assert text.startswith("cannot pull chart web 1.2.3 of oci://registry.example.com/charts: ")
+    wanted = HTTP if "index.yaml" in said else OCI
+    text = await world.error(f"echo '{said}' >&2; exit 1", wanted)
+    assert text.startswith(f"cannot pull chart web 1.2.3 of {wanted.repository}: ")
     assert advice in text
     assert said.removeprefix("Error: ") in text
+
+
+@pytest.mark.parametrize(
+    ("newest", "before", "told"),
+    [
+        (
+            "echo Pulled: r.example.com/web:2.0.0_b1 >&2",
+            "echo Pulled: r.example.com/web:1.1.0",
+            "the registry does not have it in version 1.2.3, but in 1.1.0 and 2.0.0+b1; correct ",
+        ),
+        ("echo Pulled: r/web:1.0.0", "echo Pulled: r/web:1.0.0", "in version 1.2.3, but in 1.0.0; correct"),
+        ("echo Pulled: r/web:2.0.0", "exit 1", "in version 1.2.3, but in 2.0.0; correct chart.name or"),
+        (
+            "echo 'Error: GET \"https://r/v2/web/tags/list\": status code 404: name unknown' >&2; exit 1",
+            "exit 9",
+            "the registry has no chart 'web' at oci://registry.example.com/charts; correct chart.name or",
+        ),
+        ("echo 'Error: 403 denied' >&2; exit 1", "exit 9", "r/web:1.2.3: not found; correct chart.name or"),
+        ("exec sleep 1000", "exit 9", "r/web:1.2.3: not found; correct chart.name or"),
+    ],
+    ids=["both", "one", "newer alone", "no chart", "not let in", "it hangs"],
+)
+async def test_a_version_that_a_registry_does_not_have_is_told_with_those_next_to_it(
+    world: World, newest: str, before: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chart_pull, "_TAGS_SECONDS", 0.5)
+    text = await world.error(f"""\
+        case "$*" in
+        pull*) echo 'Error: r/web:1.2.3: not found' >&2; exit 1;;
+        "show chart {OCI.repository}/web --version >=0.0.0-0") {newest};;
+        "show chart {OCI.repository}/web --version <1.2.3") {before};;
+        esac
+    """)
+    assert told in text
 
 
 @pytest.mark.parametrize(

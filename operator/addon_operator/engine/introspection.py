@@ -294,7 +294,7 @@ class Introspection:
             "order": module.module.order,
             "enabled": module.module.name in enabled,
             "state": str(module.status),
-            "health": "" if module.health is None else str(module.health.state),
+            "health": str(module.health_state or ""),
             "healthMessage": "" if module.health is None else module.health.message,
             "drift": "" if module.drift is None else module.drift.message,
             "reason": module.reason,

@@ -13,7 +13,7 @@ from addon_operator.kernel import names
 from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, windows
 from addon_operator.modules.drift import drift_report
-from addon_operator.modules.health import module_health
+from addon_operator.modules.health import module_health, resource_health
 
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 HOOKS_REFUSED: Final = "a change of hooks on disk is refused, and their bindings stay as they were"
@@ -152,6 +152,14 @@ class ModuleState:
     def handled(self, annotation: str) -> str:
         """Return the last value of an annotation that was served; empty without one."""
         return self.handled_now if annotation == suspension.NOW else self.handled_run
+
+    @property
+    def health_state(self) -> resource_health.HealthState | None:
+        """How it is; ``None`` if that is not known. One without a release is healthy when it is ready."""
+        if self.health is not None:
+            return self.health.state
+        is_ready = self.status is ModuleStatus.READY and not self.maintenance
+        return resource_health.HealthState.HEALTHY if is_ready and not self.module.has_chart else None
 
     @property
     def not_in_force(self) -> str:

@@ -188,7 +188,7 @@ def _healthy(module: state.ModuleState) -> _Said:
         return _Said(status, reason, module.health.message or "All its resources are healthy.")
     if module.maintenance:
         return _Said("Unknown", "Maintenance", "In maintenance, its resources are not watched.")
-    if not module.module.has_chart and module.status is _Status.READY:
+    if module.health_state is not None:
         return _Said("True", "NoResources", "The module has no release.")
     return _Said("Unknown", "NotKnown", "Nothing is known of its resources yet.")
 

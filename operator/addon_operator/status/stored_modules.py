@@ -213,7 +213,12 @@ def _said(conditions: dict[str, _Condition], type_: str, status: str) -> str:
 
 def _health(conditions: dict[str, _Condition]) -> str:
     found = conditions.get("Healthy")
-    said = None if found is None else (found.status, found.reason)
+    if found is None:
+        return ""
+    if found.status == "True":
+        # Whatever the reason: a module without a release has one of its own.
+        return str(resource_health.HealthState.HEALTHY)
+    said = (found.status, found.reason)
     return next((str(each) for each, as_said in module_conditions.HEALTH.items() if as_said == said), "")
 
 

@@ -109,6 +109,14 @@ async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Benc
     assert (dns["name"], dns["enabled"], dns["hooks"], dns["lastRun"]) == ("dns", False, None, None)
 
 
+async def test_a_module_without_a_release_is_as_healthy_as_its_object_says(bench: Bench) -> None:
+    assert bench.views.module(WEB)["health"] == "", "it has not run"
+    bench.states.mark(WEB, state.ModuleStatus.READY, "")
+    assert bench.views.module(WEB)["health"] == "Healthy"
+    bench.states[WEB].maintenance = "NoResourceReconciliation"
+    assert bench.views.module(WEB)["health"] == "", "its object says Unknown"
+
+
 async def test_bindings_that_wait_stand_with_their_module() -> None:
     waiting: dict[str, list[hook_bindings.WaitingBinding]] = {
         "web": [{"hook": "a.sh", "binding": "pods", "kind": "Pod", "reason": "it may not"}],

@@ -55,6 +55,7 @@ def module(status: state.ModuleStatus = Status.READY, **fields: Any) -> state.Mo
 
 FAILED: Final = {"last_error": ERROR, "last_error_without_values": ERROR}
 MODULES: Final = {
+    "without a release": module(),
     "ready": module(health=module_health.ModuleHealth(HealthState.HEALTHY, "")),
     "failed": module(Status.FAILED, **FAILED, tries=4, next_try=LATER, cure=("Secret a/b", "node c")),
     "tried again": module(Status.RUNNING, **FAILED),

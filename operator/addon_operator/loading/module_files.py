@@ -282,12 +282,10 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
     if stock is None:
         return ""
     if chart_files.is_complete(stock.directory):
-        # Archives of repositories have no links: see chart_archives.
-        if stock.reference is None:
+        linked = ""
+        if stock.reference is None:  # Archives of repositories have no links: see chart_archives.
             linked = chart_links.problem(stock.directory, path.parent) or chart_links.nowhere(stock.directory)
-            if linked:
-                return linked
-        return dependencies.problem(stock.directory)
+        return linked or dependencies.problem(stock.directory)
     if stock.reference is not None or chart.is_chart(stock.directory):
         return ""
     return (

@@ -248,9 +248,10 @@ def module_of(
     wrong.attempt(lambda: named_files.is_there(path / _CHART), otherwise=False)
     wrong.add(module_directories.unreachable(path))
     wrong.add(module_directories.too_much_linked(path))
-    for problem in module_directories.not_directories(path):
+    of_chart = module_problems.Problems(path)
+    of_chart.add(of_chart.attempt(lambda: _chart_problem(path, stock), ""))
+    for problem in (*module_directories.not_directories(path), *of_chart.mistakes):
         wrong.add(problem)
-    wrong.add(wrong.attempt(lambda: _chart_problem(path, stock), ""))
     return model.Module(
         name=name,
         order=unnumbered_order if order is None else order,
@@ -260,6 +261,7 @@ def module_of(
         config=config,
         stock=stock,
         hooks_problem=wrong.attempt(lambda: _hooks_problem(path), ""),
+        chart_problems=of_chart.mistakes,
         problem=wrong.text,
         problems=wrong.mistakes,
     )
@@ -280,12 +282,10 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
     if stock is None:
         return ""
     if chart_files.is_complete(stock.directory):
-        # Archives of repositories have no links: see chart_archives.
-        if stock.reference is None:
+        linked = ""
+        if stock.reference is None:  # Archives of repositories have no links: see chart_archives.
             linked = chart_links.problem(stock.directory, path.parent) or chart_links.nowhere(stock.directory)
-            if linked:
-                return linked
-        return dependencies.problem(stock.directory)
+        return linked or dependencies.problem(stock.directory)
     if stock.reference is not None or chart.is_chart(stock.directory):
         return ""
     return (

@@ -39,6 +39,8 @@ class Module:
     """What is wrong with ``module.yaml``, if something is: the module fails, and nothing else does."""
     problems: tuple[str, ...] = ()
     """The same, one sentence each, where it was found in files."""
+    chart_problems: tuple[str, ...] = ()
+    """Those of them that are about the chart."""
     hooks_problem: str = ""
     """Why one of its hooks, or its ``enabled`` script, can never run: the module fails then, too."""
 
@@ -50,7 +52,7 @@ class Module:
     @property
     def mistakes(self) -> tuple[str, ...]:
         """All that stops it, one sentence each."""
-        return self.problems or tuple(filter(None, (self.stopped_by,)))
+        return tuple(filter(None, (*(self.problems or (self.problem,)), self.hooks_problem)))
 
     @property
     def key(self) -> names.ValuesKey:

@@ -114,12 +114,17 @@ def _line(words: Sequence[str]) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def without_ignored(findings: Sequence[values_check.Finding], modules: Mapping[str, pathlib.Path]) -> Ignored:
+def without_ignored(
+    findings: Sequence[values_check.Finding],
+    modules: Mapping[str, pathlib.Path],
+    charts: Mapping[str, pathlib.Path],
+) -> Ignored:
     """Return the findings that no comment ignores, and what is wrong with the comments.
 
-    A comment is about its own file; in ``module.yaml``, it is about all of the module.
+    A comment is about its own file; in ``module.yaml``, it is about all of the module. ``charts`` are those
+    with a directory of their own, by module.
     """
-    ignores = list(_ignores(modules))
+    ignores = list(_ignores([*modules.items(), *charts.items()]))
     usable = [each for each in ignores if not each.problem()]
     kept = []
     for finding in findings:
@@ -149,9 +154,9 @@ def _wrong(ignore: _Ignore) -> values_check.Finding:
     return values_check.Finding(level, ignore.module, f"{where}: {said}", lint_rules.Rule.LINT_IGNORE)
 
 
-def _ignores(modules: Mapping[str, pathlib.Path]) -> Iterator[_Ignore]:
+def _ignores(places: Sequence[tuple[str, pathlib.Path]]) -> Iterator[_Ignore]:
     seen = set()
-    for module, root in modules.items():
+    for module, root in places:
         for path in _files(root, is_global=module == names.GLOBAL_KEY):
             if path not in seen:
                 seen.add(path)

@@ -53,7 +53,7 @@ def of_all(
     """Look at modules of several places, and leave out what comments in their files ignore."""
     reports = [lint(each, strict=strict) for each in all_places]
     report = values_check.joined([*reports, of_several(all_places)])
-    known = lint_places.without_ignored(report.findings, directories(all_places))
+    known = lint_places.without_ignored(report.findings, directories(all_places), _charts(all_places))
     return dataclasses.replace(report, findings=known.findings, ignored=known.count)
 
 
@@ -65,6 +65,16 @@ def directories(all_places: Sequence[values_files.FilesToCheck]) -> dict[str, pa
         if places.only is None and places.global_hooks_dir.is_dir():
             found[names.GLOBAL_KEY] = places.global_hooks_dir
     return found
+
+
+def _charts(all_places: Sequence[values_files.FilesToCheck]) -> dict[str, pathlib.Path]:
+    """Return where the charts lie that have a directory of their own in their modules, by the modules."""
+    modules = itertools.chain.from_iterable(map(_modules, all_places))
+    return {
+        str(module.name): module.chart_directory
+        for module in modules
+        if module.stock is not None and module.stock.reference is None
+    }
 
 
 def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_check.ValuesReport:

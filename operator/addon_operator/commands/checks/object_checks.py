@@ -26,6 +26,8 @@ _SHOWN: Final = 40
 _QUANTITY: Final = "quantity"
 _QUANTITIES: Final = ".api.resource.Quantity"
 """How the name of their definition ends."""
+_ANY_NAMES: Final = "rbac.authorization.k8s.io/"
+"""Of kinds whose names may have any characters but slashes."""
 _FORMATS: Final = jsonschema.FormatChecker(())
 
 
@@ -108,16 +110,33 @@ class ObjectChecks:
         if self._schemas is not None:
             version = self._schemas.version
             subject = f"renders {body['kind']} {name}"
-            for mistake, path, said in itertools.islice(self._by_schema(body), _MOST):
+            found = itertools.chain(self._by_name(body, metadata), self._by_schema(body))
+            for mistake, path, said in itertools.islice(found, _MOST):
                 refuses = f"which Kubernetes {version} refuses"
                 if mistake is Mistake.UNKNOWN_FIELD:
                     refuses = f"of which Kubernetes {version} drops what it does not know, and Helm 4 refuses"
                 field = dataclasses.replace(itself, path=path)
                 yield Problem(mistake, f"{subject}, {refuses}: {said}", field)
 
-    def _by_schema(self, body: Mapping[str, Any]) -> Iterator[_Mistaken]:
+    def _by_name(self, body: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[_Mistaken]:
+        """Yield what is wrong with names, which schemas describe as texts."""
+        name = metadata.get("name")
+        is_strict = self._type_name(body) is not None and not str(body["apiVersion"]).startswith(_ANY_NAMES)
+        if isinstance(name, str) and name and is_strict and not names.is_subdomain(name):
+            said = f"{name!r} is not a name; use lower-case letters, digits, '-' and '.'"
+            yield Mistake.WRONG, ("metadata", "name"), f"metadata.name {said}"
+        labels = metadata.get("labels")
+        for key, value in labels.items() if isinstance(labels, dict) else ():
+            if not names.is_label_key(key) or (isinstance(value, str) and not names.is_label_value(value)):
+                path = ("metadata", "labels", key)
+                yield Mistake.WRONG, path, f"{key}: {value!r} in metadata.labels is not a label"
+
+    def _type_name(self, body: Mapping[str, Any]) -> str | None:
         kinds = {} if self._schemas is None else self._schemas.kinds
-        type_name = kinds.get(f"{body['apiVersion']}/{body['kind']}")
+        return kinds.get(f"{body['apiVersion']}/{body['kind']}")
+
+    def _by_schema(self, body: Mapping[str, Any]) -> Iterator[_Mistaken]:
+        type_name = self._type_name(body)
         if type_name is None:
             return
         for error in self._validator(type_name).errors(_without_nulls(body)):

@@ -137,7 +137,8 @@ class _ValuesCheck:
             modules += self._modules(directory, below, file)
         for files in module_files.in_run_order(modules):
             for mistake in files.module.mistakes:
-                self._add(Level.ERROR, _subject(files.module), mistake, Rule.MODULE)
+                rule = Rule.CHART if mistake in files.module.chart_problems else Rule.MODULE
+                self._add(Level.ERROR, _subject(files.module), mistake, rule)
         values = store.ValuesStore(
             [files.values for files in modules],
             common,

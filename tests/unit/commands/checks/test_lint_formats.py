@@ -283,6 +283,16 @@ def test_a_comment_of_a_template_is_one_too_and_its_end_is_no_reason(module: pat
     assert "a reason is missing" in row["problem"]
 
 
+@pytest.mark.parametrize("chart", ["chart", "charts/web"])
+def test_a_comment_in_a_template_of_a_chart_with_a_directory_of_its_own_counts(
+    module: pathlib.Path, chart: str
+) -> None:
+    write(module / chart / "Chart.yaml", "name: web\nversion: 1.0.0\n")
+    write(module / chart / "templates/a.yaml", "{{- /* lint: ignore object the number is wanted */}}\n")
+    write(module / "module.yaml", f"chart: {{path: {chart}}}\n")
+    assert ("warning", "lint-ignore") in rules()
+
+
 def test_prose_about_comments_is_not_one(module: pathlib.Path) -> None:
     write(module / "README.md", "# lint: ignore values because\n")
     write(module / "src/values.yaml", "# lint: ignore values because\n")

@@ -81,6 +81,23 @@ def test_each_mistake_is_found(tmp_path: pathlib.Path, files: dict[str, str], ex
     assert [one["level"] for one in found if expected in one["problem"]] == ["error"], found
 
 
+@pytest.mark.parametrize("text", ["name: x\n", CHART + "dependencies: [{name: db}]\n"])
+@pytest.mark.parametrize("directory", ["chart", "."], ids=["with a directory of its own", "the module's"])
+def test_what_is_wrong_with_a_chart_breaks_the_rule_of_charts(
+    tmp_path: pathlib.Path, text: str, directory: str
+) -> None:
+    write(tmp_path / "010-web", {f"{directory}/Chart.yaml": text, f"{directory}/templates/a.yaml": ""})
+    code, found = lint(tmp_path)
+    assert code == 1
+    assert {one["rule"] for one in found if one["level"] == "error"} == {"chart"}
+
+
+def test_a_chart_and_a_hook_that_are_wrong_are_both_told(tmp_path: pathlib.Path) -> None:
+    write(tmp_path / "010-web", {"chart/Chart.yaml": "name: x\n", "hooks/run.sh": "#!/bin/sh\n"})
+    (tmp_path / "010-web" / "hooks" / "run.sh").chmod(0o644)
+    assert {one["rule"] for one in lint(tmp_path)[1]} == {"chart", "module"}
+
+
 def test_a_link_that_leads_nowhere_is_an_error_also_in_a_module_that_is_off(tmp_path: pathlib.Path) -> None:
     module = tmp_path / "010-web"
     link = chart(module) / "README.md"

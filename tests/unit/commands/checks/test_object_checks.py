@@ -97,6 +97,30 @@ def test_what_the_api_server_would_refuse_is_told_by_field(
 
 
 @pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ("{name: a.b-1, labels: {x.io/a: b, c: ''}}", ""),
+        ("{name: Web_2}", "metadata.name 'Web_2' is not a name; use lower-case letters, digits, '-' and '.'"),
+        ("{name: a, labels: {a: b c}}", "a: 'b c' in metadata.labels is not a label"),
+        ("{name: a, labels: {a b: c}}", "a b: 'c' in metadata.labels is not a label"),
+    ],
+)
+def test_names_and_labels_that_the_api_server_would_refuse_are_told(metadata: str, said: str) -> None:
+    body = f"{{apiVersion: v1, kind: Thing, metadata: {metadata}, spec: {{selector: {{}}}}}}"
+    assert problems(body) == ([(WRONG, said)] if said else [])
+
+
+def test_roles_and_kinds_of_others_may_have_names_with_other_characters() -> None:
+    kinds = {"rbac.authorization.k8s.io/v1/Role": "Thing"}
+    checks = object_checks.ObjectChecks(api_schemas.ApiSchemas("v1.36.3", TYPES, kinds))
+    for version, kind in (("rbac.authorization.k8s.io/v1", "Role"), ("example.com/v1", "Thing")):
+        body = (
+            f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: 'a:Web'}}, spec: {{selector: {{}}}}}}"
+        )
+        assert problems(body, checks) == []
+
+
+@pytest.mark.parametrize(
     ("text", "mistake", "said"),
     [
         ("- a", WRONG, "a document that is not an object"),

@@ -89,7 +89,7 @@ def test_files_of_modules_are_only_read_after_a_look_at_what_they_are() -> None:
 def test_a_pipe_and_a_device_are_passed_over_by_who_looks_for_lines(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "values.yaml")
     (tmp_path / "module.yaml").symlink_to("/dev/zero")
-    assert lint_places.without_ignored([], {"web": tmp_path}).findings == ()
+    assert lint_places.without_ignored([], {"web": tmp_path}, {}).findings == ()
     for name in ("values.yaml", "module.yaml"):
         place = template_lines.Places().of(str(tmp_path / name), template_lines.Field("ConfigMap", "web"))
         assert place == str(tmp_path / name)

@@ -140,7 +140,7 @@ CASES = """\
     objects:
     - {kind: ConfigMap, name: kept, data: {first: "1", now: "2", upgrade: "true"}}
 - name: a first install has nothing to keep
-  values: {seen: {size: 2}}
+  valuesFiles: [../examples/two.yaml]
   expect:
     objects:
     - {kind: ConfigMap, name: kept, data: {first: "2", now: "2", upgrade: "false"}}
@@ -179,6 +179,7 @@ def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
         "Chart.yaml": "apiVersion: v2\nname: seen\nversion: 0.1.0\n",
         "templates/kept.yaml": KEEPS,
         "crds/pipes.yaml": PIPES,
+        "examples/two.yaml": "seen: {size: 2}\n",
         "tests/upgrades.yaml": CASES,
         "tests/test_served.py": PYTHON_CASE,
         ".helmignore": "/tests/\n",

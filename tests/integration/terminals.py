@@ -90,7 +90,7 @@ class Terminal:
 
     def ended(self) -> int:
         """Wait until the program has ended and all is read; its exit code."""
-        code = self._process.wait(60)
+        code = self._process.wait(180)
         self._reading.join(10)
         return code
 

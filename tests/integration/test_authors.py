@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -163,6 +164,20 @@ def test_examples_are_rendered_and_what_is_rendered_is_checked(author: Author) -
     assert set(found) == {"object", "example"}, found
     assert "modules/010-web-shop/examples/broken.yaml" in found["object"]
     assert "modules/010-web-shop/examples/wrong.yaml" in found["example"]
+
+
+def test_what_a_new_module_says_to_do_next_passes_on_a_pipe_and_on_a_terminal(author: Author) -> None:
+    printed = author.run("new", "module", "web-shop", "--hook", "python", "--schema")
+    named = [shlex.split(line)[1:] for line in printed.partition("Next:\n")[2].splitlines()]
+    assert [each[:-1] for each in named] == [["module", "lint"], ["module", "test"], ["dev"]]
+    for arguments, told in zip(named, (r"nothing is wrong", r"^010-web-shop +3 +0 +0\s*$"), strict=False):
+        piped = author.run(*arguments)
+        assert "\x1b" not in piped
+        argv = [sys.executable, "-m", "addon_operator", *arguments]
+        with terminals.Terminal(argv, author.directory, author.environ) as terminal:
+            assert terminal.ended() == 0
+        for text in (piped, terminal.afterwards()):
+            assert re.search(told, text, re.MULTILINE), text
 
 
 HANGS: Final = """#!/bin/sh

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from addon_operator.devcluster import handle
+from addon_operator.devcluster import handle, locations
 from tests.integration import chart_repositories, typing_pages
 from tests.unit.testing import fixed_fields
 
@@ -140,7 +140,7 @@ CASES = """\
     objects:
     - {kind: ConfigMap, name: kept, data: {first: "1", now: "2", upgrade: "true"}}
 - name: a first install has nothing to keep
-  values: {seen: {size: 2}}
+  valuesFiles: [../examples/two.yaml]
   expect:
     objects:
     - {kind: ConfigMap, name: kept, data: {first: "2", now: "2", upgrade: "false"}}
@@ -179,6 +179,7 @@ def test_a_case_upgrades_from_the_values_of_a_release_that_is_there(
         "Chart.yaml": "apiVersion: v2\nname: seen\nversion: 0.1.0\n",
         "templates/kept.yaml": KEEPS,
         "crds/pipes.yaml": PIPES,
+        "examples/two.yaml": "seen: {size: 2}\n",
         "tests/upgrades.yaml": CASES,
         "tests/test_served.py": PYTHON_CASE,
         ".helmignore": "/tests/\n",
@@ -227,7 +228,7 @@ EOF
 CONFTEST = """
 import pathlib
 import pytest
-from addon_operator.devcluster import handle
+from addon_operator.devcluster import handle, locations
 
 @pytest.fixture(scope="session")
 def devcluster():
@@ -277,6 +278,55 @@ def test_an_operator_is_edited_upgraded_and_explains_a_failure(
     kept = re.findall(r"kept: namespace (\S+) on", printed)
     assert kept
     assert kept[0] in devcluster.run_kubectl("get", "namespaces", "--output=name").stdout
+
+
+OWN = """
+def test_it_is_real_and_one_for_the_whole_run(cluster, operator, module):
+    running = operator().wait_ready()
+    assert running.objects("configmaps").one("ConfigMap", "seen")["data"] == {"size": "1"}
+    assert cluster.run_kubectl("auth", "whoami", "--output=jsonpath={.status.userInfo.username}").stdout
+    module.path.parent.joinpath("url").write_text(cluster.url)
+
+
+def test_it_is_the_same(cluster, module):
+    assert module.path.parent.joinpath("url").read_text() == cluster.url
+
+
+def test_wrong(operator):
+    operator(values={"seen": {"size": "big"}}).wait_ready()
+"""
+
+
+@pytest.mark.slow
+def test_a_run_has_a_control_plane_of_its_own_which_goes_or_is_kept_with_what_failed(
+    devcluster: handle.DevCluster, tmp_path: pathlib.Path
+) -> None:
+    module, state = tmp_path / "modules" / "010-seen", tmp_path / "state"
+    for name, text in (
+        ("templates/seen.yaml", TEMPLATE.partition("---")[0]),
+        ("openapi/config-values.yaml", "type: object\nproperties: {size: {type: integer}}\n"),
+        ("values.yaml", "seen: {size: 1}\n"),
+        ("tests/test_seen.py", OWN),
+    ):
+        (module / name).parent.mkdir(parents=True, exist_ok=True)
+        (module / name).write_text(text)
+    tested = ["env", f"{locations.STATE_VARIABLE}={state}", "addon-operator", "module", "test", "modules"]
+
+    printed = run(tested, devcluster, tmp_path, exit_code=1)
+    assert re.search(r"^010-seen +2 +1 +0$", printed, re.MULTILINE), printed
+    assert "the edit is refused: " in printed
+    assert list(state.iterdir()) == [], "it is gone"
+
+    printed = run([*tested, "--keep-namespace", "--", "-k", "wrong"], devcluster, tmp_path, exit_code=1)
+    (kept,) = re.findall(r"^kept: namespace (\S+) on (\S+), files in (\S+)$", printed, re.MULTILINE)
+    kubectl = ["kubectl", f"--kubeconfig={kept[1]}", "get", "configmap", f"--namespace={kept[0]}"]
+    assert "big" in run([*kubectl, "addon-operator", "--output=yaml"], devcluster, tmp_path)
+    assert (pathlib.Path(kept[2]) / "operator.log").exists()
+    (remedy,) = re.findall(
+        r"^remove it all with: (addon-operator devcluster down --name \S+)$", printed, re.MULTILINE
+    )
+    run([*tested[:2], *remedy.split()], devcluster, tmp_path)
+    assert list(state.iterdir()) == []
 
 
 def test_what_is_known_to_never_change_is_what_the_api_server_refuses(

@@ -63,17 +63,24 @@ def devcluster(
 
 
 @contextlib.contextmanager
-def running(options: DevClusterOptions, config: pytest.Config) -> Iterator[handle.DevCluster]:
-    """Run a control plane for a test run: what the fixture ``devcluster`` does."""
+def running(
+    options: DevClusterOptions, config: pytest.Config, is_kept: Callable[[], bool] | None = None
+) -> Iterator[handle.DevCluster]:
+    """Run a control plane for a test run: what the fixture ``devcluster`` does.
+
+    With ``is_kept``, which is asked at the end, it may stay, also when the next run clears up.
+    """
     where = locations.locate(os.environ)
     manager = cluster.ClusterManager(where.state, reporters.Reporter())
     remove_abandoned(manager, pathlib.Path("/proc"))
-    name = layout.ClusterName(f"pytest-{os.getpid()}-{secrets.token_hex(3)}")
+    prefix = f"pytest-{os.getpid()}" if is_kept is None else "kept"
+    name = layout.ClusterName(f"{prefix}-{secrets.token_hex(3)}")
     request = cluster.ClusterRequest(name, options.version, options.nodes)
     try:
         yield _started(manager, request, where, reporters.PlainReporter(_uncaptured(config)))
     finally:
-        manager.down(name)
+        if is_kept is None or not is_kept():
+            manager.down(name)
 
 
 @pytest.fixture

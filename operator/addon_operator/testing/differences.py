@@ -95,14 +95,14 @@ def _of_words(path: str, words: Mapping[str, Any], actual: Any) -> Iterator[Diff
 
 def _holds(word: str, wanted: Any, actual: Any) -> bool:  # noqa: ANN401 - JSON
     match word:
-        case "$has":
-            return _is_in(wanted, actual) is True
-        case "$lacks":
-            return _is_in(wanted, actual) is False
+        case "$has" | "$lacks":
+            return _is_in(wanted, actual) is (word == "$has")
         case "$matches":
             return isinstance(actual, str) and patterns.found(wanted, actual)
         case "$count":
             return isinstance(actual, list | Mapping) and len(actual) == wanted
+        case "$type":
+            return part_words.is_of(wanted, actual)
         case "$is":
             return not between(wanted, actual)
         case _:
@@ -111,7 +111,7 @@ def _holds(word: str, wanted: Any, actual: Any) -> bool:  # noqa: ANN401 - JSON
 
 def _there(word: str, wanted: Any, actual: Any) -> Any:  # noqa: ANN401 - JSON
     """Return what there is: of a list the items, those first that are most like the wanted one."""
-    if not _is_list(actual) or word == "$is":
+    if not _is_list(actual) or word in ("$is", "$type"):
         return actual
     if word == "$lacks":
         return part_words.listed([each for each in actual if not between(wanted, each, subset=True)])

@@ -16,10 +16,20 @@ DESCRIPTIONS: Final = {
     "$lacks": "An item that must not be in the list, or a text that must not be in the text; or several.",
     "$matches": "A regular expression (RE2) that is found in the text.",
     "$count": "How many items the list or the mapping has.",
+    "$type": "What kind of value it is: string, integer, number, boolean, array or object.",
     "$is": "Exactly this: a mapping has no more fields, a list no more items.",
     "$not": "What the field must not be; null: it is there, whatever it is.",
 }
 """Each word, and what stands behind it."""
+TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+"""What ``$type`` knows, as schemas call it."""
 OF_ITEMS: Final = ("$has", "$lacks")
 """Words behind which a list is one thing after another."""
 
@@ -73,6 +83,8 @@ def _misfit(word: str, wanted: Any, room: patterns.Room) -> str | None:  # noqa:
         case "$count":
             is_count = isinstance(wanted, int) and not isinstance(wanted, bool) and wanted >= 0
             return None if is_count else f"{_short(wanted)} is not a count; write a number such as 2"
+        case "$type" if wanted not in tuple(TYPES):
+            return f"{_short(wanted)} is not a type; write one of {', '.join(TYPES)}"
         case "$matches":
             return _wrong_pattern(wanted, room)
         case "$has" | "$lacks" if wanted in (None, "", []) or "" in items(wanted):
@@ -102,6 +114,11 @@ def _first(words: Mapping[str, Any]) -> str:
 def items(wanted: Any) -> Sequence[Any]:  # noqa: ANN401 - JSON
     """Return what stands behind ``$has`` or ``$lacks``, one by one."""
     return wanted if isinstance(wanted, list) else [wanted]
+
+
+def is_of(kind: str, value: object) -> bool:
+    """Say whether a value is of this type; Python takes ``true`` for a number."""
+    return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
 def said(word: str, wanted: Any) -> Said:  # noqa: ANN401 - JSON

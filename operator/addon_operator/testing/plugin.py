@@ -43,7 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         _KEEP,
         action="store_true",
         default=False,
-        help="Keep the namespace and files of an operator whose test failed, and say where.",
+        help="Keep the namespace and files of an operator whose test failed, and the control plane if the "
+        "run has one of its own, and say where.",
     )
 
 
@@ -133,8 +134,12 @@ def cluster(request: pytest.FixtureRequest) -> "Iterator[DevCluster]":
     if shared is not None:
         yield shared
         return
-    with pytest_plugin.running(pytest_plugin.DevClusterOptions(), request.config) as started:
+    kept = request.config.stash.setdefault(_KEPT, [])
+    is_kept = (lambda: bool(kept)) if request.config.getoption(_KEEP) else None
+    with pytest_plugin.running(pytest_plugin.DevClusterOptions(), request.config, is_kept) as started:
         yield started
+        if kept:
+            kept.append(f"remove it all with: addon-operator devcluster down --name {started.name}")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from addon_operator.values.schema import schema_violations
 
 CONFIG_MAP: Final = "ConfigMap"
 SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
+NOTHING_RUNS: Final = "is invalid, and nothing runs until it is fixed"
 
 
 class ConfiguredObject:
@@ -187,7 +188,7 @@ class ConfigState:
     def without_values(self) -> str:
         """Return what has to be fixed before anything starts."""
         wrong = config_events.listed_wrong(self.wrong)
-        return f"{self.source} is invalid, and nothing runs until it is fixed: {wrong}"
+        return f"{self.source} {NOTHING_RUNS}: {wrong}"
 
 
 Check = Callable[[sources.ConfigValues], list[schema_violations.Violation]]

@@ -11,6 +11,7 @@ from addon_operator.kernel import errors, json_types
 from addon_operator.loading import named_files
 from addon_operator.testing import part_words
 from addon_operator.testing.cases import case_schema
+from addon_operator.values import sources
 
 _CHECKER: Final = violations.Checker(case_schema.SCHEMA)
 _MOST: Final = 20
@@ -70,13 +71,22 @@ def read(path: pathlib.Path, *, of_module: bool = True) -> list[Case]:
     found = [] if document.value is None else document.value
     if isinstance(found, list):
         found = [_with_whole_hook(each) for each in found]
-    problems = _CHECKER.problems(found) or [*_contradictions(found), *_misused_words(found)]
+    files: dict[pathlib.Path, json_types.JsonObject] = {}
+    problems = _CHECKER.problems(found) or [
+        *_contradictions(found),
+        *_misused_words(found),
+        *_read_files(found, path.parent, files),
+    ]
     if not problems and not of_module:
         problems = list(_without_module(found))
     if problems or not isinstance(found, list):
         said = [f"{document.where(place)}: {_shown(place)}{text}" for place, text in problems[:_MOST]]
         raise CaseFileError("\n".join(said))
-    return [_case(document, number, each) for number, each in enumerate(found) if isinstance(each, dict)]
+    return [
+        _case(document, number, _with_files(each, path.parent, files))
+        for number, each in enumerate(found)
+        if isinstance(each, dict)
+    ]
 
 
 def _shown(place: tuple[str | int, ...]) -> str:
@@ -125,6 +135,36 @@ def _without_module(cases: Any) -> Iterator[_Problem]:  # noqa: ANN401 - checked
             if key in case["expect"]:
                 hint = "; write it below expect.hook" if key in _OBJECTS else ""
                 yield (number, "expect", key), f"there is no module, and nothing is rendered{hint}"
+
+
+def _read_files(
+    cases: Any,  # noqa: ANN401 - checked by the schema
+    directory: pathlib.Path,
+    files: dict[pathlib.Path, json_types.JsonObject],
+) -> Iterator[_Problem]:
+    """Read the files with values that cases name into ``files``, each once."""
+    for number, case in enumerate(cases):
+        for index, name in enumerate(case.get("valuesFiles", ())):
+            path = directory / name
+            if path in files:
+                continue
+            try:
+                text = named_files.read_text(path)
+                document = yaml_reading.load(text, str(path)) or {}
+            except errors.ConfigurationError as error:
+                yield (number, "valuesFiles", index), str(error)
+                continue
+            if isinstance(document, dict):
+                files[path] = document
+            else:
+                yield (number, "valuesFiles", index), f"{path} holds no sections; write key: value pairs"
+
+
+def _with_files(
+    case: Mapping[str, Any], directory: pathlib.Path, files: Mapping[pathlib.Path, json_types.JsonObject]
+) -> Mapping[str, Any]:
+    layers = [files[directory / name] for name in case.get("valuesFiles", ())]
+    return {**case, "values": sources.merge(*layers, case.get("values", {}))} if layers else case
 
 
 def _case(document: yaml_reading.Document, number: int, case: Mapping[str, Any]) -> Case:

@@ -9,6 +9,8 @@ from addon_operator.testing.given import kinds
 from addon_operator.testing.modules import asked
 
 _Schema = Mapping[str, Any]
+MOST_FILES: Final = 20
+"""How many files with values a case may have."""
 _LIST_REMEDY: Final = "write a list, each item with '- '"
 
 
@@ -89,6 +91,7 @@ _HOOK: Final = _object(
 _BEHIND: Final[Mapping[str, _Schema]] = {
     "$matches": {"type": "string", "minLength": 1},
     "$count": {"type": "integer", "minimum": 0},
+    "$type": {"enum": list(part_words.TYPES)},
     "$not": {"$ref": "#/$defs/field"},
 }
 _FIELD_OF_PART: Final[_Schema] = {"$ref": "#/$defs/field"}
@@ -135,6 +138,13 @@ CASE: Final = _object(
     "expect",
     name=_text("What it shows, as a sentence."),
     values=_any("What somebody writes into the ConfigMap: sections and switches by their keys."),
+    valuesFiles={
+        **_list(
+            "Paths of files with more of these, from this one; the later wins, and values over all.",
+            _text("Its path."),
+        ),
+        "maxItems": MOST_FILES,
+    },
     hookValues=_any("What hooks set in the module's section; no hook runs before the render then."),
     objects=_list("What lookup and hooks find in the cluster.", kinds.OBJECT),
     kubernetes=_text("The version of Kubernetes, such as v1.34.0.", "cluster-version"),

@@ -13,6 +13,7 @@ from typing import Any, Final
 from addon_operator.debug import debug_client
 from addon_operator.devcluster import api, handle, layout
 from addon_operator.documents import json_documents, yaml_reading
+from addon_operator.engine.sources import configured_object
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.process import commands, daemons
 from addon_operator.testing import differences, unchangeable
@@ -174,8 +175,8 @@ class Operator:
             return str(error)
 
     def _unsettled_of(self, listed: Mapping[str, Any]) -> str:
-        if listed["wrongValues"]:
-            return f"{_REFUSED}{'; '.join(listed['wrongValues'])}"
+        if refused := _refused_of(listed):
+            return refused
         late = [each for each in self._edited_sections() if not self._is_in_force(each)]
         waiting = [each["name"] for each in listed["modules"] if each["state"] not in _SETTLED]
         tasks = self._debug.get("/queue/list.json")["summary"]["totalTasks"]
@@ -188,9 +189,11 @@ class Operator:
         return f"{tasks} tasks wait" if tasks else ""
 
     def _failing(self) -> str:
-        with contextlib.suppress(debug_client.DebugClientError):
-            return _failing_of(self._debug.get("/module/list.json"))
-        return ""
+        try:
+            listed = self._debug.get("/module/list.json")
+        except debug_client.DebugClientError as error:
+            return f"{_REFUSED}{error}" if configured_object.NOTHING_RUNS in str(error) else ""
+        return _refused_of(listed) or _failing_of(listed)
 
     def _is_ready(self) -> bool:
         with contextlib.closing(http.client.HTTPConnection(_LOOPBACK, self._port, timeout=5.0)) as connection:
@@ -264,6 +267,11 @@ class Upgrade:
 
 _REFUSED: Final = "the edit is refused: "
 _FAILS: Final = "module "
+
+
+def _refused_of(listed: Mapping[str, Any]) -> str:
+    wrong = listed["wrongValues"]
+    return f"{_REFUSED}{'; '.join(wrong)}" if wrong else ""
 
 
 def _failing_of(listed: Mapping[str, Any]) -> str:

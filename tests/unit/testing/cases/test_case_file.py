@@ -26,6 +26,38 @@ def test_a_case_has_what_the_file_says(tmp_path: pathlib.Path) -> None:
     assert not case.renders
 
 
+def test_values_of_a_case_are_its_files_laid_over_each_other_and_its_own(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples/big.yaml").write_text("web: {size: 9, tier: a, ports: [1, 2]}\nwebEnabled: true\n")
+    (tmp_path / "prod.yaml").write_text("web: {tier: b, ports: [3]}\n")
+    files = "valuesFiles: [examples/big.yaml, prod.yaml]"
+    (case, without) = read(
+        tmp_path,
+        f"- {{name: a, {files}, values: {{web: {{size: 1}}}}, expect: {{enabled: true}}}}\n"
+        f"- {{name: b, {files}, expect: {{enabled: true}}}}\n",
+    )
+    assert case.values == {"web": {"size": 1, "tier": "b", "ports": [3]}, "webEnabled": True}
+    assert without.values["web"] == {"size": 9, "tier": "b", "ports": [3]}
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ("[none.yaml]", r"line 1, column .*valuesFiles\[0\]: .*none.yaml cannot be read: No such file"),
+        ("[list.yaml]", "list.yaml holds no sections; write key: value pairs"),
+        ("[broken.yaml]", "broken.yaml.*line 2"),
+        ("[.]", "cannot be read"),
+        (f"[{', '.join(['list.yaml'] * 21)}]", "valuesFiles: "),
+        ("list.yaml", "valuesFiles: .*write a list"),
+    ],
+)
+def test_a_file_of_values_that_cannot_be_used_is_told(tmp_path: pathlib.Path, files: str, said: str) -> None:
+    (tmp_path / "list.yaml").write_text("- a\n")
+    (tmp_path / "broken.yaml").write_text("a: [\n")
+    with pytest.raises(case_file.CaseFileError, match=said):
+        read(tmp_path, f"- {{name: a, valuesFiles: {files}, expect: {{enabled: true}}}}\n")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -79,6 +111,8 @@ def test_a_mistake_is_told_with_its_place(tmp_path: pathlib.Path, text: str, sai
         ("{$matches: 1}", "1 is not a pattern; write a regular expression"),
         ("{$matches: 'a('}", "'a\\(' is not a regular expression .*missing"),
         ("{$matches: '(?=a)'}", "is not a regular expression"),
+        ("{$type: int}", '"int" is not a type; write one of string, integer'),
+        ("{$type: [string]}", "is not a type"),
         ("{$has: []}", "names nothing"),
         ("{$lacks: ''}", "names nothing"),
         ("{$not: {$matches: ''}}", '\\$not.\\$matches: "" is not a pattern'),
@@ -113,7 +147,19 @@ def test_the_schema_for_editors_knows_the_words_of_parts() -> None:
             [{"name": "a", "expect": {"objects": [{"kind": "A", "spec": {"a": [field]}}]}}]
         )
 
-    assert all(map(takes, [1, None, {"b": {"$not": None}}, {"$has": "x", "$count": 1}, {"$matches": "x"}]))
+    assert all(
+        map(
+            takes,
+            [
+                1,
+                None,
+                {"b": {"$not": None}},
+                {"$has": "x", "$count": 1},
+                {"$matches": "x"},
+                {"$type": "array"},
+            ],
+        )
+    )
     assert not any(map(takes, [{"$hsa": 1}, {"b": {"$count": "x"}}, {"$not": {"$hsa": 1}}]))
 
 
@@ -152,6 +198,7 @@ def test_the_schema_for_editors_is_one_and_takes_the_short_form_of_a_hook() -> N
 
 FREE = {
     "name": "what a person reads",
+    "valuesFiles": "paths of files",
     "hook.name": "looked for among the hooks",
     "hook.binding": "looked for among the bindings",
     "hook.review.subResource": "looked for in the rules",

@@ -5,11 +5,13 @@ import contextlib
 import dataclasses
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final, Protocol, TypeVar
+from concurrent import futures
+from typing import Final, Protocol, TypeVar, TypeVarTuple
 
 from addon_operator.kernel import clock
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 Sleep = Callable[[float], Awaitable[None]]
 """Waits that many seconds, as :func:`asyncio.sleep` does."""
@@ -109,12 +111,34 @@ async def wait_until(event: asyncio.Event, moment: float | None, time: clock.Clo
     return await wait_within(event, None if moment is None else max(0.0, moment - time.monotonic()))
 
 
-async def to_its_end(work: asyncio.Future[T]) -> T:
-    """Wait for work that nobody may leave half done; a cancellation goes on when it is done."""
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        while not work.done():
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([work])
-        raise
+class Lasting(asyncio.Future[T]):
+    """What will come of work that nobody may leave half done.
+
+    A task that is cancelled while it waits for it waits on, and is cancelled when it is there.
+    """
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - the signature of the standard library
+        """Refuse, by which a task that waits learns of its cancellation only when it goes on."""
+        # It will not ask what came of it.
+        self.add_done_callback(asyncio.Future.exception)
+        return False
+
+
+async def in_thread(threads: futures.Executor, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
+    """Run blocking work in one of the threads; a cancellation goes on when it is done.
+
+    The loop has less to do than with futures of threads and a shield around them.
+    """
+    loop = asyncio.get_running_loop()
+    done = Lasting[T](loop=loop)
+
+    def work() -> None:
+        try:
+            result = function(*args)
+        except BaseException as error:  # noqa: BLE001 - passed on
+            loop.call_soon_threadsafe(done.set_exception, error)
+        else:
+            loop.call_soon_threadsafe(done.set_result, result)
+
+    threads.submit(work)
+    return await done

@@ -1,7 +1,10 @@
 """Pauses between tries, and waiting that ends in time."""
 
 import asyncio
+import gc
 import itertools
+import threading
+from concurrent import futures
 
 import pytest
 
@@ -34,21 +37,52 @@ def test_a_pause_may_grow_more_slowly() -> None:
     assert list(itertools.islice(waiting.Backoff(4.0, 10.0, growth=1.5).pauses(), 4)) == [4.0, 6.0, 9.0, 10.0]
 
 
-async def test_work_that_must_end_is_waited_for_however_often_its_waiter_is_cancelled() -> None:
-    work: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    waiter = asyncio.create_task(waiting.to_its_end(work))
+async def test_what_must_come_is_waited_for_however_often_its_waiter_is_cancelled() -> None:
+    lasting = waiting.Lasting[int](loop=asyncio.get_running_loop())
+
+    async def wait() -> int:
+        return await lasting
+
+    waiter = asyncio.create_task(wait())
     for _ in range(3):
         await asyncio.sleep(0)
         waiter.cancel()
     await asyncio.sleep(0)
     assert not waiter.done()
-    work.set_result(3)
+    lasting.set_result(3)
     with pytest.raises(asyncio.CancelledError):
         await waiter
 
 
-async def test_how_work_that_must_end_ends_is_what_its_waiter_gets() -> None:
-    loop = asyncio.get_running_loop()
-    assert await waiting.to_its_end(loop.run_in_executor(None, lambda: 3)) == 3
-    with pytest.raises(ZeroDivisionError):
-        await waiting.to_its_end(loop.run_in_executor(None, lambda: 1 // 0))
+async def test_how_work_in_a_thread_ends_is_what_its_waiter_gets() -> None:
+    with futures.ThreadPoolExecutor(1) as threads:
+        assert await waiting.in_thread(threads, divmod, 7, 2) == (3, 1)
+        with pytest.raises(ZeroDivisionError):
+            await waiting.in_thread(threads, divmod, 1, 0)
+
+
+@pytest.mark.parametrize("divisor", [1, 0])
+async def test_work_in_a_thread_is_waited_for_by_whom_is_cancelled_and_its_error_is_nobodys(
+    divisor: int,
+) -> None:
+    unheard, going_on, ended = list[object](), threading.Event(), list[int]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+
+    def work() -> float:
+        going_on.wait(10)
+        ended.append(1)
+        return 1 / divisor
+
+    with futures.ThreadPoolExecutor(1) as threads:
+        waiter = asyncio.create_task(waiting.in_thread(threads, work))
+        await asyncio.sleep(0)
+        waiter.cancel()
+        await asyncio.sleep(0)
+        assert not waiter.done()
+        going_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+    assert ended
+    del waiter
+    gc.collect()
+    assert not unheard

@@ -9,7 +9,8 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
+from concurrent import futures
+from typing import Any, Final, TypeAlias
 
 from addon_operator.aio import waiting
 from addon_operator.engine import events, state
@@ -48,8 +49,8 @@ _SHOWN_CHARS: Final = 60
 _REASON_CHARS: Final = 10_000
 """Of what an ``enabled`` script gives as its reason, which may be as long as any output."""
 
-_Result = TypeVar("_Result")
-_Arguments = TypeVarTuple("_Arguments")
+_FILE_THREADS: Final = 4
+"""Which write and read the files of runs; each waits for the disk, and for its turn in this process."""
 CheckingJq: TypeAlias = Callable[[], contextlib.AbstractContextManager[None]]
 """Has jq expressions checked where they hold nobody, see :meth:`.ValuesWorker.checking_jq`."""
 Values: TypeAlias = Callable[[], Mapping[str, bytes]]
@@ -145,6 +146,9 @@ class HookProcesses:
         self._default_timeout = default_timeout
         self._log = log
         self._programs = programs
+        # A replica answers the API server whether or not it leads, also while it ends.
+        self._answering = programs.unfenced
+        self._threads = futures.ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files of hooks")
         self._checking_jq = checking_jq
         self.last: Final = hook_lines.LastOutputs()
         """What hooks wrote in their last runs."""
@@ -217,18 +221,18 @@ class HookProcesses:
         if question is not None:
             timeout = question.seconds if timeout is None else min(timeout, question.seconds)
         async with self._directory(hook.name) as files:
-            await _in_thread(_prepare, files, contexts, values, question)
+            await waiting.in_thread(self._threads, _prepare, files, contexts, values, question)
             result = await self._start(hook, files, log_fields, timeout, is_asked=question is not None)
             if hook_failures.has_failed(result):
                 raise HookRunError(
                     hook.name,
                     result,
                     hook_failures.describe(result, hook.path, timeout),
-                    await _in_thread(_collect_leniently, files, KUBERNETES_PATCH),
+                    await waiting.in_thread(self._threads, _collect_leniently, files, KUBERNETES_PATCH),
                     module=hook.module,
                 )
             try:
-                return await _in_thread(_result, files, hook.name, result, question)
+                return await waiting.in_thread(self._threads, _result, files, hook.name, result, question)
             except hook_directory.HookFileError as error:
                 raise HookRunError(
                     hook.name, result, f"returned invalid output: {error}", module=hook.module
@@ -246,11 +250,11 @@ class HookProcesses:
         """
         async with self._directory(f"{module}-enabled") as files:
             try:
-                await _in_thread(_write, files, values, _VERDICT)
+                await waiting.in_thread(self._threads, _write, files, values, _VERDICT)
                 fields = {"module": module, "hook": "enabled"}
                 asked = state.Hook("enabled", script, hook_config.HookConfig(), module)
                 result = await self._start(asked, files, fields, self._default_timeout)
-                written = await _in_thread(_collect, files, _VERDICT)
+                written = await waiting.in_thread(self._threads, _collect, files, _VERDICT)
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
         if hook_failures.has_failed(result):
@@ -272,7 +276,7 @@ class HookProcesses:
             yield files
         finally:
             if files.exists:
-                await _in_thread(files.remove)
+                await waiting.in_thread(self._threads, files.remove)
 
     async def _start(
         self,
@@ -287,8 +291,7 @@ class HookProcesses:
         is_nested = bool(hook.arguments)
         owner = hook_configurations.owner(hook.module) if is_nested else {}
         keep = self.last.begin(log_fields.get("module", ""), log_fields.get("hook", path.name))
-        # A replica answers the API server whether or not it leads, also while it ends.
-        programs = self._programs.unfenced if is_asked else self._programs
+        programs = self._answering if is_asked else self._programs
         with self._log.run(log_fields, is_json=is_nested) as log:
             variables = files.environment()
             return await programs.run(
@@ -388,8 +391,3 @@ def _collect_leniently(files: hook_directory.HookDirectory, variable: str) -> st
         return _collect(files, (variable,))[variable]
     except hook_directory.HookFileError:
         return ""
-
-
-async def _in_thread(function: Callable[[*_Arguments], _Result], *args: *_Arguments) -> _Result:
-    """Run blocking work off the loop; a cancellation waits for its end, as it works on files that go away."""
-    return await waiting.to_its_end(asyncio.get_running_loop().run_in_executor(None, function, *args))

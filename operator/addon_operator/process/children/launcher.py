@@ -119,7 +119,7 @@ class Launcher:
         if self._socket is None:
             return LOST
         try:
-            answer = await waiting.to_its_end(self._ask(message))
+            answer = await self._ask(message)
         except OSError:
             return LOST
         if not answer:
@@ -152,15 +152,15 @@ class Launcher:
         except OSError:
             return await _put_off(self._ask(message, fds))
 
-    def _ask(self, message: bytes, fds: Sequence[int] = ()) -> "asyncio.Future[dict[str, Any]]":
+    def _ask(self, message: bytes, fds: Sequence[int] = ()) -> "waiting.Lasting[dict[str, Any]]":
         """Ask, and return what will be the answer; raises :class:`OSError`, as that may, too."""
         loop = asyncio.get_running_loop()
         connection = self._send(message, fds)
         if not self._asked:
             # By its number: of the socket itself, the selector would write out the addresses.
             loop.add_reader(connection.fileno(), self._take_answer)
-        late = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
-        asked = _Asked(loop.create_future(), loop.call_later(_ANSWER_TIMEOUT, self._drop, late))
+        late = loop.call_later(_ANSWER_TIMEOUT, self._is_late)
+        asked = _Asked(waiting.Lasting(loop=loop), late)
         self._asked.append(asked)
         return asked.answer
 
@@ -211,6 +211,9 @@ class Launcher:
                 socket.send_fds(ours, [self._limit], [])
         return self._socket
 
+    def _is_late(self) -> None:
+        self._drop(TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))
+
     def _drop(self, error: OSError) -> None:
         if self._process is not None:
             self._process.kill()
@@ -235,7 +238,7 @@ class Launcher:
 class _Asked:
     """A request that is not answered yet."""
 
-    answer: "asyncio.Future[dict[str, Any]]"
+    answer: "waiting.Lasting[dict[str, Any]]"
     timer: asyncio.TimerHandle
 
     @property
@@ -252,9 +255,9 @@ class _Asked:
             self.answer.set_result(answer)
 
 
-async def _put_off(answer: "asyncio.Future[dict[str, Any]]") -> dict[str, Any]:
+async def _put_off(answer: "waiting.Lasting[dict[str, Any]]") -> dict[str, Any]:
     try:
-        return await waiting.to_its_end(answer)
+        return await answer
     except asyncio.CancelledError:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - somebody awaits this

@@ -70,12 +70,14 @@ class Author:
         lines = self.output.read_text().splitlines()
         assert (running.returncode, lines[-1]) == (0, "ended    the operator is stopped"), lines
 
-    def wait_told(self, pattern: str, times: int = 1) -> re.Match[str]:
+    def wait_told(
+        self, pattern: str, times: int = 1, deadline: float = operator_process.READY_DEADLINE
+    ) -> re.Match[str]:
         def told() -> re.Match[str] | None:
             found = list(re.finditer(pattern, self.output.read_text(), re.MULTILINE))
             return found[times - 1] if len(found) >= times else None
 
-        return operator_process.wait_until(told, pattern, explain=self.output.read_text)
+        return operator_process.wait_until(told, pattern, deadline=deadline, explain=self.output.read_text)
 
 
 @pytest.fixture
@@ -149,6 +151,26 @@ def test_from_a_new_module_to_an_edit_that_is_deployed(
         "get", "configmap", "web-shop", f"--namespace={author.namespace}", "--output=yaml"
     )
     assert yaml.safe_load(live.stdout)["data"] == {"word": "Good morning"}
+
+
+@pytest.mark.slow
+def test_the_loop_stays_when_a_global_hook_hangs_at_the_start(author: Author) -> None:
+    """It is named soon, and a save ends it; the operator, which cannot start without it, starts again."""
+    author.run("new", "module", "web-shop")
+    hook = author.directory / "global-hooks/hooks/all.sh"
+    hook.parent.mkdir(parents=True)
+    hook.write_text("#!/bin/sh\nsleep 1000\n")
+    hook.chmod(0o755)
+    named = "global-hooks/hooks/all.sh"
+    with author.dev("--context", author.context, "-n", author.namespace):
+        author.wait_told(rf"^hook     {named} --config runs for \d+ s$", deadline=120.0)
+        hook.write_text("#!/bin/sh\necho '{configVersion: v1'\n")
+        author.wait_told(rf"^hook     {named} --config is ended: global hooks were saved$")
+        author.wait_told(rf"^error    .*{named}: invalid configuration", deadline=120.0)
+        author.wait_told(r"^ended    the operator cannot start", times=2)
+        hook.write_text("#!/bin/sh\necho '{configVersion: v1, onStartup: 1}'\n")
+        author.wait_told(r"^start    ", times=2)
+        author.wait_told(r"^hook     all.sh: ", deadline=120.0)
 
 
 def test_examples_are_rendered_and_what_is_rendered_is_checked(author: Author) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 import datetime as dt
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -352,7 +352,9 @@ def usage_sentence(error: click.UsageError) -> str:
 
 
 def _with_context(error: click.UsageError, ctx: click.Context, said: str) -> str:
-    usage = " ".join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx), *_required(ctx)])
+    options = [each for each in ctx.command.get_params(ctx) if isinstance(each, click.Option)]
+    needed = [f"{max(each.opts, key=len)} {each.make_metavar(ctx)}" for each in options if each.required]
+    usage = " ".join([ctx.command_path, *ctx.command.collect_usage_pieces(ctx), *needed])
     help_ = f"'{ctx.command_path} --help'"
     match error:
         case click.NoSuchOption():
@@ -364,22 +366,11 @@ def _with_context(error: click.UsageError, ctx: click.Context, said: str) -> str
         case click.MissingParameter(param=click.Argument() as param):
             said = f"{param.make_metavar(ctx)} is missing; write {usage}"
         case click.MissingParameter(param=click.Option() as param):
-            said = f"the option {max(param.opts, key=len)} is missing: {_purpose(param)}; write {usage}"
+            purpose = _lower((param.help or "").partition(". ")[0].rstrip("."))
+            said = f"the option {max(param.opts, key=len)} is missing: {purpose}; write {usage}"
         case _ if said.startswith(_EXTRA):
             said = f"{said.removeprefix('got ')}; write {usage}"
     return said
-
-
-def _required(ctx: click.Context) -> Iterator[str]:
-    """Yield the options that a command cannot do without, as they are typed."""
-    for each in ctx.command.get_params(ctx):
-        if isinstance(each, click.Option) and each.required:
-            yield f"{max(each.opts, key=len)} {each.make_metavar(ctx)}"
-
-
-def _purpose(option: click.Option) -> str:
-    """Return what an option is for: the first sentence of its help."""
-    return _lower((option.help or "").partition(". ")[0].rstrip("."))
 
 
 def _nearest_option(name: str, ctx: click.Context) -> str:

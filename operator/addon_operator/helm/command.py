@@ -31,6 +31,11 @@ _STDERR_BYTES: Final = 4 * 1024 * 1024
 """An object that Helm quotes in an error may have some megabytes."""
 _LONG_VALUE: Final = 8
 """Shorter values are words that stand everywhere."""
+MOST_WARNINGS: Final = 50
+"""Different warnings of one call that are handed on; of each object of a chart there may be one."""
+MOST_CHARS: Final = 20_000
+"""Characters that all warnings of one call have together."""
+_LONGEST_WARNING: Final = 2000
 _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 """Begins warnings that no module is the cause of: they are logged once, not with each call."""
 
@@ -70,6 +75,28 @@ class Call:
     def called(self, verb: str) -> str:
         """Return what people call a verb of Helm."""
         return "install" if self.is_install and verb == "upgrade" else verb
+
+
+@dataclasses.dataclass(slots=True)
+class _Said:
+    """The warnings of one call so far."""
+
+    texts: set[str] = dataclasses.field(default_factory=set)
+    chars: int = 0
+    left_out: int = 0
+    """Lines with more warnings; the same one may be in several."""
+
+    def is_news(self, text: str) -> bool:
+        """Note a warning; whether it is to be handed on."""
+        if text in self.texts:
+            return False
+        chars = min(len(text), _LONGEST_WARNING)
+        if len(self.texts) >= MOST_WARNINGS or self.chars + chars > MOST_CHARS:
+            self.left_out += 1
+            return False
+        self.texts.add(text)
+        self.chars += chars
+        return True
 
 
 class Helm:
@@ -149,7 +176,7 @@ class Helm:
         Raises :class:`helm_errors.HelmError` with Helm's own message when it fails, and
         :class:`helm_errors.HelmTimeoutError` when it does not end in time.
         """
-        said: set[str] = set()
+        said = _Said()
         try:
             result = await self._programs.run(
                 [self.binary.path, *arguments, *self._target_flags(call)],
@@ -162,6 +189,10 @@ class Helm:
         except children.ChildEndedError as ended:
             what = f"'helm {call.called(arguments[0])}' was ended by a person after {ended.seconds:.0f} s"
             raise helm_errors.HelmError(call.module, what) from None
+        finally:
+            if said.left_out:
+                more = f"helm {call.called(arguments[0])}: {said.left_out} more lines with warnings"
+                self.warn(call.module, f"{more} are left out; the first {len(said.texts)} are shown")
         if result.timed_out:
             raise helm_errors.HelmTimeoutError(
                 call.module,
@@ -211,16 +242,19 @@ class Helm:
             flags += ["--kube-apiserver", self._target.server]
         return flags
 
-    def _read(self, line: str, call: Call, said: set[str]) -> None:
+    def _read(self, line: str, call: Call, said: _Said) -> None:
         """Hand on a line that is a warning: Helm repeats them for every request that it makes."""
         text = messages.warning_text(line)
-        if text is None or text in said or text in self._said:
+        if text is None or text in self._said or not said.is_news(text):
             return
-        (self._said if text.startswith(_ABOUT_THE_KUBECONFIG) else said).add(text)
+        if text.startswith(_ABOUT_THE_KUBECONFIG) and len(self._said) < MOST_WARNINGS:
+            self._said.add(text)
         if call.on_unknown_field is not None and messages.unknown_field(text) is not None:
             call.on_unknown_field(text)
             return
-        self.warn(call.module, call.redact(text))
+        shown = call.redact(text)
+        is_long = len(shown) > _LONGEST_WARNING
+        self.warn(call.module, f"{shown[:_LONGEST_WARNING]}…" if is_long else shown)
 
 
 def _plugin(script: str) -> dict[str, object]:

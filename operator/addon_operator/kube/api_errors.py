@@ -76,6 +76,15 @@ class ApiError(KubernetesError):
         """The same without what the API server quotes."""
         return self.sentence(self._discreet)
 
+    def prefixed(self, text: str) -> "ApiError":
+        """Return the same error with a text, which holds no values, before what the API server says."""
+        message, discreet = f"{text}{self.message}", f"{text}{self._discreet}"
+        return type(self)(self.target, self.status, self.reason, message, discreet)
+
+    def reworded(self, message: str) -> "ApiError":
+        """Return the same error with a message, which holds no values, in the place of the API server's."""
+        return type(self)(self.target, self.status, self.reason, message)
+
     def sentence(self, message: str) -> str:
         """Return the text of the error with what the API server says, or a part of it."""
         label = f"{self.status} {self.reason}".strip()

@@ -132,6 +132,40 @@ async def test_a_warning_is_reported_once_for_each_call(tmp_path: pathlib.Path) 
     assert warnings == [("web", "old"), ("dns", "old")]
 
 
+async def test_of_so_many_warnings_of_a_call_the_first_are_reported_and_how_many_are_not(
+    tmp_path: pathlib.Path,
+) -> None:
+    warnings: list[tuple[str, str]] = []
+    made = helm(tmp_path, 'for i in $(seq 1000); do echo "WARNING: no $i" >&2; done', warnings=warnings)
+    for _ in range(2):
+        await made.run(command.Call(WEB), ["upgrade"], 30)
+        assert [text for _, text in warnings] == [
+            *(f"no {number}" for number in range(1, command.MOST_WARNINGS + 1)),
+            "helm upgrade: 950 more lines with warnings are left out; the first 50 are shown",
+        ]
+        warnings.clear()
+
+
+async def test_warnings_of_a_call_together_are_no_longer_than_may_be_said_also_if_it_fails(
+    tmp_path: pathlib.Path,
+) -> None:
+    warnings: list[tuple[str, str]] = []
+    fields: list[str] = []
+    script = (
+        "long=$(head -c 9000 /dev/zero | tr '\\0' x); for i in $(seq 30); do\n"
+        'echo "WARNING: $i $long" >&2; echo "WARNING: unknown field \\"spec.x$i\\"" >&2; done; exit 1'
+    )
+    made = helm(tmp_path, script, warnings=warnings)
+    with pytest.raises(helm_errors.HelmError):
+        await made.run(command.Call(WEB, on_unknown_field=fields.append), ["upgrade"], 30)
+    texts = [text for _, text in warnings]
+    assert all(len(text) <= 2001 for text in texts)
+    assert sum(map(len, [*texts, *fields])) <= command.MOST_CHARS + 200
+    (left_out,) = [text for text in texts if "left out" in text]
+    shown = len(fields) + sum(text[0].isdigit() for text in texts)
+    assert f"{60 - shown} more lines with warnings are left out; the first {shown} are shown" in left_out
+
+
 async def test_a_warning_about_the_kubeconfig_is_reported_once(tmp_path: pathlib.Path) -> None:
     warnings: list[tuple[str, str]] = []
     text = "Kubernetes configuration file is group-readable. This is insecure. Location: /k"

@@ -31,6 +31,10 @@ class LongRuns:
         self.running: Sequence[str] = ()
         """Those that run for long, one sentence each."""
 
+    def forget(self) -> None:
+        """Forget what ran in an operator that has ended: another one begins to count anew."""
+        self._tell_at, self._ended, self.running = {}, set(), ()
+
     def look(self, modules: Mapping[str, str]) -> Iterator[dev_view.Line]:
         """Ask once; yield what is to be told: at times that double, and when one is ended.
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from addon_operator.commands.dev import dev_hooks, dev_place, dev_saves, dev_view
 from addon_operator.commands.outside import dev_operators
@@ -24,7 +24,13 @@ _ANSWER_SECONDS: Final = 5.0
 _GRACE_SECONDS: Final = 15.0
 _LAST_LINES: Final = 20
 _END: Final = None
+_ERRORS: Final = ("error", "critical")
+_CANNOT_START: Final = (
+    "the operator cannot start with these files: correct what is wrong, and it starts again"
+)
 
+Start = Callable[[], contextlib.AbstractContextManager[commands.Background]]
+"""Starts an operator, and ends it with the context."""
 Tell = Callable[[dev_view.Line], None]
 Draw = Callable[[dev_view.DevView], None]
 
@@ -48,27 +54,27 @@ def run(
 ) -> None:
     """Run the operator until Ctrl-C; ``work`` is a directory for its files.
 
-    Raises :class:`.DevError` when the operator ends by itself.
+    Raises :class:`.DevError` when the operator ends by itself, and not over files that a save may correct.
     """
     (work / dev_place.NO_GLOBAL_HOOKS).mkdir(exist_ok=True)
     options = dev_place.operator_options(target, of, work, environ)
     env = {**dev_place.operator_environment(environ), **options}
     argv = [sys.executable, "-m", "addon_operator", "start"]
     socket = pathlib.Path(options["DEBUG_UNIX_SOCKET"])
-    with (
-        dev_operators.noted(target.operator(socket, environ), environ),
-        commands.background(argv, env=env, grace=_GRACE_SECONDS) as operator,
-    ):
+    with dev_operators.noted(target.operator(socket, environ), environ):
         view = dev_view.DevView({f"{of.modules_dir}/": f"{of.shown}/"} if of.modules_dir != of.shown else {})
         client = debug_client.DebugClient(socket, _ANSWER_SECONDS)
         saves = [dev_saves.Saves(of.modules_dir, of.shown)]
         if of.global_hooks_dir is not None and of.global_hooks_dir.is_dir():
             directory = of.global_hooks_dir
             saves.append(dev_saves.Saves(directory, directory, of_modules=False))
-        _Loop(view, client, saves, dev_hooks.LongRuns(client, saves), screen).follow(operator)
+        loop = Loop(view, client, saves, dev_hooks.LongRuns(client, saves), screen)
+        loop.keep(lambda: commands.background(argv, env=env, grace=_GRACE_SECONDS))
 
 
-class _Loop:
+class Loop:
+    """Follows one operator after another."""
+
     def __init__(
         self,
         view: dev_view.DevView,
@@ -84,11 +90,40 @@ class _Loop:
         self._screen = screen
         self._records: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._last: list[str] = []
+        self._failure = ""
+        """What the last record says, if that is an error."""
 
-    def follow(self, operator: commands.Background) -> None:
+    def keep(self, start: Start) -> None:
+        """Follow the operator, and start it again when files were saved that it could not start with.
+
+        Raises :class:`.DevError` when it ends for another reason.
+        """
+        while True:
+            began = time.monotonic()
+            with start() as operator:
+                self._follow(operator)
+            self._await_save(began)
+
+    def _await_save(self, began: float) -> None:
+        """Wait for a save after the operator began, which may be there already: a hook was ended for it."""
+        if not any(each.is_named_in(self._failure) for each in self._saves):
+            raise dev_place.DevError("\n".join(["the operator has ended:", *self._last]))
+        self._hooks.forget()
+        self._view.rows = self._view.running = self._view.refusals = ()
+        self._screen.tell(dev_view.Line("ended", _CANNOT_START))
+        while True:
+            self._look_for_saves_in_time()
+            if any(each.is_any_after(began) for each in self._saves):
+                break
+            self._screen.draw(self._view)
+            time.sleep(_LOOK_SECONDS)
+        self._view.forget_told()
+        self._screen.tell(dev_view.Line("start", "the operator starts again, with what was saved"))
+
+    def _follow(self, operator: commands.Background) -> None:
         threading.Thread(target=self._read, args=(operator,), daemon=True).start()
         try:
-            self._follow()
+            self._take_all()
         except KeyboardInterrupt:
             # A hook that runs has some seconds to end.
             self._view.is_ending = True
@@ -96,13 +131,14 @@ class _Loop:
             self._screen.draw(self._view)
             raise
 
-    def _follow(self) -> NoReturn:
+    def _take_all(self) -> None:
+        """Take each record until the operator has ended."""
         looked = 0.0
         while True:
             with contextlib.suppress(queue.Empty):
                 line = self._records.get(timeout=_LOOK_SECONDS)
                 if line is _END:
-                    raise dev_place.DevError("\n".join(["the operator has ended:", *self._last]))
+                    return
                 self._take(line)
             if time.monotonic() - looked >= _LOOK_SECONDS:
                 self._look()
@@ -115,7 +151,9 @@ class _Loop:
 
     def _take(self, line: str) -> None:
         record = _parsed(line)
-        self._last = [*self._last[1 - _LAST_LINES :], str(record.get("msg", line))]
+        said = str(record.get("msg", line))
+        self._last = [*self._last[1 - _LAST_LINES :], said]
+        self._failure = said if record.get("level") in _ERRORS else ""
         for found in self._view.record(record):
             match found:
                 case dev_view.Line():
@@ -149,8 +187,7 @@ class _Loop:
             self._screen.tell(line)
 
     def _look(self) -> None:
-        if any(each.is_due for each in self._saves):
-            self._look_for_saves()
+        self._look_for_saves_in_time()
         with contextlib.suppress(errors.AddonOperatorError):
             listed = self._client.get("/module/list.json")
             self._view.rows, self._view.refusals = listed["modules"], listed["wrongValues"]
@@ -160,6 +197,10 @@ class _Loop:
                 self._screen.tell(line)
             self._view.running = self._hooks.running
         self._screen.draw(self._view)
+
+    def _look_for_saves_in_time(self) -> None:
+        if any(each.is_due for each in self._saves):
+            self._look_for_saves()
 
     def _look_for_saves(self) -> None:
         for saves in self._saves:

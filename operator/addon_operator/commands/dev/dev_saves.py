@@ -105,6 +105,14 @@ class Saves:
         """Say whether something of the module in which a file lies was saved after this monotonic moment."""
         return self._noticed.get(self._directory(path), 0.0) > moment
 
+    def is_any_after(self, moment: float) -> bool:
+        """Say whether something was saved after this monotonic moment."""
+        return any(at > moment for at in self._noticed.values())
+
+    def is_named_in(self, text: str) -> bool:
+        """Say whether a text names a file of these."""
+        return str(self._root) in text
+
     def is_module_after(self, moment: float, module: str) -> bool:
         """Say whether something of a module was saved after this monotonic moment."""
         return any(

@@ -121,6 +121,10 @@ class DevView:
             level = "error" if record["level"] in ("error", "critical") else "warning"
             yield Line(level, f"{module}: {text}" if module else text)
 
+    def forget_told(self) -> None:
+        """Forget the errors of an operator that has ended."""
+        self._told.clear()
+
     def _text(self, message: object) -> str:
         text = str(message)
         for unknown, known in self._replaced.items():

@@ -34,9 +34,12 @@ class _TooMuchError(Exception):
     """To go on would take too long."""
 
 
-def check(sent: bytes, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def check(
+    sent: bytes, operations: Sequence[Mapping[str, Any]], field: str = "patch"
+) -> dict[str, Any] | None:
     """Return what a patch makes of the object of an ``AdmissionReview``; raises :class:`PatchError`.
 
+    ``field`` is what the hook calls the patch.
     ``None`` if there is no patch, or if it takes so long that it is left to the API server.
     """
     if not operations:
@@ -46,7 +49,7 @@ def check(sent: bytes, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any
         raise PatchError("it has a 'patch', and there is no object that it could change: a deletion has none")
     patched, kind = _Patched(document), _kind_of(document)
     for index, operation in enumerate(operations):
-        place = f"patch[{index}] ({operation['op']} {shown_texts.shown_line(operation['path'][:_SHOWN])})"
+        place = f"{field}[{index}] ({operation['op']} {shown_texts.shown_line(operation['path'][:_SHOWN])})"
         try:
             patched.apply(operation)
         except PatchError as error:

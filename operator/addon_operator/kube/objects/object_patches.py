@@ -6,6 +6,7 @@ objects" of the shell-operator documentation; ``Apply`` is server-side apply.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import projections
-from addon_operator.kube.objects import own_deletions
+from addon_operator.kube.objects import own_deletions, patch_refusals
 
 DELETE_SECONDS: Final = 20.0
 """How long ``Delete`` waits until the object is gone."""
@@ -118,12 +119,27 @@ class ObjectPatcher:
         for operation in operations:
             try:
                 await self._one(operation, owner)
+            except api_errors.ApiError as error:
+                told = await self._told(error, operation)
+                raise ObjectPatchError(f"{source}, {operation.origin}: {told}") from told
             except (
                 api_errors.KubernetesError,
                 jq_programs.JqError,
                 object_operations.ObjectOperationError,
             ) as error:
                 raise ObjectPatchError(f"{source}, {operation.origin}: {error}") from error
+
+    async def _told(
+        self, error: api_errors.ApiError, operation: object_operations.Operation
+    ) -> api_errors.ApiError:
+        """Return a refusal with the entry of the hook's patch that it is about, if there is one."""
+        if not patch_refusals.is_about_patch(error, operation):
+            return await asyncio.to_thread(patch_refusals.worded, error, operation)
+        with contextlib.suppress(api_errors.KubernetesError):
+            place = await self._place(operation.target)
+            current = await self._kube.get(place.readable)
+            return await asyncio.to_thread(patch_refusals.not_applied, error, operation, current)
+        return error
 
     async def _check(self, operations: Sequence[object_operations.Operation], source: str) -> None:
         defines_kinds = False

@@ -132,6 +132,11 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
     )
     assert line.endswith(" is wrong: values.yaml, line 2: no")
     assert (await told(), states.withholds) == ([], True)
+    wanted = {WEB: dataclasses.replace(verdict, enabled=True)}
+    discovery.found = plan.Observed([module], wanted, {"web": True})
+    [line] = await told()
+    assert line.startswith("release web stays as it is, because module web has no chart any more")
+    assert (await told(), states.withholds) == ([], False)
 
 
 async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs() -> None:

@@ -150,7 +150,7 @@ def taken_over(
     """Yield a sentence for each module that takes over objects of a purged release.
 
     ``manifest`` is that of the release; ``namespace_of`` gives the namespace of a release. The purge comes
-    after the modules, and Helm deletes whatever stands in the manifest.
+    after the modules, and what another release has by then is not deleted with it.
     """
     documents = manifest_diff.objects(manifest_diff.parse(manifest))
     of_purged = namespace_of(purge.release)
@@ -161,8 +161,7 @@ def taken_over(
         if common := [str(key) for key in added if _placed(key, namespace) in gone]:
             yield (
                 f"module {module.name} takes over {names.listed(common, _NAMED)} from release "
-                f"{purge.release}, whose purge then deletes them: they come back without their data; to keep "
-                f"them, set HELM_IGNORE_RELEASE={purge.release}: see 'Rename a module' in the upgrade guide"
+                f"{purge.release}: they stay, with their data, when that is purged afterwards"
             )
 
 

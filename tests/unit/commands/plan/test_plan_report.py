@@ -126,6 +126,31 @@ def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or
     assert taken_over(elsewhere, document("PersistentVolumeClaim", "data")) == []
 
 
+def moved(source: int, target: int, rest: str = "", waits_for: str = "") -> list[str]:
+    text = manifest_diff.parse(document("ConfigMap", "data", rest))
+    other = manifest_diff.parse(document("ConfigMap", "data", "  namespace: addons\n"))
+    reports = []
+    for name, order, changes in (
+        ("old", source, manifest_diff.diff(text, ())),
+        ("web", target, manifest_diff.diff((), other)),
+    ):
+        release = plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, "x", changes=changes)
+        awaited = tuple(map(ModuleName, waits_for.split())) if name == "old" else ()
+        reports.append(
+            plan_report.ModuleReport(ModuleName(name), order, True, "", release, waits_for=awaited)
+        )
+    return list(plan_report.lost_on_the_way(reports, lambda _: "addons"))
+
+
+def test_objects_that_move_are_named_if_the_module_that_loses_them_may_run_first() -> None:
+    (text,) = moved(10, 20)
+    assert text.startswith("module old deletes ConfigMap addons/data before module web makes that anew")
+    assert moved(10, 10) == [text]
+    assert moved(20, 10) == [], "web takes it over before"
+    assert moved(10, 10, waits_for="web") == []
+    assert moved(10, 20, "  annotations:\n    helm.sh/resource-policy: keep\n") == []
+
+
 def test_what_helm_keeps_stays_without_anybody_who_takes_it_over() -> None:
     kept = document("PersistentVolumeClaim", "data", "  annotations: {helm.sh/resource-policy: keep}\n")
     assert taken_over(kept, document("PersistentVolumeClaim", "data")) == []

@@ -19,6 +19,10 @@ def module(site: operator_site.Site, directory: str) -> pathlib.Path:
     return site.module(directory, data, values=f"{name}: {{color: green}}\n{name}Enabled: true\n")
 
 
+def uid(site: operator_site.Site, name: str) -> str:
+    return site.kubectl("get", "configmap", name, "-o", "jsonpath={.metadata.uid}")
+
+
 def intervals(site: operator_site.Site) -> list[tuple[int, str]]:
     """Begin (+1) and end (-1) of each run that noted them, in their order."""
     lines = (site.root / "intervals").read_text().split()
@@ -108,12 +112,22 @@ def test_a_renamed_module_is_a_new_one_whose_objects_are_there_in_the_end(site: 
     site.hook(web, "life.sh", {"onStartup": 1, "beforeDeleteHelm": 1, "afterDeleteHelm": 1})
     site.module("020-stays", {"color": "green"}, values="staysEnabled: true")
     site.start().wait_ready().stop()
+    kept = uid(site, "shared")
     renamed = web.rename(site.modules / "010-site")
     (renamed / "values.yaml").write_text("siteEnabled: true")
     assert "module site takes over ConfigMap shared from release web" in site.command("plan").stderr
-    operator = site.start().wait_ready()
-    operator.wait_until(lambda: set(site.revisions()) == {"site", "stays"} and site.data("shared"), "healed")
+    gate = site.root / "gate"
+    asked = (
+        """if [[ "${1-}" == --config ]]; then echo '{"configVersion": "v1", "onStartup": 0}'; exit; fi\n"""
+    )
+    site.script(renamed / "hooks" / "gate.sh", f"{asked}[[ -e {gate} ]]\n")
+    operator = site.start(CONVERGE_ON_FAILURE="continue")
+    operator.wait_logged("release web stays until module site is installed")
+    assert "web" in site.revisions()
+    gate.touch()
+    operator.wait_until(lambda: set(site.revisions()) == {"site", "stays"}, "the old release is purged")
     operator.wait_idle()
+    assert uid(site, "shared") == kept, "it is the same object"
     assert site.data("web") is None
     assert site.labels() == ["life.sh onStartup"] * 2, "there is no module any more that could run hooks"
     operator.stop()

@@ -174,7 +174,7 @@ def parse(body: bytes, *, has_objects: bool = True) -> Review:
         raise MalformedReviewError(f"the body is not an {KIND}: {error}") from error
     if (document.api_version, document.kind) != (API_VERSION, KIND):
         raise MalformedReviewError(
-            f"the body is a {_shown(document.kind)} of {_shown(document.api_version)}: send an {KIND} of "
+            f"the body is {shown_type(document.kind, document.api_version)}: send an {KIND} of "
             f'{API_VERSION}, and name "v1" in the webhook\'s admissionReviewVersions'
         )
     if document.request is None:
@@ -184,8 +184,11 @@ def parse(body: bytes, *, has_objects: bool = True) -> Review:
     return _review(document.request)
 
 
-def _shown(text: str | None) -> str:
-    return repr(text and text[:_SHOWN_MAX])
+def shown_type(kind: str | None, api_version: str | None) -> str:
+    """Say what an object calls itself, however long that is: ``a 'Pod' of 'v1'``."""
+    if not kind or not api_version:
+        return f"without {'apiVersion' if kind else 'kind'}"
+    return f"a {kind[:_SHOWN_MAX]!r} of {api_version[:_SHOWN_MAX]!r}"
 
 
 def _review(request: _Request) -> Review:

@@ -47,7 +47,7 @@ def test_what_the_api_server_leaves_out_is_empty() -> None:
         pytest.param(b'{"a": ', "the body is not an AdmissionReview: Input", id="cut off"),
         pytest.param(b"\xff\xfe", "the body is not an AdmissionReview: JSON", id="no text"),
         pytest.param(b"[]", "Expected `object`, got `array`", id="a list"),
-        pytest.param(b"{}", "a None of None", id="an empty object"),
+        pytest.param(b"{}", "the body is without kind: send", id="an empty object"),
         pytest.param(
             b'{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}',
             'name "v1" in the webhook\'s admissionReviewVersions',

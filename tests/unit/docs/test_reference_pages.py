@@ -1,4 +1,4 @@
-"""The tables of settings and metrics are what the code makes of them."""
+"""The tables of settings, metrics and bounds are what the code makes of them."""
 
 import pathlib
 import re
@@ -6,6 +6,12 @@ import types
 
 import pytest
 
+from addon_operator.admission import admission_log
+from addon_operator.admission.pods import env_sources_reader, expansion_check, pod_check
+from addon_operator.admission.presets import preset_notices
+from addon_operator.admission.server import connections, site
+from addon_operator.podpreset import merge
+from addon_operator.status import http_site
 from tests.unit.scripts import scripts_loaded
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -72,3 +78,41 @@ def test_the_page_about_helm_has_every_flag_that_helm_is_called_with() -> None:
     assert "--take-ownership" in used
     named = flags((PAGES / "helm.md").read_text("utf-8"))
     assert named - {"--wait", "--atomic"} == used, "the page says that the other two are not used"
+
+
+def numbers(page: str, row: str) -> list[list[float]]:
+    """The numbers in the cells of a row of the bounds of ports."""
+    (line,) = [line for line in page.splitlines() if line.startswith(f"| {row}")]
+    texts = [cell.replace("\u202f", " ") for cell in line.split("|")[2:4]]
+    return [
+        [float(found.replace(" ", "")) for found in re.findall(r"\d+(?: \d{3})*", text)] for text in texts
+    ]
+
+
+def test_the_bounds_of_the_ports_are_those_of_the_servers() -> None:
+    page = (ROOT / "docs" / "explanation" / "security.md").read_text("utf-8")
+    admission, metrics = site.CONNECTIONS, http_site.CONNECTIONS
+
+    def idle(bounds: connections.Bounds) -> list[float]:
+        return [bounds.idle, bounds.idle_when_crowded, bounds.unused_when_crowded]
+
+    assert numbers(page, "connections, ") == [[admission.connections], [metrics.connections]]
+    assert numbers(page, "TLS handshake")[0] == [admission.handshake]
+    assert numbers(page, "header of a request")[0][0] == admission.header == metrics.header
+    answered, taken = numbers(page, "a request, until")
+    assert (answered[0], taken) == (admission.request, [metrics.request, metrics.unread_when_crowded])
+    assert numbers(page, "an idle connection") == [idle(admission), idle(metrics)]
+    mib = 1 << 20
+    assert numbers(page, "body ")[0][1] * mib == site.MAX_BODY_BYTES
+    assert numbers(page, "memory of one review")[0] == [site.MAX_REVIEW_MEMORY / mib]
+    one = numbers(page, "ConfigMaps and Secrets that are read")[0]
+    assert one[:2] == [env_sources_reader.SOURCES_MAX, env_sources_reader.KEYS_WEIGHT_MAX / mib]
+    assert one[-1] == expansion_check.SECONDS
+    of_all = [env_sources_reader.AT_ONCE, env_sources_reader.WAITING_MAX]
+    assert numbers(page, "the same for all pods")[0] == of_all
+    merged = [merge.PRESETS_MAX, merge.ENTRIES_MAX, merge.CHARACTERS_MAX / mib]
+    assert numbers(page, "presets that are merged")[0] == merged
+    assert numbers(page, "unresolved references")[0] == [expansion_check.REFERENCES_MAX]
+    assert numbers(page, "pods that wait for Events")[0] == [pod_check.PENDING_MAX]
+    assert numbers(page, "notices of presets")[0] == [preset_notices.PENDING_MAX]
+    assert numbers(page, "namespaces in `podpreset")[0] == [admission_log.NAMESPACES_MAX]

@@ -18,7 +18,6 @@ from addon_operator.kernel.json_types import JsonObject
 API_VERSION: Final = "apiextensions.k8s.io/v1"
 KIND: Final = "ConversionReview"
 _UID: Final = re.compile(r"[-A-Za-z0-9_.:]{1,128}")
-_SHOWN_MAX: Final = 63
 
 
 class _Request(msgspec.Struct, rename="camel"):
@@ -58,7 +57,7 @@ def parse(body: bytes, crd_name: str) -> ConversionReview:
         raise reviews.MalformedReviewError(f"the body is not a {KIND}: {error}") from error
     if (document.api_version, document.kind) != (API_VERSION, KIND):
         raise reviews.MalformedReviewError(
-            f"the body is a {_shown(document.kind)} of {_shown(document.api_version)}: send a {KIND} of "
+            f"the body is {reviews.shown_type(document.kind, document.api_version)}: send a {KIND} of "
             f'{API_VERSION}, and name "v1" in conversionReviewVersions of the CustomResourceDefinition'
         )
     request = document.request
@@ -85,10 +84,6 @@ def _check_version(place: str, version: object, crd_name: str) -> None:
     group = crd_name.partition(".")[2]
     if not isinstance(version, str) or version.partition("/")[0] != group or not version.partition("/")[2]:
         raise reviews.MalformedReviewError(f"{place} is not a version of {group}")
-
-
-def _shown(text: str | None) -> str:
-    return repr(text and text[:_SHOWN_MAX])
 
 
 def answer(review: ConversionReview, converted: Sequence[JsonObject]) -> bytes:

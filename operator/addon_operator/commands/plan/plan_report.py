@@ -3,6 +3,7 @@
 It is made of :class:`.ConvergePlan` and of what would become of each release.
 """
 
+import collections
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +33,9 @@ class PlanStep(enum.StrEnum):
 
 
 _ADDED: Final = manifest_diff.ChangeKind.ADDED
+_REMOVED: Final = manifest_diff.ChangeKind.REMOVED
 _POLICY: Final = "helm.sh/resource-policy"
+_KEPT_LINE: Final = f"{_POLICY}: keep"
 _NAMED: Final = 3
 """So many objects are named, and the others counted."""
 CHANGING = frozenset({PlanStep.INSTALL, PlanStep.UPGRADE, PlanStep.WAIT, PlanStep.RESTORE, PlanStep.DELETE})
@@ -150,7 +153,7 @@ def taken_over(
     """Yield a sentence for each module that takes over objects of a purged release.
 
     ``manifest`` is that of the release; ``namespace_of`` gives the namespace of a release. The purge comes
-    after the modules, and Helm deletes whatever stands in the manifest.
+    after the modules, and what another release has by then is not deleted with it.
     """
     documents = manifest_diff.objects(manifest_diff.parse(manifest))
     of_purged = namespace_of(purge.release)
@@ -161,9 +164,38 @@ def taken_over(
         if common := [str(key) for key in added if _placed(key, namespace) in gone]:
             yield (
                 f"module {module.name} takes over {names.listed(common, _NAMED)} from release "
-                f"{purge.release}, whose purge then deletes them: they come back without their data; to keep "
-                f"them, set HELM_IGNORE_RELEASE={purge.release}: see 'Rename a module' in the upgrade guide"
+                f"{purge.release}: they stay, with their data, when that is purged afterwards"
             )
+
+
+def lost_on_the_way(modules: Iterable[ModuleReport], namespace_of: Callable[[str], str]) -> Iterator[str]:
+    """Yield a sentence for each two modules between which objects move that do not stay.
+
+    A module that runs before the other one, or at the same time, deletes them before that takes them over.
+    """
+    reports = list(modules)
+    gone = {
+        _placed(change.key, namespace_of(report.name)): report
+        for report in reports
+        for change in report.release.changes
+        if change.kind is _REMOVED and not any(_KEPT_LINE in line for line in change.diff)
+    }
+    lost: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    for report in reports:
+        for change in report.release.changes:
+            source = gone.get(_placed(change.key, namespace_of(report.name)))
+            if change.kind is _ADDED and source is not None and _goes_first(source, report):
+                lost[source.name, report.name].append(str(change.key))
+    for (loser, target), keys in lost.items():
+        yield (
+            f"module {loser} deletes {names.listed(keys, _NAMED)} before module {target} makes that anew, "
+            "without its data: see 'Move objects from one module to another' in the upgrade guide"
+        )
+
+
+def _goes_first(source: ModuleReport, target: ModuleReport) -> bool:
+    is_before = source.order <= target.order and target.name not in source.waits_for
+    return is_before or source.release.step is PlanStep.DELETE
 
 
 def _is_kept(document: manifest_diff.ManifestDocument) -> bool:

@@ -115,10 +115,11 @@ class Discovery:
         purges = (f"release {name} is purged: {plan.purge_reason(observed, name)}" for name in decided.purges)
         due: list[events.Event] = [events.RemovalDue(text) for text in (*deletes, *purges)]
         stays = [events.Warned(text) for text in plan.stays(observed)]
-        for event in (*due, *stays):
+        told = (*due, *stays, *(events.Warned(text) for text in plan.chartless(observed)))
+        for event in told:
             if event not in self._removals_told:
                 self._tell(event)
-        self._removals_told = frozenset((*due, *stays))
+        self._removals_told = frozenset(told)
         self._states.withholds = bool(stays)
 
     async def _verdicts(self, releases: Collection[str]) -> dict[names.ModuleName, model.Verdict]:

@@ -97,13 +97,14 @@ class FollowedReleases:
 
         That is what other modules have, too, and objects of kinds that are gone: Helm removes nothing at all
         of a manifest with a kind that it does not find.
+        Raises what the client raises: what others have is not removed because nobody could ask.
         """
         # After a start not everything is followed yet.
         await self.follow_new()
         try:
             resources = await _resources(await self._manager.deployed(module))
             gone = await self._resources.of_gone_kinds(resources)
-        except errors.AddonOperatorError as error:
+        except helm_errors.ReleaseRecordError as error:
             text = f"what the removal of release {module} has to leave out is not known: {error}"
             self._tell(events.Warned(text))
             return ()

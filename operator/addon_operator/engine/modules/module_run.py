@@ -194,18 +194,34 @@ class ModuleRunner:
         self.states.mark(name, state.ModuleStatus.DISABLED, "")
 
     async def purge(self, release: str) -> None:
-        """Remove a release without a module; one that a module was of stays until its new one is there."""
+        """Remove a release without a module; it stays as long as a module may yet take over what is in it."""
         module = self.releases.successor(release)
-        if module is not None and module in self.states.enabled:
+        if module is None:
+            self._check_installed(release)
+        elif module in self.states.enabled:
             self._check_moved(self.states[module], release)
         owner = module or names.ModuleName(release)
         if self.releases.hold_removal(release, owner, "no module directory explains it"):
             return
         await self.releases.remove(release)
 
+    def _check_installed(self, release: str) -> None:
+        """Raise if a module is not installed yet: it may be what the module of this release is called now."""
+        modules = map(self.states.__getitem__, self.states.enabled)
+        late = next((each for each in modules if not each.maintenance and self._is_to_come(each)), None)
+        if late is not None:
+            raise errors.AddonOperatorError(
+                f"release {release} stays until module {late.module.name} is installed, "
+                "which may take over what is in it"
+            )
+
+    def _is_to_come(self, module: state.ModuleState) -> bool:
+        is_failed = module.status is state.ModuleStatus.FAILED
+        return module.module.has_chart and (is_failed or self.releases.revision(module.module.name) is None)
+
     def _check_moved(self, module: state.ModuleState, release: str) -> None:
-        name, is_failed = module.module.name, module.status is state.ModuleStatus.FAILED
-        if module.module.has_chart and (is_failed or self.releases.revision(name) is None):
+        name = module.module.name
+        if self._is_to_come(module):
             title = module.module.release_title
             raise errors.ModuleError(
                 name, f"its release was {release} and stays until the new one, {title}, is there"

@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from addon_operator.engine import engine, events, module_states, reactions, state, tasks
 from addon_operator.engine.modules import module_hooks
@@ -129,6 +129,7 @@ class ModuleReload:
             or before.global_values != now.global_values
             or _places(before.modules) != _places(now.modules)
             or scripted & set(touched)
+            or _lost_charts(before.modules, now.modules) & set(self._states.enabled)
         ):
             return reactions.Reaction(converge=True)
         changed = {name for name, text in now.values.items() if before.values.get(name) != text}
@@ -165,6 +166,14 @@ class ReloadTask(tasks.Task):
             self._loader.undo()
             raise
         self._engine.reloaded(reaction)
+
+
+def _lost_charts(
+    before: Mapping[names.ModuleName, model.Module], now: Mapping[names.ModuleName, model.Module]
+) -> set[names.ModuleName]:
+    """Return the modules that have no chart any more: a discovery tells of the releases that they leave."""
+    had = {name for name, module in before.items() if module.has_chart}
+    return {name for name, module in now.items() if name in had and not module.has_chart}
 
 
 def _places(modules: dict[names.ModuleName, model.Module]) -> dict[names.ModuleName, tuple[object, ...]]:

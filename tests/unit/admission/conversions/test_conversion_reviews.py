@@ -37,7 +37,7 @@ WRONG: list[tuple[bytes, str]] = [
     (b"", "the body is not a ConversionReview: "),
     (b"[]", "the body is not a ConversionReview: "),
     (b"[" * 100_000, "the body is not a ConversionReview: "),
-    (b"{}", "the body is a None of None: send a ConversionReview of apiextensions.k8s.io/v1"),
+    (b"{}", "the body is without kind: send a ConversionReview of apiextensions.k8s.io/v1"),
     (
         body().replace(b"k8s.io/v1", b"k8s.io/v1beta1"),
         "the body is a 'ConversionReview' of 'apiextensions.k8",

@@ -111,12 +111,12 @@ def taken_over(before: str, after: str) -> list[str]:
     return list(plan_report.taken_over(plan_report.Purge("old", "x"), before, modules, lambda _: "addons"))
 
 
-def test_objects_that_a_purge_takes_from_a_module_are_named() -> None:
+def test_objects_that_a_module_takes_over_from_a_purged_release_are_named() -> None:
     claims = "".join(document("PersistentVolumeClaim", f"data-{number}") for number in range(5))
     (found,) = taken_over(claims, document("ConfigMap", "web") + claims)
     assert "module web takes over PersistentVolumeClaim data-0, " in found
     assert "data-2 and 2 more from release old" in found
-    assert "HELM_IGNORE_RELEASE=old" in found
+    assert "they stay" in found
 
 
 def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or_none() -> None:
@@ -126,7 +126,32 @@ def test_an_object_is_the_same_whether_it_names_the_namespace_of_the_releases_or
     assert taken_over(elsewhere, document("PersistentVolumeClaim", "data")) == []
 
 
-def test_what_helm_keeps_is_not_lost_with_a_purge() -> None:
+def moved(source: int, target: int, rest: str = "", waits_for: str = "") -> list[str]:
+    text = manifest_diff.parse(document("ConfigMap", "data", rest))
+    other = manifest_diff.parse(document("ConfigMap", "data", "  namespace: addons\n"))
+    reports = []
+    for name, order, changes in (
+        ("old", source, manifest_diff.diff(text, ())),
+        ("web", target, manifest_diff.diff((), other)),
+    ):
+        release = plan_report.ReleaseReport(plan_report.PlanStep.UPGRADE, "x", changes=changes)
+        awaited = tuple(map(ModuleName, waits_for.split())) if name == "old" else ()
+        reports.append(
+            plan_report.ModuleReport(ModuleName(name), order, True, "", release, waits_for=awaited)
+        )
+    return list(plan_report.lost_on_the_way(reports, lambda _: "addons"))
+
+
+def test_objects_that_move_are_named_if_the_module_that_loses_them_may_run_first() -> None:
+    (text,) = moved(10, 20)
+    assert text.startswith("module old deletes ConfigMap addons/data before module web makes that anew")
+    assert moved(10, 10) == [text]
+    assert moved(20, 10) == [], "web takes it over before"
+    assert moved(10, 10, waits_for="web") == []
+    assert moved(10, 20, "  annotations:\n    helm.sh/resource-policy: keep\n") == []
+
+
+def test_what_helm_keeps_stays_without_anybody_who_takes_it_over() -> None:
     kept = document("PersistentVolumeClaim", "data", "  annotations: {helm.sh/resource-policy: keep}\n")
     assert taken_over(kept, document("PersistentVolumeClaim", "data")) == []
 

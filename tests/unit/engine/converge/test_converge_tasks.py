@@ -132,6 +132,11 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
     )
     assert line.endswith(" is wrong: values.yaml, line 2: no")
     assert (await told(), states.withholds) == ([], True)
+    wanted = {WEB: dataclasses.replace(verdict, enabled=True)}
+    discovery.found = plan.Observed([module], wanted, {"web": True})
+    [line] = await told()
+    assert line.startswith("release web stays as it is, because module web has no chart any more")
+    assert (await told(), states.withholds) == ([], False)
 
 
 async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_runs() -> None:
@@ -154,8 +159,16 @@ async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_run
     ],
     ids=["not there", "not well", "there", "not wanted"],
 )
-async def test_a_release_that_moves_goes_when_the_new_one_is_there(
-    known: int | None, status: state.ModuleStatus, is_enabled: bool, goes: bool
+@pytest.mark.parametrize(
+    ("release", "stays"),
+    [
+        ("addons/web", "its release was addons/web and stays until .* edge/web"),
+        ("old", "release old stays until module web is installed, which may take over what is in it"),
+    ],
+    ids=["moves", "is left over"],
+)
+async def test_a_release_goes_when_what_may_take_it_over_is_there(
+    known: int | None, status: state.ModuleStatus, is_enabled: bool, goes: bool, release: str, stays: str
 ) -> None:
     config = module_config.ModuleConfig(namespace="edge")
     module = model.Module(WEB, 10, pathlib.Path("010-web"), has_chart=True, config=config)
@@ -163,14 +176,12 @@ async def test_a_release_that_moves_goes_when_the_new_one_is_there(
     states.enabled = (WEB,) if is_enabled else ()
     states.mark(WEB, status)
     releases.known = known
-    task = module_run.ReleasePurgeTask(Runner(states, releases), "addons/web", "x")
+    task = module_run.ReleasePurgeTask(Runner(states, releases), release, "x")
     if goes:
         await task.run()
-        assert releases.removed == ["addons/web"]
+        assert releases.removed == [release]
     else:
-        with pytest.raises(
-            errors.ModuleError, match=r"its release was addons/web and stays until .* edge/web"
-        ):
+        with pytest.raises(errors.AddonOperatorError, match=stays):
             await task.run()
         assert releases.removed == []
 

@@ -354,10 +354,18 @@ async def test_what_another_module_has_too_is_spared_when_a_release_is_removed(b
 
 
 async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_reported(bench: Bench) -> None:
-    bench.helm.error = errors.AddonOperatorError("no answer")
+    bench.helm.error = helm_errors.ReleaseRecordError("it cannot be decoded")
     await bench.releases.remove(WEB)
     assert bench.helm.calls == [("remove", False, ())]
-    assert bench.warnings == ["what the removal of release web has to leave out is not known: no answer"]
+    (warning,) = bench.warnings
+    assert warning.startswith("what the removal of release web has to leave out is not known: ")
+
+
+async def test_nothing_is_removed_while_nobody_can_say_what_others_have(bench: Bench) -> None:
+    bench.helm.error = errors.AddonOperatorError("no answer")
+    with pytest.raises(errors.AddonOperatorError, match="no answer"):
+        await bench.releases.remove(WEB)
+    assert bench.helm.calls == []
 
 
 async def test_what_another_module_has_too_is_left_to_it_when_the_chart_drops_it(bench: Bench) -> None:

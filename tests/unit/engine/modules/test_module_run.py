@@ -654,6 +654,10 @@ class KeptReleases(Releases):
     def successor(self, release: str) -> ModuleName | None:
         return None
 
+    @override
+    def revision(self, release: str) -> int | None:
+        return 1 if release in self.there else None
+
 
 class WindowBench(Bench):
     """A module with a release whose window is closed."""

@@ -170,6 +170,14 @@ async def test_a_changed_chart_makes_a_run_of_its_module(bench: Bench) -> None:
     assert bench.states[DB].module.has_chart
 
 
+async def test_a_chart_that_goes_makes_a_converge_which_tells_of_its_release(bench: Bench) -> None:
+    template = bench.write("020-db/templates/a.yaml", "a: b")
+    await bench.changed()
+    template.unlink()
+    template.parent.rmdir()
+    assert await bench.changed() == reactions.Reaction(converge=True)
+
+
 async def test_a_change_of_a_disabled_module_makes_no_run(bench: Bench) -> None:
     bench.states.enabled = (WEB,)
     bench.write("020-db/templates/a.yaml", "a: b")

@@ -304,6 +304,11 @@ class AdmissionMetrics:
             "podpreset_admissions_total", "Pods that the webhook answered.", "namespace", "result"
         )
         """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""
+        self.podpreset_admission_errors_total = make.counter(
+            "podpreset_admission_errors_total",
+            "Pods that were created without their presets because of an error, in all namespaces.",
+        )
+        """Of the same pods as ``error`` above, and there before the first one: alerts need that."""
         self.requests_refused_total = make.counter(
             "admission_requests_refused_total",
             "Requests that the admission server refused, as invalid or for lack of room.",

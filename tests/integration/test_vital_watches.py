@@ -79,6 +79,24 @@ def up(operator: operator_process.OperatorProcess, watch: str) -> float:
     return operator.metrics().total("watch_up", watch=watch)
 
 
+def test_a_replica_without_a_certificate_does_not_say_that_it_admits_pods(
+    site: operator_site.Site, account: Account
+) -> None:
+    for resource in ("customresourcedefinitions", "podpresets", "configmaps"):
+        account.may("*", resource=resource)
+    environment = admitting.webhook_environment(operator_process.free_port())
+    operator = site.start(KUBE_CONFIG=str(account.kubeconfig()), **environment)
+    operator.wait_until(
+        lambda: "has no certificate: " in operator.get("/readyz/admission").text, "the reason is told"
+    )
+    answer = operator.get("/readyz/admission")
+    assert answer.status == 503
+    assert "secrets" in answer.text
+    account.may("*")
+    operator.wait_until(lambda: operator.get("/readyz/admission").status == 200, "pods are admitted")
+    operator.stop()
+
+
 def test_a_watch_that_is_forbidden_keeps_the_operator_from_being_ready_until_it_is_granted(
     site: operator_site.Site, account: Account
 ) -> None:

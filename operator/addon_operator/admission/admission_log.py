@@ -41,9 +41,7 @@ class AdmissionLog:
         """Show the event."""
         match event:
             case events.PodAdmitted():
-                label = self._namespaces.label(event.namespace)
-                labels = {"namespace": label, "result": event.result}
-                self._meters.podpreset_admissions_total.labels(**labels).inc()
+                self._answered(self._namespaces.label(event.namespace), event.result)
                 self._meters.podpreset_admission_seconds.observe(event.seconds)
             case events.ReferencesUnresolved():
                 self._meters.expansion_unresolved_total.inc(event.count)
@@ -61,6 +59,11 @@ class AdmissionLog:
                 self._failed(event)
             case events.ConnectionClosed():
                 self._connection_closed(event)
+
+    def _answered(self, namespace: str, result: events.Result) -> None:
+        self._meters.podpreset_admissions_total.labels(namespace=namespace, result=result).inc()
+        if result == "error":
+            self._meters.podpreset_admission_errors_total.inc()
 
     def _refused(self, event: events.ReviewRefused) -> None:
         """Count requests that are not reviews, and warn of one now and then: anybody may send any number."""
@@ -95,8 +98,7 @@ class AdmissionLog:
         """Warn of a handler that raised or took too long."""
         path, error = event.path, event.error
         if path == pod_handler.PATH:
-            labels = {"namespace": _UNKNOWN_NAMESPACE, "result": "error"}
-            self._meters.podpreset_admissions_total.labels(**labels).inc()
+            self._answered(_UNKNOWN_NAMESPACE, "error")
         text = "it took too long" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
         how = "answered without its handler" if event.is_allowed else "not answered"
         self._failures.warn(f"a review at {path} was {how}: {text}")

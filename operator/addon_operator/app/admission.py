@@ -171,7 +171,7 @@ class Admission(health.Part):
 
         What was known once is served on, however old: a pod without its presets is worse.
         """
-        return self._feed.unready_reason or self._watch_health.never_came_up
+        return self._feed.unready_reason or self._watch_health.never_came_up or self._store.unready_reason
 
     def trouble(self) -> str | None:
         """Return what keeps presets from being known, or pods from being sent here, or ``None``."""

@@ -4,7 +4,7 @@ The names of the fields are those of the Go operator's debug endpoint where it h
 """
 
 import itertools
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, TypedDict
 
 from addon_operator.aio import turns
@@ -204,12 +204,12 @@ class Introspection:
 
     async def modules(self) -> list[ModuleRow]:
         """Return all modules in run order; others have their turn meanwhile."""
-        enabled = frozenset(self._states.enabled)
+        enabled, awaited = frozenset(self._states.enabled), self._queues.main.awaited
         before: list[str] = []
 
         def row(module: state.ModuleState) -> ModuleRow:
-            module_row = self._module(module, enabled, before)
-            before.extend(_held_up_by(module))
+            module_row = self._module(module, enabled, before, awaited)
+            before.extend(module.holds_up)
             return module_row
 
         return await turns.mapped(row, self._states)
@@ -217,8 +217,8 @@ class Introspection:
     def module(self, name: names.ModuleName) -> ModuleRow:
         """Return one module."""
         earlier = itertools.takewhile(lambda module: module.module.name != name, self._states)
-        before = [text for module in earlier for text in _held_up_by(module)]
-        return self._module(self._states[name], self._states.enabled, before)
+        before = [text for module in earlier for text in module.holds_up]
+        return self._module(self._states[name], self._states.enabled, before, self._queues.main.awaited)
 
     def errors_without_values(self) -> dict[names.ModuleName, str]:
         """Return the last error of each module that has one, for places where no values may be shown."""
@@ -284,9 +284,16 @@ class Introspection:
         }
 
     def _module(
-        self, module: state.ModuleState, enabled: Container[names.ModuleName], before: Sequence[str]
+        self,
+        module: state.ModuleState,
+        enabled: Container[names.ModuleName],
+        before: Sequence[str],
+        awaited: Mapping[str, Sequence[str]],
     ) -> ModuleRow:
-        waits = module.status is state.ModuleStatus.PENDING and module.module.name in enabled
+        if module.status is not state.ModuleStatus.PENDING:
+            before = self._states.held_up(module, awaited.get(module.module.name, ()))
+        elif module.module.name not in enabled:
+            before = ()
         return {
             "name": module.module.name,
             "description": module.module.config.description,
@@ -302,7 +309,7 @@ class Introspection:
             "requires": list(requirements.summary(module.module)),
             "hooks": None if module.hooks is None else len(module.hooks),
             "lastRun": _rfc3339(module.last_run),
-            "waitsFor": list(before[:_WAITED_FOR]) if waits else [],
+            "waitsFor": list(before[:_WAITED_FOR]),
             "wrongValues": module.not_in_force,
             "lastError": module.last_error,
             "tries": module.tries,
@@ -323,8 +330,7 @@ class Introspection:
         return {**head, "tasks": await turns.mapped(row, enumerate(queued, 1))}
 
     def _head(self, queue: task_queue.TaskQueue) -> QueueHead:
-        queued = queue.tasks
-        head = None
+        queued, head = queue.tasks, None
         if queued:
             waiting = frozenset(queue.pending[:1])
             head = self._task(queue, 1, queued[0], waiting)
@@ -376,12 +382,6 @@ def _failing_hook(queue: str, task: tasks.Task, error: str) -> FailingHook:
     return FailingHook(
         queue=queue, hook=task.hook, binding=task.binding, tries=task.attempts, lastError=error
     )
-
-
-def _held_up_by(module: state.ModuleState) -> Iterator[str]:
-    """Yield the module, with its state, if those behind it may wait for it."""
-    if module.status in (state.ModuleStatus.RUNNING, state.ModuleStatus.FAILED):
-        yield f"{module.module.name} ({module.status})"
 
 
 def _waiting_state(task: tasks.Task, remaining: float) -> str:

@@ -95,6 +95,16 @@ class ModuleStates:
                     self._find_waiting(other)
                     self._tell(engine_state.ModuleChanged(other))
 
+    def held_up(self, state: engine_state.ModuleState, awaited: Sequence[str]) -> list[str]:
+        """Say for whom a further run of a module that is Ready waits: what it shows is not up to date.
+
+        ``awaited`` are owners of tasks that come before its own.
+        """
+        if state.status is not engine_state.ModuleStatus.READY:
+            return []
+        others = (self._states.get(names.ModuleName(name)) for name in awaited)
+        return [other.with_status for other in others if other is not None]
+
     def await_health(
         self, name: names.ModuleName, status: engine_state.ModuleStatus, others: Sequence[names.ModuleName]
     ) -> None:

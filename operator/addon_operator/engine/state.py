@@ -172,6 +172,16 @@ class ModuleState:
         names_of = ["it" if name == self.module.name else name for name in self.awaits_health]
         return " and ".join(names_of) + (" is" if len(names_of) == 1 else " are")
 
+    @property
+    def with_status(self) -> str:
+        """Its name, and how it is: ``db (Failed)``."""
+        return f"{self.module.name} ({self.status})"
+
+    @property
+    def holds_up(self) -> tuple[str, ...]:
+        """Itself if those behind it may wait for it."""
+        return (self.with_status,) if self.status in (ModuleStatus.RUNNING, ModuleStatus.FAILED) else ()
+
     def explain(self) -> None:
         """Update the reason."""
         waits = f"waits for {', '.join(self.waits_for)}" if self.waits_for else ""

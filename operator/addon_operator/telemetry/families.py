@@ -304,11 +304,13 @@ class AdmissionMetrics:
             "podpreset_admissions_total", "Pods that the webhook answered.", "namespace", "result"
         )
         """``namespace``, ``result``: injected, unchanged, conflict or error; see :class:`.BoundedLabels`"""
+        self.podpreset_admission_errors_total = make.counter(
+            "podpreset_admission_errors_total", "Pods created without their presets because of an error."
+        )
         self.requests_refused_total = make.counter(
             "admission_requests_refused_total",
             "Requests that the admission server refused, as invalid or for lack of room.",
-            "webhook",
-            "status",
+            *("webhook", "status"),
         )
         """``webhook``: its path, ``status``: that of HTTP"""
         self.podpreset_admission_seconds = make.histogram(
@@ -318,12 +320,10 @@ class AdmissionMetrics:
             "expansion_unresolved_total", "References $(NAME) in pods that nothing defines."
         )
         self.pod_checks_dropped_total = make.counter(
-            "pod_checks_dropped_total",
-            "Pods that were not checked, as too many waited or took too much memory.",
+            "pod_checks_dropped_total", "Pods not checked, as too many waited or took too much memory."
         )
         self.env_sources_dropped_total = make.counter(
-            "env_sources_dropped_total",
-            "Pods whose ConfigMaps and Secrets were not all read, because they were too many or too large.",
+            "env_sources_dropped_total", "Pods with too many, or too large, ConfigMaps and Secrets."
         )
         self.webhook_certificate_expiry_seconds = make.gauge(
             "webhook_certificate_expiry_seconds", "Seconds until the admission server's certificate expires."

@@ -43,6 +43,7 @@ async def test_each_answer_is_counted_and_measured(
     observer(events.PodAdmitted("shop", result, 0.002))
     found = series(meters)
     assert f'podpreset_admissions_total{{namespace="shop",result="{result}"}} 1.0' in found
+    assert f"podpreset_admission_errors_total {float(result == 'error')}" in found
     assert "podpreset_admission_seconds_sum 0.002" in found
 
 
@@ -67,6 +68,7 @@ async def test_a_pod_that_took_too_long_counts_as_an_error(
 ) -> None:
     observer(events.HandlerFailed(path, TimeoutError()))
     assert ('podpreset_admissions_total{namespace="",result="error"} 1.0' in series(meters)) is counted
+    assert f"podpreset_admission_errors_total {float(counted)}" in series(meters)
     assert "took too long" in log.warnings[0]
 
 

@@ -72,6 +72,19 @@ async def test_a_module_that_has_not_run_says_for_whom_it_waits(bench: Bench) ->
     assert bench.views.module(WEB)["waitsFor"] == [], "it is not enabled"
 
 
+async def test_a_module_that_is_ready_says_for_whom_a_further_run_waits(bench: Bench) -> None:
+    bench.states.enabled = (DNS, WEB)
+    bench.states.mark(DNS, state.ModuleStatus.FAILED, "helm failed")
+    bench.states.mark(WEB, state.ModuleStatus.READY, "")
+    required, run = bench.task(fails=True, owner=DNS), bench.task(owner=WEB)
+    run.after = frozenset({DNS, names.ModuleName("gone")})
+    bench.main.add(required)
+    assert bench.views.module(WEB)["waitsFor"] == []
+    bench.main.add(run)
+    assert [row["waitsFor"] for row in await bench.views.modules()] == [[], ["dns (Failed)"]]
+    assert bench.views.module(WEB)["waitsFor"] == ["dns (Failed)"]
+
+
 async def test_modules_stand_in_run_order_with_what_is_known_of_them(bench: Bench) -> None:
     bench.states.enabled = (WEB,)
     found = bench.states[WEB]

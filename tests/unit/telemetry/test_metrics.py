@@ -144,6 +144,7 @@ DOCUMENTED = [
     ("podpreset_admissions_total", {"namespace", "result"}),
     ("podpreset_admission_seconds_count", set()),
     ("expansion_unresolved_total", set()),
+    ("podpreset_admission_errors_total", set()),
     ("pod_checks_dropped_total", set()),
     ("env_sources_dropped_total", set()),
     ("webhook_certificate_expiry_seconds", set()),

@@ -55,11 +55,19 @@ class CertificateStore:
         self._trouble = warn_once.WarnOnce(log)
         self._lock = asyncio.Lock()
         self._material: Material | None = None
+        self._missing = "the admission server has no certificate yet"
         self._expires = 0.0
 
     def seconds_left(self) -> float:
         """Return when the served certificate expires, for ``webhook_certificate_expiry_seconds``."""
         return self._expires - self._time.time()
+
+    @property
+    def unready_reason(self) -> str | None:
+        """Why the API server cannot call now, or ``None``: without a certificate that holds, it does not."""
+        if self._material is None:
+            return self._missing
+        return None if self.seconds_left() > 0 else "the certificate of the admission server has expired"
 
     async def refresh(self) -> bytes | None:
         """Look at the source now; the bundle then.
@@ -67,7 +75,11 @@ class CertificateStore:
         Raises :class:`.AddonOperatorError`; what was served is served on.
         """
         async with self._lock:
-            material = await self._source.load()
+            try:
+                material = await self._source.load()
+            except errors.AddonOperatorError as error:
+                self._missing = f"the admission server has no certificate: {error}"
+                raise
             if material != self._material:
                 self._use(material)
             return material.bundle

@@ -21,6 +21,7 @@ from addon_operator.engine.tasks import (
     PostponedError,
     SupersededError,
     Task,
+    TaskKind,
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
@@ -117,6 +118,18 @@ class TaskQueue:
     def tasks(self) -> tuple[Task, ...]:
         """All tasks in the queue, the running ones first."""
         return (*self._running, *self.pending)
+
+    @property
+    def awaited(self) -> dict[str, list[str]]:
+        """For owners whose next task comes after others' that stand before it: the owners of those."""
+        awaited: dict[str, list[str]] = {}
+        ahead: set[tuple[TaskKind, str]] = set()
+        for task in self.tasks:
+            awaited.setdefault(
+                task.owner, [owner for owner in sorted(task.after) if (task.kind, owner) in ahead]
+            )
+            ahead.add((task.kind, task.owner))
+        return awaited
 
     @property
     def head_age(self) -> float:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import datetime as dt
 import pathlib
 from typing import Any
@@ -398,3 +399,23 @@ async def test_a_missing_right_is_named(
 def test_certificates_last_a_year_and_their_authority_ten() -> None:
     lives = certificate_rotation.Lives()
     assert (lives.server.days, lives.authority.days) == (365, 3650)
+
+
+async def test_without_a_certificate_that_holds_pods_cannot_be_admitted_and_why_is_told() -> None:
+    clock = Clock()
+    source = Source(kernel_errors.AddonOperatorError("may not get secrets"), material(clock))
+    store = certificate_store.CertificateStore(source, tls.LiveTls(), logs.Lines(), clock)
+    told = [store.unready_reason]
+    with contextlib.suppress(kernel_errors.AddonOperatorError):
+        await store.refresh()
+    told.append(store.unready_reason)
+    await store.refresh()
+    told.append(store.unready_reason)
+    clock.now += LIFE.total_seconds() + 1
+    told.append(store.unready_reason)
+    assert told == [
+        "the admission server has no certificate yet",
+        "the admission server has no certificate: may not get secrets",
+        None,
+        "the certificate of the admission server has expired",
+    ]

@@ -34,6 +34,10 @@ _REMEDIES: Final = (
         "; leave the file out of the chart with .helmignore",
     ),
     (
+        re2.compile(r"cannot load irregular file"),
+        "; it is a pipe, a socket or a device: remove it from the chart",
+    ),
+    (
         re2.compile(r"cannot be handled as an? [A-Za-z0-9]+: "),
         "; 'addon-operator module lint' names the file and the field",
     ),

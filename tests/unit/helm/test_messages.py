@@ -122,11 +122,6 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
             id="a large file",
         ),
         pytest.param(
-            "cannot load irregular file /modules/010-web/templates/x.yaml as it has file mode type bits set",
-            "a pipe, a socket or a device: remove it",
-            id="a pipe",
-        ),
-        pytest.param(
             'ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number '
             "into Go struct field ConfigMap.data of type string",
             "'addon-operator module lint' names the file and the field",

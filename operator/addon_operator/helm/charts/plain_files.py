@@ -11,11 +11,12 @@ import stat
 from collections.abc import Iterator
 from typing import Final
 
+from addon_operator.helm import messages
+
 MAX_FILE: Final = 5 * 1024 * 1024
 """How many bytes a file may have: Helm takes no larger one in a chart either."""
 MAX_LINKED: Final = 100_000
 """How many files may lie behind the links of a directory."""
-NOT_REGULAR: Final = "cannot be read: it is not a regular file; remove it"
 _MIB: Final = 1024 * 1024
 
 
@@ -112,7 +113,7 @@ def irregular(directory: pathlib.Path) -> str:
         for name in files:
             with contextlib.suppress(OSError):
                 if not stat.S_ISREG((path / name).stat().st_mode):
-                    return f"{path / name} {NOT_REGULAR}"
+                    return f"{path / name} {messages.NOT_REGULAR}"
     return ""
 
 

@@ -229,8 +229,8 @@ def output_option(default: str, formats: Sequence[str] = FORMATS) -> Callable[[C
 
 def show_error(message: str, color: bool | None = None) -> None:
     """Print an error of the user's."""
-    said = shown_texts.shown(message)
-    click.echo(f"{click.style('Error:', fg='red', bold=True)} {said}", err=True, color=color)
+    word = click.style("Error:", fg="red", bold=True)
+    click.echo(f"{word} {shown_texts.shown(message)}", err=True, color=color)
 
 
 def note(text: str, word: str = "Note") -> None:
@@ -277,11 +277,8 @@ def show_highlighted(text: str, language: str) -> None:
 
     printer = console()
     if printer.is_terminal and not printer.no_color:
-        printer.print(
-            rich.syntax.Syntax("", language, theme=_THEME).highlight(shown_texts.shown(text)),
-            soft_wrap=True,
-            end="",
-        )
+        made = rich.syntax.Syntax("", language, theme=_THEME).highlight(shown_texts.shown(text))
+        printer.print(made, soft_wrap=True, end="")
     else:
         show_text(text)
 
@@ -314,13 +311,9 @@ def one_line(text: str) -> str:
 
 
 _NEAR: Final = 0.75
-"""An option that is less like what was written is not offered."""
 _EXTRA: Final = "got unexpected extra argument"
 """How click begins when there are too many words; it has no class of its own for that."""
-
-
 _WHOLE: Final = 10_000
-"""Characters that no sentence of a help has."""
 
 
 class Group(click.Group):

@@ -9,9 +9,10 @@ import re2  # type: ignore[import-untyped]  # has no stubs
 
 from addon_operator.documents import quotations, text_parts
 from addon_operator.helm import fixed_fields
-from addon_operator.kernel import errors
 from addon_operator.modules import failure_causes
 
+NOT_REGULAR: Final = "cannot be read: it is not a regular file; remove it"
+"""What is said of a pipe, a socket or a device in a chart, behind its path."""
 _ERROR: Final = "Error: "
 _ERROR_START: Final = re.compile(rf"^{_ERROR}", re.MULTILINE)
 WORDS_OF_THE_CHART: Final = "execution error at "
@@ -173,7 +174,7 @@ def explanation(stderr: str, exit_code: int) -> Explanation:
     if (ours := _OF_CHANGES.search(said)) is not None:
         return Explanation(ours[1], ours[1])
     if (irregular := _IRREGULAR.search(said)) is not None:
-        text = f"{irregular['path']} {errors.NOT_REGULAR}"
+        text = f"{irregular['path']} {NOT_REGULAR}"
         return Explanation(text, text)
     if not said.strip():
         ended = f"killed by signal {-exit_code}" if exit_code < 0 else f"exit code {exit_code}"

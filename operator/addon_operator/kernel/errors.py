@@ -4,11 +4,6 @@ Whatever a user can cause is an :class:`AddonOperatorError`: its text is one sen
 wrong, where, and what to do. The command line prints that text and never a traceback.
 """
 
-from typing import Final
-
-NOT_REGULAR: Final = "cannot be read: it is not a regular file; remove it"
-"""What is said of a pipe, socket or device in the place of a file, behind its path."""
-
 
 class AddonOperatorError(Exception):
     """The root of all errors that are meant for a person."""

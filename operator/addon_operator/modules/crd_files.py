@@ -23,6 +23,8 @@ API_VERSION: Final = "apiextensions.k8s.io/v1"
 KIND: Final = "CustomResourceDefinition"
 PLURAL: Final = "customresourcedefinitions"
 
+MOST_VERSIONS: Final = 50
+"""Of one definition: the API server writes them all with each change, and each is looked up in discovery."""
 _GROUP: Final = "apiextensions.k8s.io/"
 _ADVICE: Final = "move it to templates/, or leave the file out by a name that begins with a filter prefix"
 
@@ -149,8 +151,12 @@ def _crd(document: yaml_reading.Document) -> Crd:
     if not isinstance(name, str) or not name or "/" in name:
         raise CrdFileError(f"{source}: metadata.name is missing; write the plural name, a dot and the group")
     spec = _mapping(value, "spec", source)
-    if not versions_of(spec):
+    if not (versions := versions_of(spec)):
         raise CrdFileError(f"{source}: {name} has no spec.versions; define at least one version")
+    if len(versions) > MOST_VERSIONS:
+        raise CrdFileError(
+            f"{source}: {name} has {len(versions)} versions, and may have {MOST_VERSIONS}; remove old ones"
+        )
     spec, unknown = crd_fields.known(spec)
     doubts = (*_repeated(document), *(_dropped(document, path) for path in unknown))
     return Crd(name, source, _texts(metadata, "labels"), _texts(metadata, "annotations"), spec, doubts)

@@ -65,10 +65,11 @@ def test_a_definition_is_read_without_what_only_the_server_writes() -> None:
         (CRD.replace("crontabs.example.com", "a/b"), "metadata.name is missing"),
         (CRD.replace("spec:", "specs:"), "has no mapping 'spec'; add it"),
         (CRD.replace("versions:", "version:"), "crontabs.example.com has no spec.versions"),
+        (CRD.replace("  - name: v1\n", "  - name: v0\n" * 50 + "  - name: v1\n"), "has 51 versions"),
     ],
     ids=[
         "list", "scalar", "no kind", "service", "foreign group", "old version", "nameless", "bad name",
-        "no spec", "no versions",
+        "no spec", "no versions", "many versions",
     ],
 )  # fmt: skip
 def test_a_document_that_defines_nothing_is_reported_with_file_and_index(document: str, told: str) -> None:

@@ -111,7 +111,11 @@ class FollowedReleases:
         if gone:
             kinds = ", ".join(sorted({f"{each.kind} ({each.api_version})" for each in gone}))
             self._tell(events.Noted(f"removed without objects of kinds that are gone: {kinds}", module))
-        return (*self._resources.of_others(module, resources), *gone)
+        others = self._resources.of_others(module, resources)
+        if homes := [str(each) for each in others if each.kind == "Namespace"]:
+            kept = f"removed without {', '.join(homes)}: the operator or another module is there"
+            self._tell(events.Noted(kept, module))
+        return (*others, *gone)
 
     def look_again(self) -> None:
         """Look at once for kinds that were not there: some have come."""

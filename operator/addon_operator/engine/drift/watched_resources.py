@@ -249,14 +249,21 @@ class WatchedResources(kind_watch.KindWatchListener):
     def of_others(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:
-        """Return the resources that another module has, too."""
+        """Return the resources that another module has, too, and namespaces that it or the operator needs."""
+        homes = {self._places.of(name).namespace for name in self._followed if name != module}
+        homes.add(self._places.own_namespace)
         others = {
             each.deletion_key
             for name, followed in self._followed.items()
             for each in followed.watched
             if name != module
         }
-        return tuple(each for each in resources if not others.isdisjoint(self._keys(module, each)))
+        return tuple(
+            each
+            for each in resources
+            if not others.isdisjoint(self._keys(module, each))
+            or (each.name in homes and each.kind == "Namespace" and each.api_version == "v1")
+        )
 
     async def of_gone_kinds(
         self, resources: Iterable[manifests.ManifestResource]

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.kernel import errors as kernel_errors
+from addon_operator.helm import messages
 
 MAX_FILE: Final = 5 * 1024 * 1024
 """How many bytes a file may have: Helm takes no larger one in a chart either."""
@@ -113,7 +113,7 @@ def irregular(directory: pathlib.Path) -> str:
         for name in files:
             with contextlib.suppress(OSError):
                 if not stat.S_ISREG((path / name).stat().st_mode):
-                    return f"{path / name} {kernel_errors.NOT_REGULAR}"
+                    return f"{path / name} {messages.NOT_REGULAR}"
     return ""
 
 

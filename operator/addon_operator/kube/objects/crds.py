@@ -164,7 +164,8 @@ class CrdInstaller:
             live = await self._read(crd)
             return live is None or "deletionTimestamp" not in _metadata(live)
 
-        await self._until(lasts, _ENDING.format(name=crd.name, seconds=ESTABLISH_SECONDS))
+        problem = _ENDING.format(name=crd.name, seconds=ESTABLISH_SECONDS)
+        await self._until(lasts, problem, self._deadline())
         return live
 
     async def _apply(self, crd: crd_files.Crd, live: client.Object | None, keeping: tuple[str, ...]) -> bool:
@@ -200,19 +201,24 @@ class CrdInstaller:
                 raise CrdError(f"the API server does not serve {crd.name}: {progress.message}")
             return progress.phase is crd_changes.CrdPhase.ESTABLISHED
 
-        await self._until(is_established, f"{crd.name} is not Established after {ESTABLISH_SECONDS:.0f} s")
+        problem = f"{crd.name} is not Established after {ESTABLISH_SECONDS:.0f} s"
+        await self._until(is_established, problem, self._deadline())
         return is_anew
 
     async def _discovered(self, crd: crd_files.Crd) -> None:
         """Wait until discovery lists the kind: Helm and hooks look it up there."""
+        deadline = self._deadline()
         for version in crd_changes.served_versions(crd):
             await self._until(
                 functools.partial(self._is_known, crd, version),
                 f"{crd.name} is Established, but discovery does not list {version}",
+                deadline,
             )
 
-    async def _until(self, done: Callable[[], Awaitable[bool]], problem: str) -> None:
-        deadline = self._time.monotonic() + ESTABLISH_SECONDS
+    def _deadline(self) -> float:
+        return self._time.monotonic() + ESTABLISH_SECONDS
+
+    async def _until(self, done: Callable[[], Awaitable[bool]], problem: str, deadline: float) -> None:
         for pause in _POLLS.pauses():
             if await done():
                 return

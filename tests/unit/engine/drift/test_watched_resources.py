@@ -243,6 +243,25 @@ async def test_what_others_have_is_found_whatever_the_version_of_its_group() -> 
     assert resources.of_others(watching.WEB, asked) == ()
 
 
+async def test_namespaces_in_which_the_operator_and_other_modules_are_stay() -> None:
+    resources, db = watching.resources_of(watching.Cluster()), ModuleName("dbs/db")
+    await resources.follow(db, watching.wanted("a"))
+    asked = [
+        manifests.ManifestResource(version, kind, None, name)
+        for version, kind, name in (
+            ("v1", "Namespace", "addons"),
+            ("v1", "Namespace", "dbs"),
+            ("v1", "Namespace", "webs"),
+            ("v1", "ConfigMap", "dbs"),
+        )
+    ]
+    assert [str(each) for each in resources.of_others(watching.WEB, asked)] == [
+        "Namespace addons",
+        "Namespace dbs",
+    ]
+    assert resources.give_up(db, asked) == (asked[0],)
+
+
 async def test_of_two_modules_that_give_up_the_same_the_second_one_is_the_last_to_have_it() -> None:
     resources = watching.resources_of(watching.Cluster())
     for module in (watching.WEB, watching.DB):

@@ -157,6 +157,27 @@ async def test_a_definition_whose_deletion_does_not_end_is_an_error_that_says_wh
     assert 30 <= sum(pauses.seconds) < 32
 
 
+async def test_discovery_has_one_time_for_all_versions_of_a_definition(
+    server: api_server.ApiServer, installer: crds.CrdInstaller, pauses: api_server.Pauses
+) -> None:
+    given = crd(*({**VERSION, "name": f"v{number}", "storage": number == 1} for number in range(1, 41)))
+    server.on("GET", PATH, NOT_FOUND, live(given))
+    server.on("PATCH", PATH, live(given))
+    server.on("GET", "/version", {"gitVersion": "v1.36.3"})
+    lists = [{"kind": "APIGroupDiscoveryList", "items": _served(number)} for number in range(1, 41)]
+    server.on("GET", "/api", {"kind": "APIGroupDiscoveryList", "items": []})
+    server.on("GET", "/apis", *(each for made in lists for each in [made] * 20))
+    with pytest.raises(crds.CrdError, match=r"Established, but discovery does not list v\d+$"):
+        await installer.ensure(given)
+    assert sum(pauses.seconds) < crds.ESTABLISH_SECONDS + 2
+
+
+def _served(number: int) -> list[dict[str, Any]]:
+    resource = {"resource": "crontabs", "responseKind": {"kind": "CronTab"}, "scope": "Namespaced"}
+    versions = [{"version": f"v{each}", "resources": [resource]} for each in range(1, number)]
+    return [{"metadata": {"name": "example.com"}, "versions": versions}]
+
+
 async def test_what_the_server_refuses_is_reported_in_its_words(
     server: api_server.ApiServer, installer: crds.CrdInstaller
 ) -> None:

@@ -58,7 +58,9 @@ async def of(given: Given, environ: Mapping[str, str], module: str, wanted: str,
 
     Raises :class:`.AddonOperatorError` for whatever is wrong with the files, and what that raises.
     """
-    settings = settings_loading.load(given.flags, {_NAMESPACE_VARIABLE: _NAMESPACE, **environ})
+    # A state file names its namespace itself, by the setting's other name, which the default would win over.
+    default = {} if given.state else {_NAMESPACE_VARIABLE: _NAMESPACE}
+    settings = settings_loading.load(given.flags, {**default, **environ})
     state = given.state or _nothing(settings)
     async with contextlib.AsyncExitStack() as stack:
         sources = await plan_sources.of_state(state, settings, environ, stack)

@@ -195,7 +195,8 @@ def told_of_a_public_chart(site: operator_site.Site) -> None:
 
 
 def causes(site: operator_site.Site, *options: str) -> dict[str, Any]:
-    done = site.command("module", "why", "web", "ConfigMap/web", "-o", "json", *options)
+    named = {"ADDON_OPERATOR_NAMESPACE": ""} if options else {}  # files need no name of a namespace
+    done = site.command("module", "why", "web", "ConfigMap/web", "-o", "json", *options, **named)
     assert done.returncode == 0, done.stderr
     assert "canary" not in done.stdout + done.stderr
     assert not options or "hooks were not run: " in done.stderr

@@ -98,7 +98,8 @@ def _summary(summary: debug.Document) -> str:
     text = f"main: {_tasks(summary['mainQueueTasks'])}"
     if count:
         noun = "queue" if count == 1 else "queues"
-        text += f"; {count} other {noun}, {others['empty']} of them empty: {_tasks(others['tasks'])}"
+        empty = f", {others['empty']} of them empty" if others["empty"] else ""
+        text += f"; {count} other {noun}{empty}: {_tasks(others['tasks'])}"
     return text + "\n"
 
 

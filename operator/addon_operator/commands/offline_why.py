@@ -21,7 +21,7 @@ from addon_operator.values import checks, store
 
 _NAMESPACE: Final = "default"
 """Where releases would be, if neither a state file nor a setting names it."""
-_NAMESPACE_VARIABLE: Final = "ADDON_OPERATOR_NAMESPACE"
+_NAMESPACE_VARIABLES: Final = ("ADDON_OPERATOR_NAMESPACE", "NAMESPACE")
 _VERSION: Final[json_types.JsonObject] = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"}
 """What charts take for the cluster's."""
 _HOOKS_ARE_MISSING: Final = (
@@ -58,7 +58,7 @@ async def of(given: Given, environ: Mapping[str, str], module: str, wanted: str,
 
     Raises :class:`.AddonOperatorError` for whatever is wrong with the files, and what that raises.
     """
-    settings = settings_loading.load(given.flags, {_NAMESPACE_VARIABLE: _NAMESPACE, **environ})
+    settings = settings_loading.load(given.flags, _with_namespace(environ))
     state = given.state or _nothing(settings)
     async with contextlib.AsyncExitStack() as stack:
         sources = await plan_sources.of_state(state, settings, environ, stack)
@@ -75,6 +75,12 @@ async def of(given: Given, environ: Mapping[str, str], module: str, wanted: str,
             raise debug_why.WhyError(f"{error}; {_HOOKS_ARE_MISSING}") from None
         notes = [*_notes(sources, asked.name), *([f"hooks were not run: {origin}"] if has_hooks else [])]
         return Answer(document, tuple(notes))
+
+
+def _with_namespace(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables with a namespace: a state file names its own, and files alone need none."""
+    is_named = any(environ.get(name) for name in _NAMESPACE_VARIABLES)
+    return environ if is_named else {**environ, _NAMESPACE_VARIABLES[0]: _NAMESPACE}
 
 
 def _chosen(sources: plan_sources.PlanSources, wanted: str) -> model.Module:

@@ -148,13 +148,19 @@ def _descriptor(text: str) -> str:
     return text
 
 
+_RANGES: Final = (
+    "minute 0-59, hour 0-23, day of month 1-31, month 1-12 or jan-dec, day of week 0-7 or sun-sat, and steps "
+    "from 1, such as */5"
+)
+
+
 def _probed(text: str, fields: str) -> str:
     try:
         _iterator(fields, _PROBE).get_next(dt.datetime)
     except croniter.CroniterBadDateError:
         raise CrontabError(f"{text!r} names a time that never comes") from None
     except (croniter.CroniterError, ValueError, KeyError) as error:
-        raise CrontabError(f"{text!r} is not a crontab: {error}") from None
+        raise CrontabError(f"{text!r} is not a crontab: a field is out of range; write {_RANGES}") from error
     return fields
 
 

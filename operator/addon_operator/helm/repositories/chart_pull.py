@@ -37,7 +37,8 @@ _FIRST_THAT_STAYS_WITH_TLS: Final = 4
 """The first major version of Helm that never falls back to plain HTTP by itself."""
 _DIGEST: Final = re.compile(r"^Digest: (?P<digest>sha256:[0-9a-f]{64})\s*$", re.MULTILINE)
 _PULLED: Final = re.compile(r"^Pulled: \S+:(?P<tag>[\w.-]{1,128})\s*$", re.MULTILINE)
-_NO_NAME: Final = re.compile(r"/tags/list\S* .*\b404\b")
+_TAGS: Final = "/tags/list"
+_NOT_FOUND: Final = re.compile(r"\b404\b")
 _SPEAKS_TLS: Final = re.compile(r"HTTPS server|malformed HTTP|\bEOF\b|connection reset|broken pipe")
 _SPEAKS_PLAIN_HTTP: Final = (
     "server gave HTTP response to HTTPS client|first record does not look like a TLS handshake"
@@ -219,7 +220,8 @@ class ChartPuller:
         except PullError:
             return None
         if done.exit_code != 0:
-            return "" if _NO_NAME.search(_said(done)) else None
+            answer = _said(done).partition(_TAGS)[2].partition("\n")[0]
+            return "" if _NOT_FOUND.search(answer) else None
         found = _PULLED.search(_said(done))
         return found["tag"].replace("_", "+") if found else None
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import aiohttp
 import yarl
-from typing_extensions import override
 
 import addon_operator
 from addon_operator.status.notifications import notify_config, texts
@@ -62,14 +61,12 @@ class _Socket(socket.socket):
         super().__init__(family, kind, protocol)
         self._left = ANSWER_BYTES
 
-    @override
     def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
         data = super().recv(self._room(bufsize), flags)
         self._left -= len(data)
         return data
 
-    @override
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:  # noqa: ANN401 - any buffer
         read = super().recv_into(buffer, self._room(nbytes or len(buffer)), flags)
         self._left -= read
         return read

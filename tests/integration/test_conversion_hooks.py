@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.admission.registration import conversion_specs
-from addon_operator.devcluster import handle
+from addon_operator.devcluster import api, handle, layout
 from tests.integration import admitting, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
@@ -288,7 +288,8 @@ def test_objects_are_moved_to_another_version_and_hooks_that_fail_say_so(
         assert crons.conversion["strategy"] == "Webhook"
 
         assert crons.create("v1", "hangs", schedule="hang") == ""
-        answer = crons.site.request("GET", crons.path("v1beta1", "hangs"))
+        patient = api.ApiClient(layout.Layout(devcluster.kubeconfig.parent), devcluster.url, 30.0)
+        answer = patient.request("GET", crons.path("v1beta1", "hangs"))
         assert "failed: hook convert.sh of module cron did not answer within 9.5s" in answer.text
 
 

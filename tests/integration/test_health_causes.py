@@ -141,25 +141,22 @@ def test_each_kind_of_trouble_is_told_with_its_cause(site: operator_site.Site, w
     operator.stop()
 
 
-RESOURCES: Final = 6
-
-
 def shown_healthy(site: operator_site.Site) -> int:
     """How many Module objects say that the module is healthy."""
     states = "{range .items[*]}{.status.conditions[?(@.type=='Healthy')].status}{' '}{end}"
     return site.kubectl("get", "modules", "-o", f"jsonpath={states}").split().count("True")
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("count", "resources"), [(15, 10), pytest.param(500, 6, marks=pytest.mark.slow)])
 def test_after_a_restart_all_modules_are_healthy_without_a_request_for_each_resource(
-    site: operator_site.Site, record_property: Callable[[str, object], None], count: int
+    site: operator_site.Site, record_property: Callable[[str, object], None], count: int, resources: int
 ) -> None:
     names = [f"m{number}" for number in range(count)]
     for name in names:
         module = site.module(f"010-{name}", {"a": "b"}, values=f"{name}Enabled: true\n")
         services = [
             document("v1", "Service", f"{name}-{number}", spec={"ports": [{"port": 80}]})
-            for number in range(RESOURCES - 2)
+            for number in range(resources - 2)
         ]
         texts = (workload("Deployment", name, replicas=0), *services)
         (module / "templates" / "more.yaml").write_text("\n---\n".join(texts))
@@ -181,7 +178,7 @@ def test_after_a_restart_all_modules_are_healthy_without_a_request_for_each_reso
     record_property("seconds from ready to shown", time.monotonic() - began)
     site.kubectl("wait", "--for=condition=Healthy", "--timeout=5s", f"module/{names[-1]}")
     asked = operator.metrics().total("kubernetes_client_request_result_total", method="GET")
-    # The record of each release, and lists: nothing for each of its resources.
-    assert asked < 3 * count + 40 < RESOURCES * count
+    # The record of each release, and lists, more of them the longer it takes: not one for each resource.
+    assert asked < 2 * count + 100 < resources * count
     assert site.helm_calls()[calls:] == []
     operator.stop()

@@ -88,17 +88,18 @@ def check(
 ) -> int:
     """Check names, values and schemas of all modules in DIR, enabled or not.
 
-    DIR is a directory of modules, or one with modules/ and global-hooks/; without it, the modules of the
-    settings are looked at.
+    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; without it, the modules
+    of the settings are looked at.
 
     The exit code is 1 if the operator would refuse something.
     """
     from addon_operator.commands.checks import values_check, values_files
 
-    flags = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
+    flags, only = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}, None
     if directory is not None:
-        flags |= values_files.flags_below(directory, global_hooks_dir)
-    report = values_check.check(values_files.places(flags), config, secret, strict=strict)
+        flags, only = values_files.flags_of(directory, global_hooks_dir)
+    places = dataclasses.replace(values_files.places(flags), only=only)
+    report = values_check.check(places, config, secret, strict=strict)
     return print_report(report, output)
 
 

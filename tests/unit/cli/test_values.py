@@ -247,6 +247,18 @@ def test_what_checks_nothing_in_a_schema_is_an_error_for_strict_readers_only(mod
     assert modules.findings("--strict") == [("error", "web-shop", told)]
 
 
+def test_a_module_is_checked_alone_with_what_is_given_beside_it(modules: Directory) -> None:
+    modules.write("modules/002-second/values.yaml", "odd: 1\n")
+    modules.write("config.yaml", "kind: ConfigMap\ndata: {webShop: '- a'}")
+    assert modules.run("check", "modules").return_value == 1
+    alone = modules.run("check", "modules/001-web-shop")
+    assert (alone.return_value, alone.stdout) == (0, "1 module checked: nothing is wrong\n")
+    beside = modules.run("check", "modules/001-web-shop", "--values", "config.yaml")
+    assert beside.return_value == 1
+    assert "config.yaml" in beside.stdout
+    assert "second" not in beside.stdout
+
+
 @pytest.mark.parametrize(
     ("written", "place", "problem"),
     [

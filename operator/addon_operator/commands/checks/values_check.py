@@ -152,12 +152,13 @@ class _ValuesCheck:
             self._take_config(values, secret, "Secret")
         for module in (None, *values.modules):
             self._check_values(values, module)
-        return self._report()
+        return self._report(config, secret)
 
-    def _report(self) -> ValuesReport:
+    def _report(self, *given: pathlib.Path | None) -> ValuesReport:
         if (only := self._places.only) is None:
             return ValuesReport(tuple(self._findings), len(self._seen), tuple(self._notes))
-        subjects = {only, *(name for name, path in self._seen.items() if path.name == only)}
+        subjects = {only, *map(str, given)}
+        subjects |= {name for name, path in self._seen.items() if path.name == only}
         return ValuesReport(tuple(finding for finding in self._findings if finding.subject in subjects), 1)
 
     def _add(self, level: Level, subject: object, problem: object, rule: Rule) -> None:

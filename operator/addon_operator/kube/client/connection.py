@@ -26,6 +26,8 @@ from addon_operator.kube.access import auth, credentials
 _log = logging.getLogger(__name__)
 
 USER_AGENT: Final = f"addon-operator/{addon_operator.__version__}"
+_CLOSED_MEANWHILE: Final = "Connection closed."
+"""What aiohttp says, as a RuntimeError, to who reads an answer whose connection this process has closed."""
 _CONNECT_SECONDS: Final = 10.0
 _READ_BUFFER: Final = 1 << 17
 """Of a stream that is read slower than it comes; with what is read at once, a piece that is worked on stays
@@ -158,6 +160,10 @@ class Connection:
         except (aiohttp.ClientError, OSError) as error:
             self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
             raise api_errors.Unreachable(sentence_of(error, using.server, self._access)) from error
+        except RuntimeError as error:
+            if str(error) != _CLOSED_MEANWHILE:
+                raise
+            raise api_errors.Unreachable(f"the connection to {using.server} was closed") from error
 
 
 async def _body(request: Request, answer: aiohttp.ClientResponse) -> bytes:

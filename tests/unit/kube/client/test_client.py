@@ -269,6 +269,24 @@ async def test_a_url_that_a_setting_gives_is_told_with_the_setting() -> None:
     )
 
 
+async def test_an_answer_that_is_read_while_its_connection_is_closed_is_unreachable(
+    server: ApiServer,
+) -> None:
+    server.on("GET", "/version", {"gitVersion": "v1"})
+    opened = connection.Connection(of_a_kubeconfig(server.url), clocks.Clock())
+    using = await opened.current()
+
+    async def read_on() -> None:
+        async with opened.open(connection.Request("GET", "/version"), using) as answer:
+            await answer.read()
+            await opened.close()
+            answer.content._eof = False
+            await answer.content.readany()
+
+    with pytest.raises(api_errors.Unreachable, match="was closed"):
+        await read_on()
+
+
 async def test_credentials_that_are_refused_are_told_with_where_they_come_from(server: ApiServer) -> None:
     server.on("GET", PATH, status(401, "Unauthorized", "Unauthorized"))
     async with client.KubeClient(of_a_kubeconfig(server.url)) as kube:

@@ -10,9 +10,9 @@ _CONTROLS: Final = [*range(0x20), *range(0x7F, 0xA0)]
 # They change the order in which letters are shown.
 _DIRECTIONS: Final = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 _SURROGATES: Final = range(0xD800, 0xE000)
-_TABLE: Final[Mapping[int, str]] = {
-    code: _REPLACEMENT for code in (*_CONTROLS, *_DIRECTIONS, *_SURROGATES) if chr(code) not in _KEPT
-}
+OBEYED: Final = "".join(each for each in map(chr, (*_CONTROLS, *_DIRECTIONS)) if each not in _KEPT)
+"""What a terminal would obey, and what changes the order in which it shows letters."""
+_TABLE: Final[Mapping[int, str]] = dict.fromkeys([*map(ord, OBEYED), *_SURROGATES], _REPLACEMENT)
 
 
 def shown(text: str) -> str:

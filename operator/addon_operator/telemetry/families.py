@@ -148,9 +148,7 @@ class ModuleMetrics:
         )
         """``module``, ``state``: the maintenance mode; there only while the module is in maintenance"""
         self.suspended = make.gauge(
-            "module_suspended",
-            "When a module was suspended, in Unix time.",
-            "module",
+            "module_suspended", "When a module was suspended, in Unix time.", "module"
         )
 
 
@@ -310,7 +308,8 @@ class AdmissionMetrics:
         self.requests_refused_total = make.counter(
             "admission_requests_refused_total",
             "Requests that the admission server refused, as invalid or for lack of room.",
-            *("webhook", "status"),
+            "webhook",
+            "status",
         )
         """``webhook``: its path, ``status``: that of HTTP"""
         self.podpreset_admission_seconds = make.histogram(

@@ -9,13 +9,14 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from addon_operator.kernel import shown_texts
+
 OWN_FIELDS: Final = ("time", "level", "msg")
 """Fields of every line, in the order in which they stand."""
 
 _PLAIN_VALUE: Final = re.compile(r"[^\s\"=\\\x00-\x1f\x7f-\x9f]+")
 _NOT_IN_KEY: Final = re.compile(r"[^A-Za-z0-9_.\-/]")
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal would obey, and what changes the order in which it shows letters."""
+_CONTROL: Final = re.compile(f"[{re.escape(shown_texts.OBEYED)}]")
 
 
 def renderers(type_: str) -> list[Processor]:

@@ -8,6 +8,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import structlog
@@ -31,6 +32,8 @@ from addon_operator.process.children import children, launcher
 
 _AT_ONCE_PER_CPU: Final = 2
 _AT_MOST_AT_ONCE: Final = 16
+_Versions = Mapping[str, AbstractSet[str]]
+"""In which versions there are kinds."""
 _ALIKE: Final = 0.85
 """A kind that is less like one of Kubernetes is most likely another one."""
 _NO_LIBRARY: Final = "/shell_lib.sh: No such file"
@@ -290,9 +293,13 @@ def _with_kinds(files: Sequence[CheckedFile], known: api_schemas.ApiSchemas | No
 
     Without ``apiVersion``, a kind that is nearly one of them may be that of a definition: a warning.
     """
+    if known is None:
+        yield from files
+        return
+    of_kinds = _versions_of_kinds(known)
     for file in files:
-        wrong = [] if known is None else [_unknown_kind(bound, known) for bound in file.bindings]
-        odd = [] if known is None else [_doubtful_kind(bound, known) for bound in file.bindings]
+        wrong = [_unknown_kind(bound, of_kinds, known.version) for bound in file.bindings]
+        odd = [_doubtful_kind(bound, of_kinds, known.version) for bound in file.bindings]
         yield dataclasses.replace(
             file,
             errors=(*file.errors, *dict.fromkeys(filter(None, wrong))),
@@ -300,28 +307,27 @@ def _with_kinds(files: Sequence[CheckedFile], known: api_schemas.ApiSchemas | No
         )
 
 
-def _versions_of_kinds(known: api_schemas.ApiSchemas) -> dict[str, set[str]]:
+def _versions_of_kinds(known: api_schemas.ApiSchemas) -> _Versions:
     of_kinds: dict[str, set[str]] = {}
     for name in known.kinds:
         of_kinds.setdefault(name.rpartition("/")[2], set()).add(name.rpartition("/")[0])
     return of_kinds
 
 
-def _doubtful_kind(bound: hook_config.BindingRow, known: api_schemas.ApiSchemas) -> str:
-    kind, of_kinds = bound.kind, _versions_of_kinds(known)
+def _doubtful_kind(bound: hook_config.BindingRow, of_kinds: _Versions, of_kubernetes: str) -> str:
+    kind = bound.kind
     if not kind or bound.api_version or any(kind.lower() in _forms(each) for each in of_kinds):
         return ""
     if (near := names.nearest(kind, of_kinds, _ALIKE)) is None:
         return ""
     return (
-        f"kubernetes {bound.name}: Kubernetes {known.version} has no kind {kind!r}; did you mean {near!r} of "
+        f"kubernetes {bound.name}: Kubernetes {of_kubernetes} has no kind {kind!r}; did you mean {near!r} of "
         f"{', '.join(sorted(of_kinds[near]))}? If not, write apiVersion"
     )
 
 
-def _unknown_kind(bound: hook_config.BindingRow, known: api_schemas.ApiSchemas) -> str:
+def _unknown_kind(bound: hook_config.BindingRow, of_kinds: _Versions, of_kubernetes: str) -> str:
     version, kind = bound.api_version, bound.kind
-    of_kinds = _versions_of_kinds(known)
     groups = frozenset().union(*of_kinds.values())
     # A resource of its name will do, in the plural and in any case.
     folded = {form for each in of_kinds for form in _forms(each) if version in of_kinds[each]}
@@ -333,7 +339,7 @@ def _unknown_kind(bound: hook_config.BindingRow, known: api_schemas.ApiSchemas) 
     hint = "correct one of them"
     if near:
         hint = f"did you mean {near[0]!r} of {', '.join(sorted(of_kinds[near[0]]))}?"
-    return f"kubernetes {bound.name}: Kubernetes {known.version} has no kind {kind!r} in {version}; {hint}"
+    return f"kubernetes {bound.name}: Kubernetes {of_kubernetes} has no kind {kind!r} in {version}; {hint}"
 
 
 def _forms(kind: str) -> tuple[str, ...]:

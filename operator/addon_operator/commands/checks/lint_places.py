@@ -178,8 +178,6 @@ def _files(root: pathlib.Path, *, is_global: bool) -> Iterator[pathlib.Path]:
 
 
 def _text(path: pathlib.Path) -> str:
-    if not path.is_file():  # a pipe would be waited for
-        return ""
     try:
         content = plain_files.read_head(path, _MOST_BYTES)
     except OSError:

@@ -226,9 +226,8 @@ class KubeconfigSource:
                 f"the exec plugin {plugin['command']!r} of context {self.context!r} did not end in "
                 f"{_EXEC_TIMEOUT:.0f} seconds"
             ) from error
-        except (
-            Exception
-        ) as error:  # the library raises its own, or what a broken answer makes it stumble over
+        except Exception as error:
+            # The library raises errors of its own, and whatever a broken answer makes it stumble over.
             raise api_errors.AccessError(
                 f"the exec plugin {plugin['command']!r} of context {self.context!r} gives no credentials: "
                 f"{_said_by_plugin(error)}; run it by hand, or {api_errors.OTHER_CLUSTER}"

@@ -68,9 +68,13 @@ def children_of(pid: int) -> str:
     return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
 
 
-async def first_line(spawner: launcher.Launcher, path: pathlib.Path) -> tuple[asyncio.Task[object], int]:
+async def first_line(
+    spawner: launcher.Launcher, path: pathlib.Path, *, mark: str = ""
+) -> tuple[asyncio.Task[object], int]:
     line = asyncio.get_running_loop().create_future()
-    run = asyncio.create_task(children.Children(spawner).run([path], env=ENV, on_stdout_line=line.set_result))
+    env = {**ENV, mark: "x"} if mark else ENV
+    first = children.Children(spawner).run([path], env=env, mark=mark, on_stdout_line=line.set_result)
+    run = asyncio.create_task(first)
     pid = int(await asyncio.wait_for(line, 10))
     # Answers come in their order: after this one, it is known that the first child was started.
     await children.Children(spawner).run(["true"], env=ENV)
@@ -363,19 +367,14 @@ async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
 
 @pytest.mark.parametrize("ends", ["limit", "close"])
 async def test_what_has_left_the_group_of_a_running_child_is_killed_with_it(
-    script: Callable[..., pathlib.Path], ends: str
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], ends: str
 ) -> None:
-    spawner, line = launcher.Launcher(), asyncio.get_running_loop().create_future()
     path = script("setsid sh -c 'echo $$; sleep 60' &\nsleep 60")
-    run = children.Children(spawner).run(
-        [path], env={**ENV, "RUN": "x"}, mark="RUN", on_stdout_line=line.set_result
-    )
-    task = asyncio.create_task(run)
-    left = int(await asyncio.wait_for(line, 10))
+    task, left = await first_line(own_spawner, path, mark="RUN")
     if ends == "limit":
-        spawner.limit(boottime_in(0.02), boottime_in(0.05))
+        own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
         await asyncio.wait_for(task, 10)
-    spawner.close()
+    own_spawner.close()
     await task
     assert pids.ends_within(left, 10)
 

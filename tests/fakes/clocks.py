@@ -10,7 +10,7 @@ from addon_operator.kernel import clock
 
 _THREAD_SECONDS: Final = 0.0005
 """Between two looks at threads that work."""
-_PATIENCE: Final = 5.0
+_PATIENCE: Final = 30.0
 """Seconds until something that never comes to rest is a failure."""
 
 

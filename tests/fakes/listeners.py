@@ -40,7 +40,7 @@ class Recorder:
         """``Added a/x`` for each change."""
         return [f"{change.type} {'/'.join(filter(None, change.key))}" for change in self.changes]
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         async with asyncio.timeout(seconds):
             while not condition():
                 self._news.clear()

@@ -151,7 +151,7 @@ class ObjectServer:
             if asked.path.endswith(CONFIG_MAPS) and (not asked.is_watch or asked.resource_version is None)
         ]
 
-    async def until(self, condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
         async with asyncio.timeout(seconds):
             while not condition():
                 self.changed.clear()

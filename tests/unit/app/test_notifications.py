@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from collections.abc import Callable
 
 from addon_operator.app import notifications
 from addon_operator.documents import json_documents
@@ -33,8 +34,15 @@ class Bench:
         kept = json_documents.pack(json.dumps({"object": document}).encode())
         type_ = object_changes.ChangeType.MODIFIED if key else object_changes.ChangeType.DELETED
         where = object_changes.ObjectKey("addons", "addon-operator-notify")
-        self.made.changed([object_changes.Change(type_, where, kept, "1")])
-        await asyncio.sleep(0.05)
+        await self.shown_after(lambda: self.made.changed([object_changes.Change(type_, where, kept, "1")]))
+
+    async def shown_after(self, happen: Callable[[], None]) -> None:
+        """Wait until ``notify list`` says anew what is wrong; a thread reads the file."""
+        before = self.made.notifier.source
+        happen()
+        async with asyncio.timeout(30):
+            while self.made.notifier.source is before:  # noqa: ASYNC110 - nothing is told of it
+                await asyncio.sleep(0.001)
         await clocks.settle()
 
     def problem(self) -> str:
@@ -51,8 +59,7 @@ async def test_a_secret_that_is_wrong_or_gone_is_said_in_the_log_the_list_and_by
     # It knows no Module objects.
     kube = api_server.client_of(api_server.ApiServer(), api_server.Pauses())
     bench.made.begin(kube, watches.Watches(), lambda _: None)
-    bench.made.synced()
-    await asyncio.sleep(0.05)
+    await bench.shown_after(bench.made.synced)
     assert bench.problem() == f"nobody is notified, as there is no {PLACE}"
     assert bench.gauges() == (0, 0)
 

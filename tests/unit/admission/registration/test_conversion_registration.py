@@ -203,7 +203,7 @@ def objects(site: Site) -> StoredObjects:
 async def look(registrar: conversion_registration.ConversionRegistrar) -> None:
     """Let the registrar look at its definitions once."""
     keeping = asyncio.create_task(registrar.keep())
-    await asyncio.sleep(0.05)
+    await clocks.settle()
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import io
 import json
 from collections.abc import AsyncIterator
@@ -331,7 +332,11 @@ async def test_a_review_that_the_api_server_would_not_send_reaches_no_handler() 
     assert run.watcher.failures == []
 
 
-async def test_requests_that_wait_for_hooks_leave_connections_to_pods() -> None:
+async def test_requests_that_wait_for_hooks_leave_connections_to_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # However long the machine takes for all of these handshakes.
+    monkeypatch.setattr(site, "CONNECTIONS", dataclasses.replace(site.CONNECTIONS, request=600.0))
     gate = tls_clients.Gate()
     most = admission_webhooks.HOOK_LIMITS.requests
     routes = {

@@ -62,7 +62,7 @@ class ChildResult:
 
 @dataclass(frozen=True, slots=True)
 class ChildBounds:
-    """What a child, and each process that it starts, may take."""
+    """What a child, and each process that it starts, may take; what takes more fails in the child."""
 
     file_bytes: int
     """How large a file may become that it writes."""
@@ -79,7 +79,10 @@ class Children:
     """Starts programs and runs each to its end."""
 
     def __init__(self, starter: launcher.Launcher, fence: fencing.Fence = fencing.OPEN) -> None:
-        """``starter`` starts them; once ``fence`` says no, nothing is started."""
+        """``starter`` starts them; once ``fence`` says no, nothing is started.
+
+        The limit of ``starter`` ends what has a fence.
+        """
         self._launcher = starter
         self._fence = fence
 
@@ -106,12 +109,11 @@ class Children:
     ) -> ChildResult:
         """Run a program to its end, with nothing on its standard input, in a process group of its own.
 
-        ``env`` is its whole environment. Lines go to the handlers as they come; of the outputs, the first
-        ``capture_stdout`` and ``capture_stderr`` bytes are kept. After ``timeout`` seconds the group gets
-        SIGTERM and, ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled it is ended in
-        the same way, and only then does the cancellation go on; a second one kills at once.
-        With ``leaves_nothing``, what the program leaves in its group when it ends is killed; by ``mark``, a
-        variable with a value of its own, also what left it. What breaks ``bounds`` fails in the child.
+        ``env`` is its whole environment. Lines go to the handlers as they come; the first ``capture_stdout``
+        and ``capture_stderr`` bytes are kept. After ``timeout`` seconds the group gets SIGTERM and,
+        ``kill_grace`` seconds later, SIGKILL. When the awaiting task is cancelled it is ended in the same
+        way, and only then does that go on; a second one kills at once. With ``leaves_nothing``, what the
+        program leaves in its group when it ends is killed; by ``mark``, a variable of its own, what left it.
 
         Raises :class:`ChildStartError` if it cannot be started, :class:`.FencedError` if the fence says no.
         """
@@ -122,7 +124,7 @@ class Children:
             output.DrainedPipe([said, *_sinks(output.Lines(tail.add), on_stderr_line)]) as stderr,
         ):
             self._fence.check()
-            started, limits = time.monotonic(), {} if bounds is None else bounds.limits
+            started = time.monotonic()
             child = await spawning.spawn(
                 self._launcher,
                 argv,
@@ -130,8 +132,9 @@ class Children:
                 cwd=cwd,
                 stdout=stdout.write_end,
                 stderr=stderr.write_end,
-                limits=limits,
+                limits={} if bounds is None else bounds.limits,
                 mark=f"{mark}={env[mark]}" if mark else "",
+                is_limited=self._fence is not fencing.OPEN,
             )
             stdout.close_write_end()
             stderr.close_write_end()

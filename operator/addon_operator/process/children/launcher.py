@@ -77,10 +77,12 @@ class Launcher:
         stderr: int,
         limits: Mapping[int, int],
         mark: str = "",
+        is_limited: bool = True,
     ) -> int:
         """Start a program in a session of its own with an empty standard input; its process id.
 
         By ``mark``, an entry of ``env`` that no other program has, :meth:`end` finds what it leaves behind.
+        Without ``is_limited`` the program may run, and be started, after :meth:`limit`, too.
         ``limits`` bound what the program, and each process that it starts, takes: ``resource.RLIMIT_…``.
         ``stdout`` and ``stderr`` are file descriptors; they stay the caller's to close. Raises
         :class:`OSError` or :class:`ValueError` when the program cannot be started. A cancellation changes
@@ -94,6 +96,7 @@ class Launcher:
             "cwd": _directory(cwd),
             "limits": [*limits.items()],
             "mark": mark,
+            "is_limited": is_limited,
         }
         request = launcher_main.START + json.dumps(asked).encode()
         if len(request) <= launcher_main.MAX_MESSAGE:
@@ -129,10 +132,10 @@ class Launcher:
         )
 
     def limit(self, term_at: float, kill_at: float) -> None:
-        """Set until when children may run, in seconds of ``CLOCK_BOOTTIME``: SIGTERM then, and SIGKILL later.
+        """Set until when children that it holds for may run: SIGTERM then, and SIGKILL later.
 
-        The launcher sees to it even if this process is stopped meanwhile. The limit can be moved on until it
-        has passed; after that no child can be started.
+        Times are seconds of ``CLOCK_BOOTTIME``. The launcher sees to it even if this process is stopped
+        meanwhile. The limit can be moved on until it has passed; after that no such child can be started.
         """
         self._limit = b"%s %r %r" % (launcher_main.LIMIT, term_at, kill_at)
         if self._socket is not None:

@@ -39,10 +39,20 @@ _DEFAULT_SIGNALS = (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
 _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 
 
-class Limit:
-    """Until when children may run, on the clock that goes on while the machine is suspended.
+class Child:
+    """What is known of a child that is not reaped."""
 
-    Once it has passed it stays so: no child is started any more.
+    __slots__ = ("is_limited", "mark")
+
+    def __init__(self, mark: bytes, *, is_limited: bool) -> None:
+        self.mark = mark
+        self.is_limited = is_limited
+
+
+class Limit:
+    """Until when children that it holds for may run, on the clock that goes on in a suspended machine.
+
+    Once it has passed it stays so: no such child is started any more.
     """
 
     def __init__(self) -> None:
@@ -51,7 +61,7 @@ class Limit:
 
     @property
     def passed(self) -> bool:
-        """Whether children may not run any more."""
+        """Whether children that it holds for may not run any more."""
         return bool(self._signalled) or _now() >= self._term_at
 
     def move(self, term_at: float, kill_at: float) -> None:
@@ -66,19 +76,20 @@ class Limit:
         due = self._kill_at if self._signalled else self._term_at
         return None if due == float("inf") else max(0.0, due - _now())
 
-    def enforce(self, children: dict[int, bytes]) -> None:
+    def enforce(self, children: dict[int, Child]) -> None:
         """Send what is due."""
         if _now() >= self._kill_at:
             self._send(children, signal.SIGKILL)
         elif _now() >= self._term_at:
             self._send(children, signal.SIGTERM)
 
-    def _send(self, children: dict[int, bytes], number: signal.Signals) -> None:
+    def _send(self, children: dict[int, Child], number: signal.Signals) -> None:
         if number not in self._signalled:
             self._signalled.append(number)
-            _signal(children, number)
+            limited = {pid: child for pid, child in children.items() if child.is_limited}
+            _signal(limited, number)
             # A stopped process acts on SIGTERM only when it goes on.
-            _signal(children, signal.SIGCONT)
+            _signal(limited, signal.SIGCONT)
 
 
 def _now() -> float:
@@ -89,7 +100,7 @@ def main(descriptor: int) -> None:
     """Serve requests until the operator closes its end or is gone."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    children: dict[int, bytes] = {}
+    children: dict[int, Child] = {}
     limit = Limit()
     ended = _inherit_orphans()
     with socket.socket(fileno=descriptor) as connection:
@@ -105,7 +116,7 @@ def main(descriptor: int) -> None:
     _end(children)
 
 
-def _serve(connection: socket.socket, children: dict[int, bytes], limit: Limit) -> bool:
+def _serve(connection: socket.socket, children: dict[int, Child], limit: Limit) -> bool:
     try:
         message, fds, _, _ = socket.recv_fds(connection, MAX_MESSAGE, REQUEST_FDS)
         if not message:
@@ -124,10 +135,10 @@ def _serve(connection: socket.socket, children: dict[int, bytes], limit: Limit) 
 
 
 def _reply(
-    message: bytes, fds: list[int], children: dict[int, bytes], limit: Limit
+    message: bytes, fds: list[int], children: dict[int, Child], limit: Limit
 ) -> dict[str, int | float] | None:
     if message.startswith(START):
-        return {"errno": errno.ECANCELED} if limit.passed else _start(message, fds, children)
+        return _start(message, fds, children, limit)
     word, *words = message.split()
     if word == LIMIT:
         limit.move(*map(float, words))
@@ -137,12 +148,16 @@ def _reply(
     return _reap(int(word), children)
 
 
-def _start(message: bytes, fds: list[int], children: dict[int, bytes]) -> dict[str, int | float]:
+def _start(
+    message: bytes, fds: list[int], children: dict[int, Child], limit: Limit
+) -> dict[str, int | float]:
     stdout, stderr, *documents = fds
     for document in documents:
         # From its beginning, wherever another launcher, which was killed, had read to.
         message = os.pread(document, os.fstat(document).st_size, 0)
     request = json.loads(message.removeprefix(START))
+    if request["is_limited"] and limit.passed:
+        return {"errno": errno.ECANCELED}
     actions: list[tuple[str | int, ...]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, stdout, 1),
@@ -160,7 +175,7 @@ def _start(message: bytes, fds: list[int], children: dict[int, bytes]) -> dict[s
         for what, own in own_limits:
             resource.setrlimit(what, own)
         os.chdir("/")
-    children[pid] = request["mark"].encode()
+    children[pid] = Child(request["mark"].encode(), is_limited=request["is_limited"])
     return {"pid": pid}
 
 
@@ -187,7 +202,7 @@ def _spawn(argv: list[str], env: dict[str, str], actions: list[tuple[str | int, 
     raise failure
 
 
-def _reap(pid: int, children: dict[int, bytes]) -> dict[str, int | float]:
+def _reap(pid: int, children: dict[int, Child]) -> dict[str, int | float]:
     if children.pop(pid, None) is None:
         return {}
     _, status, usage = os.wait4(pid, 0)
@@ -221,21 +236,21 @@ def _own_children() -> list[int]:
         return [int(pid) for pid in file.read().split()]
 
 
-def _orphans(children: dict[int, bytes]) -> list[int]:
+def _orphans(children: dict[int, Child]) -> list[int]:
     try:
         return [pid for pid in _own_children() if pid not in children]
     except OSError:
         return []
 
 
-def _reap_orphans(children: dict[int, bytes]) -> None:
+def _reap_orphans(children: dict[int, Child]) -> None:
     for pid in _orphans(children):
         os.waitpid(pid, os.WNOHANG)
 
 
-def _end_run(pid: int, children: dict[int, bytes]) -> dict[str, int | float]:
+def _end_run(pid: int, children: dict[int, Child]) -> dict[str, int | float]:
     """Kill what a child has left, and reap it."""
-    mark = children.get(pid, b"")
+    mark = children[pid].mark if pid in children else b""
     for _ in range(_TRIES if mark else 0):
         if not any(_is_marked(orphan, {mark}) for orphan in _orphans(children)):
             break
@@ -276,7 +291,7 @@ def _kill_if_marked(pid: int, marks: set[bytes]) -> None:
         os.close(descriptor)
 
 
-def _end(children: dict[int, bytes]) -> None:
+def _end(children: dict[int, Child]) -> None:
     """End what the operator left running: it is gone."""
     _signal(children, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE
@@ -289,14 +304,14 @@ def _runs(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
-def _signal(children: dict[int, bytes], number: signal.Signals) -> None:
+def _signal(children: dict[int, Child], number: signal.Signals) -> None:
     """Send a signal to the groups of all children; SIGKILL to what has left them, too."""
     for pid in children:
         try:
             os.killpg(pid, number)
         except OSError:
             continue
-    marks = {mark for mark in children.values() if mark}
+    marks = {child.mark for child in children.values() if child.mark}
     if number == signal.SIGKILL and marks:
         _kill_marked(marks)
 

@@ -74,7 +74,7 @@ class Spawned:
         self._exit.set()
 
 
-async def spawn(
+async def spawn(  # noqa: PLR0913 - see Children.run
     starter: launcher.Launcher,
     argv: Sequence[str | pathlib.Path],
     *,
@@ -84,8 +84,9 @@ async def spawn(
     stderr: int,
     limits: Mapping[int, int],
     mark: str = "",
+    is_limited: bool = True,
 ) -> Spawned:
-    """Start a program and watch it; ``limits`` and ``mark`` are those of :meth:`.Launcher.start`.
+    """Start a program and watch it; what ``limits`` and the rest mean, :meth:`.Launcher.start` says.
 
     Raises :class:`.ChildStartError` when it cannot be started. A cancellation goes on when the caller next
     waits, who has the child then.
@@ -93,7 +94,14 @@ async def spawn(
     words = [os.fspath(word) for word in argv]
     try:
         pid = await starter.start(
-            words, env=env, cwd=cwd, stdout=stdout, stderr=stderr, limits=limits, mark=mark
+            words,
+            env=env,
+            cwd=cwd,
+            stdout=stdout,
+            stderr=stderr,
+            limits=limits,
+            mark=mark,
+            is_limited=is_limited,
         )
     except OSError as error:
         raise start_errors.explain(error, words[0], cwd) from error

@@ -19,6 +19,8 @@ from addon_operator.process.children import children, launcher
 from tests.fakes import pids
 
 ENV = {"PATH": os.environ["PATH"]}
+LEADING = fencing.Fence()
+"""That of a replica whose programs the limit ends."""
 HIGH = 1500
 """A number of a descriptor that select does not take."""
 
@@ -73,7 +75,9 @@ async def first_line(
 ) -> tuple[asyncio.Task[object], int]:
     line = asyncio.get_running_loop().create_future()
     env = {**ENV, mark: "x"} if mark else ENV
-    first = children.Children(spawner).run([path], env=env, mark=mark, on_stdout_line=line.set_result)
+    first = children.Children(spawner, LEADING).run(
+        [path], env=env, mark=mark, on_stdout_line=line.set_result
+    )
     run = asyncio.create_task(first)
     pid = int(await asyncio.wait_for(line, 10))
     # Answers come in their order: after this one, it is known that the first child was started.
@@ -393,12 +397,30 @@ async def test_a_limit_that_is_moved_on_ends_nothing(
 async def test_no_child_is_started_once_the_limit_has_passed_and_it_cannot_be_moved_any_more(
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:
-    path = script("exit 0")
-    assert (await children.Children(own_spawner).run([path], env=ENV)).exit_code == 0
+    path, led = script("exit 0"), children.Children(own_spawner, LEADING)
+    assert (await led.run([path], env=ENV)).exit_code == 0
     own_spawner.limit(boottime_in(0), boottime_in(0))
     own_spawner.limit(boottime_in(60), boottime_in(60))
     with pytest.raises(children.ChildStartError, match="canceled"):
-        await children.Children(own_spawner).run([path], env=ENV)
+        await led.run([path], env=ENV)
+
+
+async def test_what_any_replica_may_run_goes_on_past_the_limit_and_is_started_after_it(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    path = script(f"echo $$\nuntil test -e {tmp_path}/end; do sleep 0.01; done\nexit 3")
+    led, _ = await first_line(own_spawner, path)
+    answering = children.Children(own_spawner, LEADING).unfenced
+    line = asyncio.get_running_loop().create_future()
+    run = asyncio.create_task(answering.run([path], env=ENV, on_stdout_line=line.set_result))
+    await asyncio.wait_for(line, 10)
+    own_spawner.limit(boottime_in(0), boottime_in(0))
+    ended = await asyncio.wait_for(led, 10)
+    assert isinstance(ended, children.ChildResult)
+    assert ended.exit_code == -signal.SIGKILL
+    assert (await answering.run(["sh", "-c", "exit 4"], env=ENV)).exit_code == 4
+    (tmp_path / "end").touch()
+    assert (await asyncio.wait_for(run, 10)).exit_code == 3
 
 
 async def test_a_limit_holds_for_a_launcher_that_is_started_later(
@@ -406,7 +428,7 @@ async def test_a_limit_holds_for_a_launcher_that_is_started_later(
 ) -> None:
     own_spawner.limit(boottime_in(0), boottime_in(0))
     with pytest.raises(children.ChildStartError):
-        await children.Children(own_spawner).run([script("exit 0")], env=ENV)
+        await children.Children(own_spawner, LEADING).run([script("exit 0")], env=ENV)
 
 
 class Refusing(fencing.Fence):

@@ -83,9 +83,9 @@ def test_a_render_has_a_reason_that_a_person_reads(observed: release.ReleaseStat
 @pytest.mark.parametrize(
     ("status", "action"),
     [
-        ("pending-install", release.RecoveryAction.DROP_REVISION),
-        ("pending-upgrade", release.RecoveryAction.DROP_REVISION),
-        ("pending-rollback", release.RecoveryAction.DROP_REVISION),
+        ("pending-install", release.RecoveryAction.MARK_FAILED),
+        ("pending-upgrade", release.RecoveryAction.MARK_FAILED),
+        ("pending-rollback", release.RecoveryAction.MARK_FAILED),
         ("uninstalling", release.RecoveryAction.FINISH_UNINSTALL),
     ],
 )
@@ -103,6 +103,15 @@ def test_without_a_release_it_is_installed_before_anything_is_rendered(
     last: release.Revision | None,
 ) -> None:
     assert release.decide(state(last)) == release.Install("first revision")
+
+
+def test_a_release_of_which_no_revision_worked_is_installed_again_and_one_that_worked_once_is_upgraded() -> (
+    None
+):
+    failed = state(revision("failed"))
+    again = release.decide(dataclasses.replace(failed, was_deployed=False))
+    assert again == release.Install("revision 3 is failed, and none was deployed before", is_again=True)
+    assert release.decide(failed) == release.Render("revision 3 is failed")
 
 
 @pytest.mark.parametrize(

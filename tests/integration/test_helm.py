@@ -85,6 +85,7 @@ async def test_an_upgrade_that_was_killed_is_recovered(site: Site) -> None:
     async with site.manager() as manager:
         await manager.ensure(site.asked(1))
         await manager.ensure(site.asked(2))
+    site.set_status(1, "deployed")
     site.set_status(2, "pending-upgrade")
     async with site.manager() as restarted:
         outcome = await restarted.ensure(site.asked(3))

@@ -44,6 +44,7 @@ FAILED: Final = "failed"
 UNINSTALLED: Final = "uninstalled"
 UNINSTALLING: Final = "uninstalling"
 PENDING_PREFIX: Final = "pending-"
+_ENDED: Final = frozenset({DEPLOYED, SUPERSEDED, FAILED, UNINSTALLED})
 _NAMED_RESOURCES: Final = 3
 
 
@@ -255,6 +256,9 @@ def _recovery(revision: Revision) -> Recover | None:
         return Recover(RecoveryAction.MARK_FAILED, f"{stuck}: it counts as failed")
     if revision.status == UNINSTALLING:
         return Recover(RecoveryAction.FINISH_UNINSTALL, f"{stuck}: the uninstallation is finished first")
+    if revision.status not in _ENDED:
+        told = f"revision {revision.number} has the status {revision.status!r}, with which Helm does nothing"
+        return Recover(RecoveryAction.MARK_FAILED, f"{told}: it counts as failed")
     return None
 
 

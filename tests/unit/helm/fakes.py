@@ -202,6 +202,8 @@ class FakeHelm(children.Children):
         self.calls: list[list[str]] = []
         self.fail: dict[str, str] = {}
         """Verb → text of the error it ends with."""
+        self.stores_failed = True
+        """Whether a verb that fails has come so far that there is a record of it."""
         self.stderr: list[str] = []
         self.values_files: list[pathlib.Path] = []
         self.running: set[str] = set()
@@ -245,7 +247,7 @@ class FakeHelm(children.Children):
 
     def _do(self, verb: str, name: str, arguments: list[str]) -> children.ChildResult:
         if verb in self.fail:
-            if verb in ("install", "upgrade"):
+            if verb in ("install", "upgrade") and self.stores_failed:
                 self._store(name, "failed", arguments)
             return result(1, stderr=f"Error: {self.fail[verb]}")
         if verb == "template":

@@ -98,6 +98,13 @@ def test_a_stuck_release_is_recovered_whatever_its_checksums_say(
     assert f"revision 3 is stuck in {status}" in decision.reason
 
 
+@pytest.mark.parametrize("status", ["unknown", "wrecked", ""])
+def test_a_status_that_helm_does_not_go_on_from_counts_as_failed(status: str) -> None:
+    decision = release.decide(state(revision(status)))
+    told = f"revision 3 has the status {status!r}, with which Helm does nothing: it counts as failed"
+    assert decision == release.Recover(release.RecoveryAction.MARK_FAILED, told)
+
+
 @pytest.mark.parametrize("last", [None, revision("uninstalled")], ids=["missing", "its history kept"])
 def test_without_a_release_it_is_installed_before_anything_is_rendered(
     last: release.Revision | None,

@@ -48,6 +48,27 @@ async def was_uninstalled(records: release_records.ReleaseRecords, record: relea
         return False
 
 
+async def blamed(
+    records: release_records.ReleaseRecords, error: helm_errors.HelmError
+) -> helm_errors.HelmError:
+    """Return the error of a call of Helm; one with what to do if it came of a record that Helm cannot use."""
+    try:
+        record = await records.read(error.module)
+        content = None if record is None else await records.content(record)
+    except helm_errors.ReleaseRecordError as unreadable:
+        return helm_errors.HelmError(error.module, str(unreadable))
+    except (helm_errors.HelmError, api_errors.KubernetesError):
+        return error
+    if record is None or content is None or content.status in ("", record.revision.status):
+        return error
+    return helm_errors.HelmError(
+        error.module,
+        f"the record {records.title(record)} of the release says {content.status} inside, and "
+        f"{record.revision.status} in its label 'status': somebody has changed one of them; set the label to "
+        f"{content.status}",
+    )
+
+
 class FailedTries:
     """The failed tries of one release, looked after before the next one; used once."""
 

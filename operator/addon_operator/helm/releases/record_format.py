@@ -31,6 +31,8 @@ class Content:
     """Whether the objects were made by server-side apply."""
     description: str
     """How the revision ended: for a failed one, Helm's error."""
+    status: str = ""
+    """Of the revision, as its label should say, too; empty if that is not stored."""
     was_uninstalled: bool = False
     """Whether the release was uninstalled with it, whatever status the revision has had since."""
     hooks_ended: float = 0.0
@@ -83,6 +85,7 @@ def decode(stored: str, *, is_secret: bool) -> Content:
         tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
         is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
         description=str(info.get("description") or ""),
+        status=str(info.get("status") or ""),
         was_uninstalled=not str(info.get("deleted") or _NEVER).startswith(_NEVER),
         hooks_ended=max(map(_ended, decoded.get("hooks") or ()), default=0.0),
         values=decoded.get("config") or {},

@@ -343,9 +343,14 @@ class ReleaseRecords:
             yield
         except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
             raise helm_errors.ReleaseRecordError(
-                f"the record {record.object_name} of release {record.revision.release} cannot be decoded "
-                f"({type(error).__name__}); 'helm get manifest {record.revision.release}' should fail as well"
+                f"the record {self.title(record)} of release {record.revision.release} cannot be decoded "
+                f"({type(error).__name__}), by Helm neither: restore it, or delete it; the next run "
+                "then goes on from the revision before, or installs the release, and takes over what is there"
             ) from error
+
+    def title(self, record: Record) -> str:
+        """Name the object of a record for a person."""
+        return f"{self._places.of(record.revision.release).namespace}/{record.object_name}"
 
     def path_of(self, record: Record) -> str:
         """Return where the object of a record is in the API."""

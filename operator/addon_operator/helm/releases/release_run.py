@@ -82,7 +82,10 @@ class ReleaseRun:
     async def _recover(self, decision: release.Recover) -> None:
         self._recovered.append(decision.reason)
         if decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-            await verbs.uninstall(self._helm, self._request.call, self._planner.options.timeout)
+            try:
+                await verbs.uninstall(self._helm, self._request.call, self._planner.options.timeout)
+            except helm_errors.HelmError as error:
+                raise await failed_tries.blamed(self._records, error) from error.__cause__
             self._record = await self._records.read(self._request.module)
         elif self._record is not None:
             self._record = await self._records.fail(self._record)
@@ -202,6 +205,8 @@ class ReleaseRun:
                 await self._upgrade_or_adopt(upgrade, plan)
             except helm_errors.HelmError as error:
                 await self._warn_of_fields(unknown, plan.manifest)
+                if (blamed := await failed_tries.blamed(self._records, error)) is not error:
+                    raise blamed from error
                 raise await self._explained(error, plan.manifest, error.message) from error.__cause__
             self._record = await self._records.read(self._request.module)
         if unknown:

@@ -95,6 +95,23 @@ async def test_a_pending_record_that_cannot_be_read_is_removed(
     assert (outcome.action, outcome.revision) == (INSTALLED, 1)
 
 
+async def test_a_record_that_says_something_else_than_its_label_is_told_with_what_to_do(
+    world: fakes.World, module_dir: pathlib.Path
+) -> None:
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    world.api.rewrite("web", 1, {"info": {"status": "pending-upgrade"}})
+    (module_dir / "templates" / "more.yaml").write_text("more: true\n")
+    world.helm.render = lambda _: rendered("other")
+    world.helm.fail["upgrade"] = "another operation is in progress"
+    world.api.set_status("web", 1, "deployed")
+    stored = len(world.api.objects)
+    world.helm.stores_failed = False
+    with pytest.raises(helm_errors.HelmError, match="set the label to pending-upgrade"):
+        await manager.ensure(asked(module_dir))
+    assert len(world.api.objects) == stored
+
+
 async def failed(world: fakes.World, module_dir: pathlib.Path, *manifests: str) -> releases.ReleaseManager:
     """Try to install these manifests, one after the other."""
     manager = world.manager()

@@ -61,7 +61,7 @@ async def test_an_absent_resource_is_restored_in_a_release_that_is_taken_over(
 
 
 @pytest.mark.parametrize(
-    ("status", "action"), [("failed", "installed"), ("superseded", "upgraded"), ("unknown", "upgraded")]
+    ("status", "action"), [("failed", "installed"), ("superseded", "upgraded"), ("unknown", "installed")]
 )
 async def test_a_release_that_is_not_deployed_is_not_taken_over_as_it_is(
     world: fakes.World, module_dir: pathlib.Path, status: str, action: str

@@ -159,7 +159,7 @@ class ReleaseState:
     manifest: Checksum | None = None
     """Of the rendered manifest; ``None`` as long as it is not rendered."""
     was_deployed: bool = True
-    """Whether a revision of the release worked once, so that Helm upgrades; asked only if the last failed."""
+    """Whether a revision of the release worked once, so that Helm upgrades."""
     applied: bool = False
     """Whether the rendered manifest is that of the last revision, as its record shows: asked only if
     checksums of ours do not show it, or a chart may render to something else each time."""

@@ -140,15 +140,13 @@ class ReleasePlanner:
         For a stuck release the plan is how it recovers; after that it is planned again.
         Raises :class:`.HelmError` when the chart does not render.
         """
-        is_failed = record is not None and record.revision.status == release.FAILED
-        history = await self.records.history(request.module) if is_failed else ()
         state = release.ReleaseState(
             revision=record.revision if record else None,
             inputs=inputs.checksum,
             chart=inputs.chart.checksum,
             rendered=self.records.rendered(record),
             absent=request.absent,
-            was_deployed=not is_failed or await failed_tries.was_deployed(self.records, history),
+            was_deployed=await self.upgrades(record),
         )
         decision = release.decide(state)
         if isinstance(decision, release.Recover | release.Skip):
@@ -168,6 +166,15 @@ class ReleasePlanner:
             if isinstance(decision, release.Render):
                 raise TypeError("what is rendered is to be rendered")
             yield ReleasePlan(decision, record, inputs, files, manifest, inputs.rendered_to(checksum))
+
+    async def upgrades(self, record: release_records.Record | None) -> bool:
+        """Say whether the next call of Helm after this last revision is an upgrade; else it is an install."""
+        if record is None or record.revision.status in (release.UNINSTALLED, release.UNINSTALLING):
+            return False
+        if record.revision.status in (release.DEPLOYED, release.SUPERSEDED):
+            return True
+        history = await self.records.history(record.revision.release)
+        return await failed_tries.was_deployed(self.records, history)
 
     async def _rendered_again(
         self,

@@ -116,7 +116,7 @@ class ReleaseManager:
         record = await self._records.get(request.module, fresh=request.fresh)
         inputs = await self._planner.renderer.inputs(request)
         async with self._planner.renderer.files(request, inputs) as files:
-            is_upgrade = record is not None and record.revision.exists
+            is_upgrade = await self._planner.upgrades(record)
             return await self._planner.renderer.render(request, inputs, files, is_upgrade=is_upgrade)
 
     async def preview(self, request: release_types.ReleaseRequest) -> release_types.ReleasePreview:

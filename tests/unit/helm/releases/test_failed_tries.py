@@ -62,6 +62,8 @@ async def test_a_release_is_installed_until_that_worked_once(
 ) -> None:
     of_history(world, *statuses)
     planned = await world.manager().preview(asked(module_dir))
+    await world.manager().render(asked(module_dir))
+    assert ("--is-upgrade" in world.helm.calls[-1]) is (action is UPGRADED)
     outcome = await world.manager().ensure(asked(module_dir))
     assert outcome.action is action
     assert outcome.revision == len(statuses) + 1

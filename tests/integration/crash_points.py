@@ -1,8 +1,8 @@
 """Has an operator tell each effect that it is about to have or has had, and kills it at one of them.
 
 The effects are the writes to the API server, the programs that change something (hooks, and ``helm`` with the
-verbs ``upgrade``, ``uninstall``, ``rollback`` and ``test``), and the values patches of hooks. A point is a
-moment of one of them, such as
+verbs ``install``, ``upgrade``, ``uninstall``, ``rollback`` and ``test``), and the values patches of hooks. A
+point is a moment of one of them, such as
 ``edit: started helm upgrade web #1``: the phase that the test is in, the moment (``before``, ``started``,
 ``ended`` or ``after``), the effect, and how often that point was passed in this process and phase.
 
@@ -27,7 +27,7 @@ _Answer: TypeAlias = Coroutine[Any, Any, R]
 _DIRECTORY: Final = "CRASH_POINTS"
 _UNTOLD: Final = ("events", "leases")
 """Kinds of objects that are written whenever there is time for it, and tell only what was done."""
-_CHANGING_VERBS: Final = frozenset({"upgrade", "uninstall", "rollback", "test"})
+_CHANGING_VERBS: Final = frozenset({"install", "upgrade", "uninstall", "rollback", "test"})
 
 
 class Desk:

@@ -85,13 +85,14 @@ async def test_an_upgrade_that_was_killed_is_recovered(site: Site) -> None:
     async with site.manager() as manager:
         await manager.ensure(site.asked(1))
         await manager.ensure(site.asked(2))
+    site.set_status(1, "deployed")
     site.set_status(2, "pending-upgrade")
     async with site.manager() as restarted:
         outcome = await restarted.ensure(site.asked(3))
-    assert outcome.recovered == ("revision 2 is stuck in pending-upgrade: its record is removed",)
+    assert outcome.recovered == ("revision 2 is stuck in pending-upgrade: it counts as failed",)
     assert outcome.action is UPGRADED
     assert site.get("configmap", "web")["data"] == {"size": "3"}
-    assert site.revisions() == {1: "superseded", 2: "deployed"}
+    assert site.revisions() == {1: "superseded", 2: "failed", 3: "deployed"}
 
 
 async def test_an_uninstallation_that_was_killed_is_finished_first(site: Site) -> None:

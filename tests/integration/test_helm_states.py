@@ -1,6 +1,7 @@
 """Charts and releases out of the ordinary, with helm 3 and 4: stuck, too large, slow, without rights."""
 
 import base64
+import json
 import os
 import pathlib
 import textwrap
@@ -36,6 +37,49 @@ async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
         assert len(told) == (status != "failed"), status
         assert site.get("configmap", "web")["data"] == {"size": str(size)}, status
         assert "deployed" in site.revisions().values(), status
+
+
+@ANY_HELM
+async def test_a_record_that_helm_cannot_use_is_told_with_what_to_do_and_that_helps(site: Site) -> None:
+    record = "secret/sh.helm.release.v1.web.v1"
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        broken = json.dumps({"data": {"release": base64.b64encode(b"no release").decode()}})
+        site.kubectl("patch", record, "--type=merge", f"--patch={broken}")
+        for change in (manager.ensure(site.asked(2)), manager.remove(WEB)):
+            with pytest.raises(
+                helm_errors.HelmError, match=r"web\.v1 .* cannot be decoded.* or delete it"
+            ) as told:
+                await change
+            assert f"the record {site.namespace}/sh.helm" in told.value.without_values
+        site.kubectl("delete", record)
+        outcome = await manager.ensure(site.asked(2, fresh=True))
+        assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 1)
+        # Inside, it says something else than its label.
+        site.set_status(1, "pending-upgrade")
+        site.kubectl("label", "--overwrite", record, "status=deployed")
+        with pytest.raises(helm_errors.HelmError, match=r"set the label to pending-upgrade"):
+            await manager.ensure(site.asked(3))
+        site.kubectl("label", "--overwrite", record, "status=pending-upgrade")
+        outcome = await manager.ensure(site.asked(3))
+        assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
+        assert site.get("configmap", "web")["data"] == {"size": "3"}
+
+
+@ANY_HELM
+async def test_releases_with_a_status_that_helm_does_not_use_or_that_two_revisions_have_are_upgraded(
+    site: Site,
+) -> None:
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(1))
+        site.set_status(1, "unknown")
+        (told,) = (await manager.ensure(site.asked(2, fresh=True))).recovered
+        assert "revision 1 has the status 'unknown'" in told
+        site.set_status(1, "deployed")
+        outcome = await manager.ensure(site.asked(3, fresh=True))
+        assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 3)
+        assert (await manager.ensure(site.asked(3, fresh=True))).action is release_types.ReleaseAction.SKIPPED
+    assert site.get("configmap", "web")["data"] == {"size": "3"}
 
 
 @ANY_HELM

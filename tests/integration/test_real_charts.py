@@ -269,7 +269,7 @@ async def test_an_object_in_a_namespace_that_is_missing_makes_one_failed_revisio
             assert "createNamespace" not in str(told.value)
         assert site.revisions() == {1: "failed"}
         site.kubectl("create", "namespace", elsewhere)
-        assert (await manager.ensure(site.asked(fresh=True))).action is UPGRADED
+        assert (await manager.ensure(site.asked(fresh=True))).action is INSTALLED
 
 
 @ANY_HELM
@@ -327,7 +327,7 @@ async def test_a_first_install_that_the_api_server_refuses_makes_one_failed_revi
             with pytest.raises(helm_errors.HelmError, match="99999"):
                 await manager.ensure(site.asked(port="99999"))
         assert site.revisions() == {1: "failed"}
-        assert (await manager.ensure(site.asked(port="80"))).action is UPGRADED
+        assert (await manager.ensure(site.asked(port="80"))).action is INSTALLED
 
 
 POLICY = release_types.TakeOwnership

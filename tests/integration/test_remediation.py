@@ -90,6 +90,46 @@ def test_a_failed_upgrade_goes_back_and_is_not_tried_again_until_somebody_asks(
     again.stop()
 
 
+BOOT: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: boot
+  namespace: NAMESPACE
+  annotations: {helm.sh/hook: post-install}
+"""
+
+
+def test_a_module_is_not_ready_before_the_hooks_of_its_first_install_have_succeeded(
+    site: operator_site.Site, modules: module_objects.Modules
+) -> None:
+    later, record = f"{site.namespace}-later", "secret/sh.helm.release.v1.web.v2"
+    module = site.module("010-web", {"a": '{{ .Values.web.a | default "one" }}'}, values="webEnabled: true\n")
+    (module / "templates" / "boot.yaml").write_text(BOOT.replace("NAMESPACE", later))
+    site.first_retry = NEVER
+    operator = site.start()
+    operator.wait_until(lambda: modules.condition("web", "Ready")["status"] == "False", "it fails")
+    assert later in (modules.get("web") or {})["status"]["lastError"]
+    site.kubectl("create", "namespace", later)
+    modules.wait(operator, "web", Ready="True")
+    assert site.deployed() == {"web": 2}
+    assert site.kubectl("get", "configmap", "boot", f"--namespace={later}", "--output=name") != ""
+
+    # A record that nobody can read is told where people look, and how to mend it.
+    site.kubectl("patch", record, "--type=merge", '--patch={"data": {"release": "bm8gcmVsZWFzZQ=="}}')
+    site.config(web="a: two\n")
+    operator.wait_until(
+        lambda: "cannot be decoded" in (modules.get("web") or {})["status"].get("lastError", ""), "it is told"
+    )
+    assert "or delete it" in (modules.get("web") or {})["status"]["lastError"]
+    site.kubectl("delete", record)
+    operator.wait_until(lambda: not site.command("module", "retry", "web").returncode, "a retry is taken")
+    operator.wait_until(lambda: site.data("web") == {"a": "two"}, "it is installed")
+    modules.wait(operator, "web", Ready="True")
+    operator.stop()
+    site.kubectl("delete", "namespace", later, "--wait=false")
+
+
 def test_what_would_delete_data_is_not_taken_back(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:

@@ -88,26 +88,55 @@ async def upgrade(
     Raises :class:`.HelmError` when Helm fails.
     """
     arguments = ["upgrade", helm.places.of(call.module).name, str(files.chart), "--install"]
-    arguments += ["--values", str(files.values), "--reset-values", "--skip-crds"]
-    arguments += [
-        "--history-max",
-        str(options.history_max),
-        "--timeout",
-        clock.duration_text(options.timeout),
-    ]
+    arguments += ["--reset-values", "--history-max", str(options.history_max)]
+    arguments += _of_revision(helm, call, files, options, labels, takes_ownership=take_ownership)
+    if not validate:
+        arguments.append("--disable-openapi-validation")
+    await helm.run_changing(call, arguments, command.time_limit(options.timeout), files.changes)
+
+
+async def install_again(
+    helm: command.Helm,
+    call: command.Call,
+    files: Files,
+    options: release_types.Options,
+    labels: Mapping[str, str | None],
+    *,
+    take_ownership: bool = False,
+) -> None:
+    """Install a release of which only failed or uninstalled revisions are kept; see :func:`upgrade`.
+
+    Objects that it made before become part of it again. Nothing is deleted, no earlier revision either.
+    Raises :class:`.HelmError` when Helm fails.
+    """
+    arguments = ["install", helm.places.of(call.module).name, str(files.chart), "--replace"]
+    arguments += _of_revision(helm, call, files, options, labels, takes_ownership=take_ownership)
+    await helm.run_changing(call, arguments, command.time_limit(options.timeout), files.changes)
+
+
+def _of_revision(
+    helm: command.Helm,
+    call: command.Call,
+    files: Files,
+    options: release_types.Options,
+    labels: Mapping[str, str | None],
+    *,
+    takes_ownership: bool,
+) -> list[str]:
+    """Return the flags that both verbs have that make a revision from a chart."""
+    arguments = ["--values", str(files.values), "--skip-crds"]
+    arguments += ["--timeout", clock.duration_text(options.timeout)]
     arguments += ["--labels", ",".join(f"{key}={value or 'null'}" for key, value in sorted(labels.items()))]
     if call.create_namespace:
         arguments.append("--create-namespace")
     if call.skips_schemas:
         arguments.append(_NO_SCHEMAS)
-    if take_ownership:
+    if takes_ownership:
         arguments.append("--take-ownership")
-    if not validate:
-        arguments.append("--disable-openapi-validation")
     if helm.binary.major >= 4:
         # Helm 3 overwrites the chart's fields whoever set them; server-side apply does so only by force.
         arguments += ["--server-side=true", "--force-conflicts"]
-    await helm.run_changing(call, arguments, command.time_limit(options.timeout), files.changes)
+    return arguments
 
 
 async def rollback(

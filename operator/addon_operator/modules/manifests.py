@@ -14,6 +14,9 @@ import yaml
 from addon_operator.documents import json_documents, manifest_diff, yaml_loader
 
 _HOOK: Final = "helm.sh/hook"
+POLICY: Final = "helm.sh/resource-policy"
+"""Annotation by which Helm leaves an object alone that it would delete, if it is :data:`KEEP`."""
+KEEP: Final = "keep"
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULTILINE)
 _UNUSUAL: Final = re.compile(r"^[^\sA-Za-z#\-.]", re.MULTILINE)
@@ -22,6 +25,8 @@ _LIST: Final = "List"
 
 
 Object: TypeAlias = dict[str, Any]
+Identity: TypeAlias = tuple[str, str, str, str]
+"""What an object is, whatever version of its API group a manifest names."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,6 +42,10 @@ class ManifestResource:
     def __str__(self) -> str:
         """Name it for a person: ``ConfigMap x/y``."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+    def identity(self, namespace: str) -> Identity:
+        """Return group, kind, namespace and name; ``namespace`` is that of the release."""
+        return self.api_version.rpartition("/")[0], self.kind, self.namespace or namespace, self.name
 
 
 Select: TypeAlias = Callable[[ManifestResource], bool]
@@ -58,13 +67,8 @@ def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, 
 
     ``namespace`` is that of the release.
     """
-
-    def identity(resource: ManifestResource) -> tuple[str, str, str, str]:
-        group = resource.api_version.rpartition("/")[0]
-        return group, resource.kind, resource.namespace or namespace, resource.name
-
-    staying = set(map(identity, resources(after)))
-    return tuple(each for each in resources(before) if identity(each) not in staying)
+    staying = {each.identity(namespace) for each in resources(after)}
+    return tuple(each for each in resources(before) if each.identity(namespace) not in staying)
 
 
 def _of_document(text: str) -> Iterator[ManifestResource]:

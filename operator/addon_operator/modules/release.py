@@ -44,6 +44,7 @@ FAILED: Final = "failed"
 UNINSTALLED: Final = "uninstalled"
 UNINSTALLING: Final = "uninstalling"
 PENDING_PREFIX: Final = "pending-"
+_ENDED: Final = frozenset({DEPLOYED, SUPERSEDED, FAILED, UNINSTALLED})
 _NAMED_RESOURCES: Final = 3
 
 
@@ -59,8 +60,8 @@ class SkippedBy(enum.StrEnum):
 class RecoveryAction(enum.Enum):
     """How a release that Helm refuses to upgrade is made usable again."""
 
-    DROP_REVISION = enum.auto()
-    """Delete the record of the unfinished revision, so that the one before it counts."""
+    MARK_FAILED = enum.auto()
+    """Let the record of the unfinished revision say that it failed: what it made is known by that record."""
     FINISH_UNINSTALL = enum.auto()
     """Uninstall once more: the interrupted uninstallation goes on to its end."""
 
@@ -157,6 +158,8 @@ class ReleaseState:
     """Resources of the release that are missing in the cluster, as a person would name them."""
     manifest: Checksum | None = None
     """Of the rendered manifest; ``None`` as long as it is not rendered."""
+    was_deployed: bool = True
+    """Whether a revision of the release worked once, so that Helm upgrades."""
     applied: bool = False
     """Whether the rendered manifest is that of the last revision, as its record shows: asked only if
     checksums of ours do not show it, or a chart may render to something else each time."""
@@ -192,9 +195,11 @@ class Skip:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Install:
-    """Make the first revision."""
+    """Make the first revision that works, with the hooks that the chart has for an installation."""
 
     reason: str
+    is_again: bool = False
+    """Whether earlier tries failed: objects of theirs may be there."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -220,6 +225,8 @@ def decide(state: ReleaseState) -> Decision:
     stuck = _recovery(revision)
     if stuck is not None:
         return stuck
+    if revision.status == FAILED and not state.was_deployed:
+        return Install(f"revision {revision.number} is failed, and none was deployed before", is_again=True)
     if state.manifest is None:
         return _before_render(state, revision)
     return _after_render(state, revision, state.manifest)
@@ -246,9 +253,12 @@ def _after_render(state: ReleaseState, revision: Revision, manifest: Checksum) -
 def _recovery(revision: Revision) -> Recover | None:
     stuck = f"revision {revision.number} is stuck in {revision.status}"
     if revision.status.startswith(PENDING_PREFIX):
-        return Recover(RecoveryAction.DROP_REVISION, f"{stuck}: its record is removed")
+        return Recover(RecoveryAction.MARK_FAILED, f"{stuck}: it counts as failed")
     if revision.status == UNINSTALLING:
         return Recover(RecoveryAction.FINISH_UNINSTALL, f"{stuck}: the uninstallation is finished first")
+    if revision.status not in _ENDED:
+        told = f"revision {revision.number} has the status {revision.status!r}, with which Helm does nothing"
+        return Recover(RecoveryAction.MARK_FAILED, f"{told}: it counts as failed")
     return None
 
 

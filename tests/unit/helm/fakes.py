@@ -77,9 +77,22 @@ class FakeApi(client.KubeClient):
             "data": {"release": storage_text(manifest, hooks, description, values)},
         }
 
+    def rewrite(self, name: str, number: int, content: Mapping[str, Any]) -> None:
+        """Have a record hold something else."""
+        inner = base64.b64encode(gzip.compress(json.dumps(content).encode()))
+        stored = {"release": base64.b64encode(inner).decode()}
+        self.objects[f"sh.helm.release.v1.{name}.v{number}"]["data"] = stored
+
     def labels(self, name: str, number: int) -> dict[str, str]:
         labels: dict[str, str] = self.objects[f"sh.helm.release.v1.{name}.v{number}"]["metadata"]["labels"]
         return labels
+
+    def content(self, name: str, number: int) -> dict[str, Any]:
+        """What Helm reads in a record."""
+        stored = self.objects[f"sh.helm.release.v1.{name}.v{number}"]["data"]["release"]
+        text = gzip.decompress(base64.b64decode(base64.b64decode(stored)))
+        content: dict[str, Any] = json.loads(text)
+        return content
 
     def last(self, name: str) -> int:
         return max((int(labels["version"]) for labels in self._labels_of(name)), default=0)
@@ -189,6 +202,8 @@ class FakeHelm(children.Children):
         self.calls: list[list[str]] = []
         self.fail: dict[str, str] = {}
         """Verb → text of the error it ends with."""
+        self.stores_failed = True
+        """Whether a verb that fails has come so far that there is a record of it."""
         self.stderr: list[str] = []
         self.values_files: list[pathlib.Path] = []
         self.running: set[str] = set()
@@ -232,12 +247,12 @@ class FakeHelm(children.Children):
 
     def _do(self, verb: str, name: str, arguments: list[str]) -> children.ChildResult:
         if verb in self.fail:
-            if verb == "upgrade":
+            if verb in ("install", "upgrade") and self.stores_failed:
                 self._store(name, "failed", arguments)
             return result(1, stderr=f"Error: {self.fail[verb]}")
         if verb == "template":
             return result(stdout=self._rendered(arguments).encode())
-        if verb == "upgrade":
+        if verb in ("install", "upgrade"):
             self._store(name, "deployed", arguments)
         elif verb == "rollback":
             self._roll_back(name, int(arguments[2]))
@@ -266,11 +281,13 @@ class FakeHelm(children.Children):
     def _store(self, name: str, status: str, arguments: list[str]) -> None:
         labels = dict(part.split("=", 1) for part in arguments[arguments.index("--labels") + 1].split(","))
         last = self.api.last(name)
-        if last:
+        if arguments[0] == "install":
+            assert not last or self.api.labels(name, last)["status"] in ("failed", "uninstalled")
+        elif last:
             # Helm copies what the revision before has, and takes away what is null.
             merged = self.api.labels(name, last) | labels
             labels = {key: value for key, value in merged.items() if value != "null"}
-        if last and status == "deployed":
+        if last and self.api.labels(name, last)["status"] == "deployed" and status == "deployed":
             self.api.set_status(name, last, "superseded")
         rendered = self._rendered(arguments)
         values = json.loads(self.values_files[-1].read_bytes())
@@ -290,12 +307,26 @@ class FakeClock:
 
 
 class LiveCluster(client.KubeClient):
-    """ConfigMaps as they are in the cluster, for looks and dry runs."""
+    """ConfigMaps as they are in the cluster, for looks, dry runs, changes by merge patches, and deletions."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.refusal: api_errors.ApiError | None = None
         self.asked: list[str] = []
+        self.changed: list[tuple[str, dict[str, Any]]] = []
+        """Names and merge patches."""
+        self.deleted: list[str] = []
+
+    def put_own(self, name: str, policy: str = "", plural: str = "configmaps") -> None:
+        """As Helm made it for the release ``web``."""
+        annotations = {
+            "meta.helm.sh/release-name": "web",
+            "meta.helm.sh/release-namespace": NAMESPACE,
+            "helm.sh/resource-policy": policy,
+        }
+        labels = {"app.kubernetes.io/managed-by": "Helm"}
+        metadata = {"name": name, "labels": labels, "annotations": annotations}
+        self.objects[f"/api/v1/namespaces/{NAMESPACE}/{plural}/{name}"] = {"metadata": metadata}
 
     def put(self, name: str, labels: Mapping[str, str] | None = None, **annotations: str) -> None:
         dashed = {f"meta.helm.sh/{key.replace('_', '-')}": value for key, value in annotations.items()}
@@ -318,7 +349,9 @@ class LiveCluster(client.KubeClient):
         query: Mapping[str, str] | None = None,
     ) -> client.Object:
         assert query is not None
-        assert query["dryRun"] == "All"
+        if "dryRun" not in query:
+            self.changed.append((path.rpartition("/")[2], self._answer(patch)))
+            return self._found("PATCH", path)
         self.asked.append(f"{type_.name} {path}")
         if type_ is client.PatchType.MERGE:
             self._found("PATCH", path)
@@ -332,6 +365,20 @@ class LiveCluster(client.KubeClient):
         assert query["dryRun"] == "All"
         self.asked.append(f"CREATE {path}")
         return self._answer(body)
+
+    @override
+    async def delete(
+        self,
+        path: str,
+        *,
+        propagation: str = "Background",
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> client.Object:
+        if self.refusal is not None:
+            raise self.refusal
+        self.deleted.append(path.rpartition("/")[2])
+        return self.objects.pop(path)
 
     def _found(self, method: str, path: str) -> dict[str, Any]:
         if path not in self.objects:

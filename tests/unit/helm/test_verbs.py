@@ -121,8 +121,19 @@ async def test_upgrade_saves_labels(tmp_path: pathlib.Path) -> None:
     recorder = Recorder()
     await verbs.upgrade(helm(recorder, tmp_path), CALL, FILES, OPTIONS, LABELS, validate=True)
     assert " ".join(recorder.argv) == (
-        "upgrade web /chart --install --values /values.json --reset-values --skip-crds "
-        "--history-max 10 --timeout 20m --labels a=1,b=2 --namespace addons"
+        "upgrade web /chart --install --reset-values --history-max 10 --values /values.json --skip-crds "
+        "--timeout 20m --labels a=1,b=2 --namespace addons"
+    )
+
+
+async def test_an_installation_again_has_the_flags_of_an_upgrade_that_it_knows(
+    tmp_path: pathlib.Path,
+) -> None:
+    recorder = Recorder()
+    await verbs.install_again(helm(recorder, tmp_path, major=4), CALL, FILES, OPTIONS, LABELS)
+    assert " ".join(recorder.argv) == (
+        "install web /chart --replace --values /values.json --skip-crds --timeout 20m --labels a=1,b=2 "
+        "--server-side=true --force-conflicts --namespace addons"
     )
 
 

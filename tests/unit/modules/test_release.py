@@ -83,9 +83,9 @@ def test_a_render_has_a_reason_that_a_person_reads(observed: release.ReleaseStat
 @pytest.mark.parametrize(
     ("status", "action"),
     [
-        ("pending-install", release.RecoveryAction.DROP_REVISION),
-        ("pending-upgrade", release.RecoveryAction.DROP_REVISION),
-        ("pending-rollback", release.RecoveryAction.DROP_REVISION),
+        ("pending-install", release.RecoveryAction.MARK_FAILED),
+        ("pending-upgrade", release.RecoveryAction.MARK_FAILED),
+        ("pending-rollback", release.RecoveryAction.MARK_FAILED),
         ("uninstalling", release.RecoveryAction.FINISH_UNINSTALL),
     ],
 )
@@ -98,11 +98,27 @@ def test_a_stuck_release_is_recovered_whatever_its_checksums_say(
     assert f"revision 3 is stuck in {status}" in decision.reason
 
 
+@pytest.mark.parametrize("status", ["unknown", "wrecked", ""])
+def test_a_status_that_helm_does_not_go_on_from_counts_as_failed(status: str) -> None:
+    decision = release.decide(state(revision(status)))
+    told = f"revision 3 has the status {status!r}, with which Helm does nothing: it counts as failed"
+    assert decision == release.Recover(release.RecoveryAction.MARK_FAILED, told)
+
+
 @pytest.mark.parametrize("last", [None, revision("uninstalled")], ids=["missing", "its history kept"])
 def test_without_a_release_it_is_installed_before_anything_is_rendered(
     last: release.Revision | None,
 ) -> None:
     assert release.decide(state(last)) == release.Install("first revision")
+
+
+def test_a_release_of_which_no_revision_worked_is_installed_again_and_one_that_worked_once_is_upgraded() -> (
+    None
+):
+    failed = state(revision("failed"))
+    again = release.decide(dataclasses.replace(failed, was_deployed=False))
+    assert again == release.Install("revision 3 is failed, and none was deployed before", is_again=True)
+    assert release.decide(failed) == release.Render("revision 3 is failed")
 
 
 @pytest.mark.parametrize(

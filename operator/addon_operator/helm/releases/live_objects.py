@@ -1,5 +1,6 @@
-"""The objects of a manifest as they are in the cluster: whose they are, and what the API server would say."""
+"""The objects of a manifest in the cluster: whose they are, and what the API server says to changes."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -34,7 +35,7 @@ class Foreign:
 
 
 class LiveObjects:
-    """Asks about the objects of releases; nothing is changed."""
+    """Asks about the objects of releases, and changes those that failed tries of a release made."""
 
     def __init__(
         self,
@@ -66,10 +67,8 @@ class LiveObjects:
                 )
             except api_errors.KubernetesError:
                 continue
-            metadata = live.get("metadata") or {}
-            labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-            owner = annotations.get(_RELEASE_NAME), annotations.get(_RELEASE_NAMESPACE)
-            is_helms = labels.get(_MANAGED_BY) == "Helm"
+            labels = (live.get("metadata") or {}).get("labels") or {}
+            owner, is_helms = _owner(live), labels.get(_MANAGED_BY) == "Helm"
             if is_helms and owner == (place.name, place.namespace):
                 continue
             whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
@@ -84,6 +83,47 @@ class LiveObjects:
         path = await self._path(resource, self._places.of(module).namespace)
         found = await self._cluster.get(path)
         return found, str((found.get("metadata") or {}).get("namespace") or "")
+
+    async def is_own(self, module: names.ModuleName, resource: manifests.ManifestResource) -> bool:
+        """Say whether an object is there and Helm made it for the release; raises what the client raises."""
+        return await self._own(module, resource) is not None
+
+    async def delete(self, module: names.ModuleName, resource: manifests.ManifestResource) -> None:
+        """Delete an object of the release, unless its annotation has Helm keep it.
+
+        What is not there or not the release's is left alone. Raises what the client raises.
+        """
+        if (found := await self._own(module, resource)) is None:
+            return
+        path, live = found
+        metadata = live["metadata"]
+        if (metadata.get("annotations") or {}).get(manifests.POLICY) != manifests.KEEP:
+            with contextlib.suppress(api_errors.NotFound):
+                await self._cluster.delete(path, uid=metadata.get("uid"))
+
+    async def merge(
+        self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]
+    ) -> None:
+        """Change an object of the release by a merge patch, as Helm would.
+
+        What is not there or not the release's is left alone. Raises what the client raises.
+        """
+        if (found := await self._own(module, resource)) is not None:
+            with contextlib.suppress(api_errors.NotFound):
+                await self._cluster.patch(found[0], patch, query={"fieldManager": _FIELD_MANAGER})
+
+    async def _own(
+        self, module: names.ModuleName, resource: manifests.ManifestResource
+    ) -> tuple[str, manifests.Object] | None:
+        """Return where an object is, and its metadata; ``None`` if it is not there or not the release's."""
+        place = self._places.of(module)
+        try:
+            path = await self._path(resource, place.namespace)
+            live = await self._cluster.get(path, metadata_only=True)
+        except (api_errors.NotFound, discovery.NoSuchKind):
+            return None
+        is_helms = (live["metadata"].get("labels") or {}).get(_MANAGED_BY) == "Helm"
+        return (path, live) if is_helms and _owner(live) == (place.name, place.namespace) else None
 
     async def would_take(
         self,
@@ -152,6 +192,12 @@ class LiveObjects:
         kind = await self._kinds.find(resource.kind, resource.api_version)
         namespace = (resource.namespace or default) if kind.namespaced else None
         return kind.path(namespace=namespace, name=resource.name)
+
+
+def _owner(live: manifests.Object) -> tuple[str | None, str | None]:
+    """Return name and namespace of the release that an object says it is of."""
+    annotations = (live.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(_RELEASE_NAME), annotations.get(_RELEASE_NAMESPACE)
 
 
 def _lacks_namespace(error: api_errors.ApiError) -> bool:

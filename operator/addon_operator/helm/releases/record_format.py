@@ -13,6 +13,8 @@ from typing import Any, Final
 import orjson
 
 _SERVER_SIDE: Final = "ssa"
+_NEVER: Final = "0001"
+"""The year that Go writes for no time at all."""
 _FRACTION: Final = re.compile(r"(\.\d{6})\d+")
 _MAX_CONTENT: Final = 64 * 1024 * 1024
 """How many bytes a record may unpack to: those that a manifest may have."""
@@ -29,6 +31,10 @@ class Content:
     """Whether the objects were made by server-side apply."""
     description: str
     """How the revision ended: for a failed one, Helm's error."""
+    status: str = ""
+    """Of the revision, as its label should say, too; empty if that is not stored."""
+    was_uninstalled: bool = False
+    """Whether the release was uninstalled with it, whatever status the revision has had since."""
     hooks_ended: float = 0.0
     """When the last of the hooks ended, in seconds since the epoch; 0 if none ran."""
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
@@ -41,8 +47,14 @@ def with_manifest(stored: str, change: Callable[[str], str], *, is_secret: bool)
     """Return a release as it is stored, with what ``change`` makes of its manifest."""
     decoded = _decoded(stored, is_secret=is_secret)
     manifest = change(str(decoded.get("manifest") or ""))
-    content = base64.b64encode(gzip.compress(orjson.dumps({**decoded, "manifest": manifest})))
-    return (base64.b64encode(content) if is_secret else content).decode()
+    return _encoded({**decoded, "manifest": manifest}, is_secret=is_secret)
+
+
+def with_status(stored: str, status: str, description: str, *, is_secret: bool) -> str:
+    """Return a release as it is stored, with another status of its revision and why it has that."""
+    decoded = _decoded(stored, is_secret=is_secret)
+    info = {**(decoded.get("info") or {}), "status": status, "description": description}
+    return _encoded({**decoded, "info": info}, is_secret=is_secret)
 
 
 def encode(manifest: str, hooks: Sequence[str], *, is_server_side: bool, is_secret: bool) -> str:
@@ -52,7 +64,11 @@ def encode(manifest: str, hooks: Sequence[str], *, is_server_side: bool, is_secr
         "hooks": [{"manifest": hook} for hook in hooks],
         "apply_method": _SERVER_SIDE if is_server_side else "",
     }
-    content = base64.b64encode(gzip.compress(orjson.dumps(release), 1))
+    return _encoded(release, is_secret=is_secret, level=1)
+
+
+def _encoded(release: Mapping[str, Any], *, is_secret: bool, level: int = 9) -> str:
+    content = base64.b64encode(gzip.compress(orjson.dumps(release), level))
     return (base64.b64encode(content) if is_secret else content).decode()
 
 
@@ -63,11 +79,14 @@ def decode(stored: str, *, is_secret: bool) -> Content:
     manifest = decoded.get("manifest", "")
     if not isinstance(manifest, str):
         raise binascii.Error("the manifest is not a text")
+    info = decoded.get("info") or {}
     return Content(
         manifest,
         tuple(str(hook.get("manifest") or "") for hook in decoded.get("hooks") or ()),
         is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
-        description=str((decoded.get("info") or {}).get("description") or ""),
+        description=str(info.get("description") or ""),
+        status=str(info.get("status") or ""),
+        was_uninstalled=not str(info.get("deleted") or _NEVER).startswith(_NEVER),
         hooks_ended=max(map(_ended, decoded.get("hooks") or ()), default=0.0),
         values=decoded.get("config") or {},
         defaults=(decoded.get("chart") or {}).get("values") or {},

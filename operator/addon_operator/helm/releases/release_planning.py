@@ -10,7 +10,13 @@ from typing import Final
 
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import command, helm_errors, release_types, verbs
-from addon_operator.helm.releases import live_objects, release_records, render_inputs, rendering
+from addon_operator.helm.releases import (
+    failed_tries,
+    live_objects,
+    release_records,
+    render_inputs,
+    rendering,
+)
 from addon_operator.kernel import clock as clocks
 from addon_operator.modules import release
 
@@ -140,6 +146,7 @@ class ReleasePlanner:
             chart=inputs.chart.checksum,
             rendered=self.records.rendered(record),
             absent=request.absent,
+            was_deployed=await self.upgrades(record),
         )
         decision = release.decide(state)
         if isinstance(decision, release.Recover | release.Skip):
@@ -147,7 +154,10 @@ class ReleasePlanner:
             return
         async with self.renderer.files(request, inputs) as files:
             if isinstance(decision, release.Install):
-                yield ReleasePlan(decision, record, inputs, files)
+                manifest = (
+                    await self._rendered_again(request, inputs, files, watch) if decision.is_again else ""
+                )
+                yield ReleasePlan(decision, record, inputs, files, manifest)
                 return
             await request.before_change()
             with watch.measured(release_types.Operation.TEMPLATE):
@@ -157,10 +167,30 @@ class ReleasePlanner:
                 raise TypeError("what is rendered is to be rendered")
             yield ReleasePlan(decision, record, inputs, files, manifest, inputs.rendered_to(checksum))
 
+    async def upgrades(self, record: release_records.Record | None) -> bool:
+        """Say whether the next call of Helm after this last revision is an upgrade; else it is an install."""
+        if record is None or record.revision.status in (release.UNINSTALLED, release.UNINSTALLING):
+            return False
+        if record.revision.status in (release.DEPLOYED, release.SUPERSEDED):
+            return True
+        history = await self.records.history(record.revision.release)
+        return await failed_tries.was_deployed(self.records, history)
+
+    async def _rendered_again(
+        self,
+        request: release_types.ReleaseRequest,
+        inputs: render_inputs.RenderInputs,
+        files: verbs.Files,
+        watch: Stopwatch,
+    ) -> str:
+        """Return what another try of an installation renders to: earlier ones may have made more."""
+        with watch.measured(release_types.Operation.TEMPLATE):
+            return await self.renderer.render(request, inputs, files, is_upgrade=False)
+
     async def may_wait(self, plan: ReleasePlan) -> bool:
         """Say whether the plan is a revision that changes what runs.
 
-        Another try of a first install, and one that only brings back what is absent, are none.
+        Another try while nothing is deployed, and one that only brings back what is absent, are none.
         """
         if not isinstance(plan.decision, release.Upgrade) or plan.decision.heals or plan.record is None:
             return False

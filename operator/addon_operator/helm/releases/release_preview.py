@@ -31,7 +31,7 @@ async def preview(
         # What would be the last revision then.
         if record is not None:
             is_finished = plan.decision.action is release.RecoveryAction.FINISH_UNINSTALL
-            record = None if is_finished else await planner.records.before(record)
+            record = None if is_finished else record.as_failed()
 
 
 async def _shown(
@@ -43,7 +43,10 @@ async def _shown(
     revision = plan.record.revision.number if plan.record else None
     if isinstance(decision, release.Skip):
         return release_types.ReleasePreview(release_types.PlannedAction.NOTHING, decision.reason, revision)
-    if isinstance(decision, release.Install):
+    if isinstance(decision, release.Install) and decision.is_again:
+        action, manifest = release_types.PlannedAction.INSTALL, plan.manifest
+        before = await _applied(planner, request, plan.record)
+    elif isinstance(decision, release.Install):
         action, revision, before = release_types.PlannedAction.INSTALL, None, ""
         manifest = await planner.renderer.render(request, plan.inputs, plan.files, is_upgrade=False)
     else:

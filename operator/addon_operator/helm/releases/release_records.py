@@ -30,6 +30,10 @@ class Record:
     object_name: str
     resource_version: str
 
+    def as_failed(self) -> "Record":
+        """Return what it will be when the revision counts as failed."""
+        return dataclasses.replace(self, revision=dataclasses.replace(self.revision, status=release.FAILED))
+
 
 class ReleaseRecords:
     """The records of all releases of modules, and what this process rendered for their last revisions."""
@@ -158,8 +162,34 @@ class ReleaseRecords:
             self._keep(record.revision.release, changed)
         return changed
 
+    async def fail(self, record: Record) -> Record | None:
+        """Let the record of an unfinished revision say that it failed, and give it as it is then.
+
+        A record that is gone or was touched meanwhile is left alone. One that cannot be decoded is deleted:
+        Helm could do nothing with it either.
+        """
+        metadata = {"resourceVersion": record.resource_version, "labels": {"status": release.FAILED}}
+        description = f"interrupted: it was {record.revision.status} when its Helm was gone"
+        try:
+            stored = await self._api.get(self.path_of(record))
+            with self._naming(record):
+                changed = await asyncio.to_thread(
+                    record_format.with_status,
+                    stored.get("data", {})["release"],
+                    release.FAILED,
+                    description,
+                    is_secret=self._is_secret,
+                )
+            patch = {"metadata": metadata, "data": {"release": changed}}
+            await self._api.patch(self.path_of(record), patch)
+        except helm_errors.ReleaseRecordError:
+            return await self.drop(record)
+        except (api_errors.NotFound, api_errors.Conflict):
+            pass
+        return await self.read(record.revision.release)
+
     async def drop(self, record: Record) -> Record | None:
-        """Delete the record of a stuck revision, and give the one before it.
+        """Delete the record of a revision, and give the one before it.
 
         A record that is gone or was touched meanwhile is left alone.
         """
@@ -243,13 +273,6 @@ class ReleaseRecords:
         records = filter(None, map(self._record, await self._lists.of(name)))
         return sorted(records, key=lambda each: each.revision.number)
 
-    async def before(self, record: Record) -> Record | None:
-        """Return the revision before this one, read now; ``None`` if it is the first that is kept."""
-        revision = record.revision
-        records = filter(None, map(self._record, await self._lists.of(revision.release)))
-        older = (each for each in records if each.revision.number < revision.number)
-        return max(older, key=lambda each: each.revision.number, default=None)
-
     async def annotation(self, record: Record, key: str) -> str:
         """Return an annotation of a revision, read now; empty without one."""
         stored = await self._api.get(self.path_of(record), metadata_only=True)
@@ -320,9 +343,14 @@ class ReleaseRecords:
             yield
         except (KeyError, TypeError, ValueError, OSError, EOFError, zlib.error) as error:
             raise helm_errors.ReleaseRecordError(
-                f"the record {record.object_name} of release {record.revision.release} cannot be decoded "
-                f"({type(error).__name__}); 'helm get manifest {record.revision.release}' should fail as well"
+                f"the record {self.title(record)} of release {record.revision.release} cannot be decoded "
+                f"({type(error).__name__}), by Helm neither: restore it, or delete it; the next run "
+                "then goes on from the revision before, or installs the release, and takes over what is there"
             ) from error
+
+    def title(self, record: Record) -> str:
+        """Name the object of a record for a person."""
+        return f"{self._places.of(record.revision.release).namespace}/{record.object_name}"
 
     def path_of(self, record: Record) -> str:
         """Return where the object of a record is in the API."""

@@ -3,11 +3,12 @@
 1. Observe: the inputs of the render, and the record of the last revision.
 2. Plan (:mod:`.release_planning`): :func:`.release.decide` maps what was observed to one action. Equal
    checksums of the inputs mean that nothing is rendered; a render is compared with what is installed.
-3. Recover, if the last revision was left half done: drop a pending record, or finish an uninstall. Then plan
-   again, a few times at most: somebody else may be at work on the release.
-4. Skip, and save checksums that are new; or install; or hold a revision back that has to wait; or upgrade:
+3. Recover, if the last revision was left half done: a pending one counts as failed, an uninstallation is
+   finished. Then plan again, a few times at most: somebody else may be at work on the release.
+4. Skip, and save checksums that are new; or hold a revision back that has to wait; or install, until that
+   worked once; or upgrade:
    a. Make no revision for what the API server refused last time and refuses still.
-   b. Let Helm not delete objects that left the chart, but belong to other releases.
+   b. Delete what only failed tries made, and let Helm not delete what belongs to other releases.
    c. Let another try of a failed revision take its place in the history.
    d. Call Helm. Objects of others are taken over if ``TAKE_OWNERSHIP`` allows it.
 5. Save the checksums with the revision, for what the next run will see: definitions of the chart itself may
@@ -23,6 +24,7 @@ from typing import Final
 
 from addon_operator.helm import helm_errors, messages, release_types, verbs
 from addon_operator.helm.releases import (
+    failed_tries,
     merge_conflicts,
     release_planning,
     release_preview,
@@ -53,6 +55,7 @@ class ReleaseRun:
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
         self._adopted: tuple[str, ...] = ()
+        self._tries = failed_tries.FailedTries(planner.helm, planner.records, planner.live, request)
 
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
@@ -79,10 +82,13 @@ class ReleaseRun:
     async def _recover(self, decision: release.Recover) -> None:
         self._recovered.append(decision.reason)
         if decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-            await verbs.uninstall(self._helm, self._request.call, self._planner.options.timeout)
+            try:
+                await verbs.uninstall(self._helm, self._request.call, self._planner.options.timeout)
+            except helm_errors.HelmError as error:
+                raise await failed_tries.blamed(self._records, error) from error.__cause__
             self._record = await self._records.read(self._request.module)
         elif self._record is not None:
-            self._record = await self._records.drop(self._record)
+            self._record = await self._records.fail(self._record)
 
     async def _skip(
         self, plan: release_planning.ReleasePlan, decision: release.Skip
@@ -97,6 +103,8 @@ class ReleaseRun:
         # Helm needs the right to create the namespace also if it is there.
         if self._request.create_namespace and await self._planner.live.has_namespace(self._request.module):
             self._request = dataclasses.replace(self._request, create_namespace=False)
+        if decision.is_again:
+            await self._look_after_tries(plan)
         await self._call(plan, {release.MANAGED_LABEL: "true"}, validate=True)
         await self._save(await self._as_seen_now(plan, await self._rendered_after(plan)))
         return self._outcome(release_types.ReleaseAction.INSTALLED, decision.reason)
@@ -104,7 +112,7 @@ class ReleaseRun:
     async def _upgrade(
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
     ) -> release_types.ReleaseOutcome:
-        await self._check_refusal(plan.manifest)
+        await self._look_after_tries(plan)
         await self._give_up(plan.manifest)
         await self._forget_failed(plan.rendered)
         before = self._last_record().revision
@@ -133,29 +141,21 @@ class ReleaseRun:
             is_broken=revision.status != release.DEPLOYED,
         )
 
-    async def _check_refusal(self, manifest: str) -> None:
-        """Make no revision for what the API server refused last time and refuses still."""
+    async def _look_after_tries(self, plan: release_planning.ReleasePlan) -> None:
+        """Let no failed try stand in the way of the next one, or leave something behind."""
         record = self._last_record()
         if record.revision.status != release.FAILED:
             return
-        with (
-            contextlib.suppress(helm_errors.ReleaseRecordError),
-            self._stopwatch.measured(release_types.Operation.CHECK),
-        ):
-            failed = await self._records.content(record)
-            refusal = await self._planner.live.standing_refusal(self._request.module, failed, manifest)
-            if refusal is not None:
-                namespace = self._helm.places.of(self._request.module).namespace
-                note = (
-                    f"(revision {record.revision.number} failed because of this, and no further one is made)"
-                    f"{messages.advice(str(refusal), '', namespace)}"
-                )
-                error = helm_errors.HelmError(
-                    self._request.module,
-                    f"{self._request.redact(str(refusal))} {note}",
-                    f"{self._request.redact(refusal.without_values)} {note}",
-                )
-                raise await self._explained(error, manifest, failed.description)
+        is_install = isinstance(plan.decision, release.Install)
+        with self._stopwatch.measured(release_types.Operation.CHECK):
+            await self._tries.check_refusal(record, plan.manifest)
+            if not is_install:
+                await self._tries.clear(plan.manifest, await self._records.upgraded_from(record))
+                return
+            await self._tries.clear(plan.manifest)
+            await self._tries.adapt(plan.manifest)
+            if history_max := self._planner.options.history_max:
+                await self._tries.prune(history_max - 1)
 
     async def _explained(
         self, error: helm_errors.HelmError, manifest: str, description: str
@@ -193,19 +193,20 @@ class ReleaseRun:
         self, plan: release_planning.ReleasePlan, labels: Mapping[str, str | None], *, validate: bool
     ) -> None:
         marked = {**labels, **self._records.marks(self._request.module)}
-        is_there = self._record is not None and self._record.revision.exists
+        is_install = isinstance(plan.decision, release.Install)
         unknown: list[str] = []
-        call = dataclasses.replace(
-            self._request.call, is_install=not is_there, on_unknown_field=unknown.append
-        )
-        upgrade = functools.partial(
-            verbs.upgrade, self._helm, call, plan.files, self._planner.options, marked, validate=validate
-        )
+        call = dataclasses.replace(self._request.call, is_install=is_install, on_unknown_field=unknown.append)
+        given = (self._helm, call, plan.files, self._planner.options, marked)
+        upgrade: Callable[..., Awaitable[None]] = functools.partial(verbs.upgrade, *given, validate=validate)
+        if is_install and self._record is not None:
+            upgrade = functools.partial(verbs.install_again, *given)
         with self._stopwatch.measured(release_types.Operation.UPGRADE):
             try:
                 await self._upgrade_or_adopt(upgrade, plan)
             except helm_errors.HelmError as error:
                 await self._warn_of_fields(unknown, plan.manifest)
+                if (blamed := await failed_tries.blamed(self._records, error)) is not error:
+                    raise blamed from error
                 raise await self._explained(error, plan.manifest, error.message) from error.__cause__
             self._record = await self._records.read(self._request.module)
         if unknown:
@@ -241,8 +242,8 @@ class ReleaseRun:
     ) -> tuple[str, ...]:
         """Return the objects that become the release's now; raises what Helm said if they must not."""
         policy = self._planner.options.take_ownership
-        is_there = self._record is not None and self._record.revision.exists
-        manifest = await self._renderer.render(self._request, plan.inputs, plan.files, is_upgrade=is_there)
+        is_upgrade = isinstance(plan.decision, release.Upgrade)
+        manifest = await self._renderer.render(self._request, plan.inputs, plan.files, is_upgrade=is_upgrade)
         before = await self._records.deployed(self._request.module)
         foreign = await self._planner.live.foreign(
             self._request.module, manifest, before.manifest if before else ""

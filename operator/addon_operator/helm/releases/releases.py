@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     chart_tests,
+    failed_tries,
     kept_revisions,
     release_planning,
     release_preview,
@@ -115,7 +116,7 @@ class ReleaseManager:
         record = await self._records.get(request.module, fresh=request.fresh)
         inputs = await self._planner.renderer.inputs(request)
         async with self._planner.renderer.files(request, inputs) as files:
-            is_upgrade = record is not None and record.revision.exists
+            is_upgrade = await self._planner.upgrades(record)
             return await self._planner.renderer.render(request, inputs, files, is_upgrade=is_upgrade)
 
     async def preview(self, request: release_types.ReleaseRequest) -> release_types.ReleasePreview:
@@ -177,7 +178,11 @@ class ReleaseManager:
 
     async def _uninstall(self, module: names.ModuleName, *, keep_history: bool) -> None:
         timeout = self._planner.options.timeout
-        await verbs.uninstall(self._planner.helm, command.Call(module), timeout, keep_history=keep_history)
+        call = command.Call(module)
+        try:
+            await verbs.uninstall(self._planner.helm, call, timeout, keep_history=keep_history)
+        except helm_errors.HelmError as error:
+            raise await failed_tries.blamed(self._records, error) from error.__cause__
         await self._records.read(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:

@@ -10,13 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.helm import helm_errors, release_types, verbs
-from addon_operator.helm.releases import release_planning, release_records
+from addon_operator.helm.releases import failed_tries, release_planning, release_records
 from addon_operator.kube import api_errors
-from addon_operator.modules import crd_files, manifests, release
+from addon_operator.modules import manifests, release
 
-_GUARDED: Final = frozenset({crd_files.KIND, "PersistentVolumeClaim", "PersistentVolume", "Namespace"})
-"""Kinds whose deletion takes data, or objects of others, with it."""
-_POLICY: Final = "helm.sh/resource-policy"
 _SHOWN: Final = 3
 _LONGEST: Final = 4000
 """Characters of an error that are saved with a release."""
@@ -41,12 +38,13 @@ class Rollback:
         found = await self._records.history(self._request.module)
         if not found or not (unhealthy or found[-1].revision.status == release.FAILED):
             return None
-        last, target = found[-1], _target(found, unhealthy=unhealthy)
+        last, earlier = found[-1], found[:-1]
+        target = await self._target(earlier, unhealthy=unhealthy)
         try:
             if (lost := await self._lost(last, target)) is not None:
                 return self._refused(failed, lost)
             if target is None:
-                if any(_was_deployed(each) for each in found[:-1]):
+                if await failed_tries.was_deployed(self._records, earlier):
                     return self._refused(failed, "no earlier revision was deployed and healthy")
                 await verbs.uninstall(self._planner.helm, self._request.call, self._planner.options.timeout)
                 await self._records.read(self._request.module)
@@ -61,6 +59,23 @@ class Rollback:
             "tried again with the same chart and values: change them, or run 'addon-operator module retry "
             f"{self._request.module}'",
         )
+
+    async def _target(
+        self, earlier: Sequence[release_records.Record], *, unhealthy: bool
+    ) -> release_records.Record | None:
+        """Return the last of these revisions that was deployed, and healthy if that is asked for.
+
+        What was there before the release was uninstalled does not count.
+        """
+        for record in reversed(earlier):
+            if record.revision.status == release.SUPERSEDED and await failed_tries.was_uninstalled(
+                self._records, record
+            ):
+                return None
+            is_good = record.revision.status in (release.DEPLOYED, release.SUPERSEDED)
+            if is_good and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL)):
+                return record
+        return None
 
     async def _roll_back(self, target: release_records.Record) -> None:
         content = await self._records.content(target)
@@ -116,25 +131,15 @@ class Rollback:
         return str(text).removeprefix(f"module {self._request.module}: ")
 
 
-def _target(found: Sequence[release_records.Record], *, unhealthy: bool) -> release_records.Record | None:
-    """Return the last revision before the last one that was deployed, and healthy if that is asked for."""
-    for record in reversed(found[:-1]):
-        if _was_deployed(record) and (not unhealthy or record.revision.is_marked(release.HEALTHY_LABEL)):
-            return record
-    return None
-
-
 def _lost(now: str, before: str, namespace: str) -> list[manifests.ManifestResource]:
     """Return what Helm would delete and must not; what is annotated to be kept it leaves."""
-    dropped = frozenset(each for each in manifests.dropped(now, before, namespace) if each.kind in _GUARDED)
+    dropped = frozenset(
+        each for each in manifests.dropped(now, before, namespace) if each.kind in failed_tries.GUARDED
+    )
     found = manifests.find_objects(now, dropped.__contains__) if dropped else ()
     return [resource for resource, body in found if not _is_kept(body)]
 
 
 def _is_kept(body: manifests.Object) -> bool:
     annotations = (body.get("metadata") or {}).get("annotations")
-    return isinstance(annotations, dict) and annotations.get(_POLICY) == "keep"
-
-
-def _was_deployed(record: release_records.Record) -> bool:
-    return record.revision.status in (release.DEPLOYED, release.SUPERSEDED)
+    return isinstance(annotations, dict) and annotations.get(manifests.POLICY) == manifests.KEEP

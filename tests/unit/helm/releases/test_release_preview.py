@@ -12,6 +12,7 @@ from tests.unit.helm import fakes
 
 WEB = names.ModuleName("web")
 INSTALL, UPGRADE, NOTHING = release_types.PlannedAction
+OTHER = {"web": {"size": 9}}
 
 
 def asked(
@@ -83,16 +84,17 @@ async def test_a_release_of_the_go_operator_with_the_same_manifest_is_left_alone
     assert release.MANAGED_LABEL not in world.api.labels("web", 7)
 
 
-async def test_a_stuck_revision_is_reported_and_the_one_before_it_compared(
+async def test_a_stuck_revision_is_reported_and_compared_as_it_may_be_in_the_cluster(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     await world.manager().ensure(asked(module_dir))
-    world.api.put("web", 2, "pending-upgrade", world.api.labels("web", 1), "kind: Other\n")
+    world.api.put("web", 2, "pending-upgrade", world.api.labels("web", 1), world.helm.render(OTHER))
     before = frozen(world)
     made = await world.manager().preview(asked(module_dir, size=2))
-    assert made.recoveries == ("revision 2 is stuck in pending-upgrade: its record is removed",)
-    assert (made.action, made.revision) == (UPGRADE, 1)
-    assert [str(change.key) for change in made.changes] == ["ConfigMap web"]
+    assert made.recoveries == ("revision 2 is stuck in pending-upgrade: it counts as failed",)
+    assert (made.action, made.revision, made.reason) == (UPGRADE, 2, "revision 2 is failed")
+    (change,) = made.changes
+    assert {"-  size: '9'", "+  size: '2'"} <= set(change.diff)
     assert frozen(world) == before
 
 

@@ -154,7 +154,7 @@ async def test_a_broken_record_is_reported_by_name(
     api.put("web", 1, "deployed", {})
     api.objects["sh.helm.release.v1.web.v1"]["data"] = data
     with pytest.raises(
-        helm_errors.ReleaseRecordError, match=r"record sh\.helm\.release\.v1\.web\.v1 of release web"
+        helm_errors.ReleaseRecordError, match=r"record addons/sh\.helm\.release\.v1\.web\.v1 of release web"
     ):
         await records.manifest(await read(records, "web"))
 

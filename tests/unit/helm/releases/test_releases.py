@@ -185,15 +185,16 @@ async def test_an_absent_resource_is_restored_although_nothing_changed(
     assert outcome.reason == "absent in the cluster: ConfigMap web"
 
 
-async def test_a_failed_release_is_upgraded_again(world: fakes.World, module_dir: pathlib.Path) -> None:
+async def test_a_failed_upgrade_is_tried_again(world: fakes.World, module_dir: pathlib.Path) -> None:
     manager = world.manager()
+    await manager.ensure(asked(module_dir))
     world.helm.fail["upgrade"] = "no\n\tgood: not found"
-    with pytest.raises(helm_errors.HelmError, match="module web: helm install: no good: not found"):
-        await manager.ensure(asked(module_dir))
+    with pytest.raises(helm_errors.HelmError, match="module web: helm upgrade: no good: not found"):
+        await manager.ensure(asked(module_dir, size=2))
     world.helm.fail.clear()
-    outcome = await manager.ensure(asked(module_dir))
-    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
-    assert outcome.reason == "revision 1 is failed"
+    outcome = await manager.ensure(asked(module_dir, size=3))
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 3)
+    assert outcome.reason == "revision 2 is failed"
 
 
 async def test_after_a_failure_the_record_is_read_again(world: fakes.World, module_dir: pathlib.Path) -> None:
@@ -220,26 +221,18 @@ async def test_a_fresh_run_sees_what_somebody_did_by_hand(
     assert outcome.reason == "revision 2 was not made by this operator"
 
 
-async def test_a_stuck_upgrade_is_dropped_and_the_last_good_revision_kept(
+async def test_a_stuck_upgrade_counts_as_failed_whatever_it_changed_until_then(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
     manager = world.manager()
     await manager.ensure(asked(module_dir))
     world.api.put("web", 2, "pending-upgrade", world.api.labels("web", 1))
     outcome = await world.manager().ensure(asked(module_dir))
-    assert outcome.by is release.SkippedBy.INPUTS
-    assert outcome.revision == 1
-    assert outcome.recovered == ("revision 2 is stuck in pending-upgrade: its record is removed",)
-    assert world.api.last("web") == 1
-
-
-async def test_a_stuck_first_install_is_dropped_and_installed_again(
-    world: fakes.World, module_dir: pathlib.Path
-) -> None:
-    world.api.put("web", 1, "pending-install", {})
-    outcome = await world.manager().ensure(asked(module_dir))
-    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 1)
-    assert world.api.labels("web", 1)["status"] == "deployed"
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 3)
+    assert outcome.recovered == ("revision 2 is stuck in pending-upgrade: it counts as failed",)
+    failed = world.api.content("web", 2)["info"]
+    assert (world.api.labels("web", 2)["status"], failed["status"]) == ("failed", "failed")
+    assert failed["description"] == "interrupted: it was pending-upgrade when its Helm was gone"
 
 
 async def test_an_interrupted_uninstallation_is_finished_before_the_install(

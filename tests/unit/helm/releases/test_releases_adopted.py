@@ -60,12 +60,15 @@ async def test_an_absent_resource_is_restored_in_a_release_that_is_taken_over(
     assert (await world.manager().ensure(request)).action is release_types.ReleaseAction.UPGRADED
 
 
-@pytest.mark.parametrize("status", ["failed", "superseded", "unknown"])
+@pytest.mark.parametrize(
+    ("status", "action"), [("failed", "installed"), ("superseded", "upgraded"), ("unknown", "installed")]
+)
 async def test_a_release_that_is_not_deployed_is_not_taken_over_as_it_is(
-    world: fakes.World, module_dir: pathlib.Path, status: str
+    world: fakes.World, module_dir: pathlib.Path, status: str, action: str
 ) -> None:
     world.api.put("web", 7, status, GO_LABELS, LABELLED)
-    assert (await world.manager().ensure(asked(module_dir))).action is release_types.ReleaseAction.UPGRADED
+    outcome = await world.manager().ensure(asked(module_dir))
+    assert (outcome.action, outcome.revision) == (action, 8)
 
 
 async def test_a_record_that_cannot_be_decoded_is_replaced(

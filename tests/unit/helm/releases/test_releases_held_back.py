@@ -51,7 +51,7 @@ async def test_another_try_of_a_first_install_does_not_wait(
         await world.manager().ensure(asked(module_dir))
     world.helm.fail.clear()
     outcome = await world.manager().ensure(asked(module_dir, size=2))
-    assert (outcome.action, outcome.revision) == (UPGRADED, 2)
+    assert (outcome.action, outcome.revision) == (INSTALLED, 2)
 
 
 async def test_a_change_waits_and_says_what_it_is_without_values(

@@ -24,7 +24,7 @@ def asked(directory: pathlib.Path, size: int = 1) -> release_types.ReleaseReques
 
 def failing(world: fakes.World, manifest: str = MAP) -> None:
     world.helm.render = lambda _: manifest
-    world.helm.fail["upgrade"] = ERROR
+    world.helm.fail |= dict.fromkeys(("install", "upgrade"), ERROR)
 
 
 async def fail(manager: releases.ReleaseManager, request: release_types.ReleaseRequest) -> Exception:

@@ -69,6 +69,7 @@ class Tools:
         """What runs the programs of hooks, and Helm, where this replica leads."""
         self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
+        self._memory: pathlib.Path | None = None
         self.jq = jq_workers.JqWorkers()
         self.jq_filters = jq_filters.JqFilters(self.jq)
         self.inspector = values_worker.ValuesWorker()
@@ -105,8 +106,11 @@ class Tools:
         Raises :class:`.ConfigurationError` for what keeps the operator from starting.
         """
         await check_namespace(kube, settings.namespace)
-        workspace = preflight.workspace(settings, keep=settings.debug_keep_tmp_files)
-        tools = cls(settings, environ, helm, kube, programs, stack.enter_context(workspace), alone)
+        keep = settings.debug_keep_tmp_files
+        workspace = stack.enter_context(preflight.workspace(settings, keep=keep))
+        tools = cls(settings, environ, helm, kube, programs, workspace, alone)
+        if not keep:
+            tools._memory = stack.enter_context(preflight.memory_workspace(workspace))
         await stack.enter_async_context(tools.jq)
         stack.enter_context(tools.inspector)
         stack.enter_context(tools.outputs)
@@ -154,6 +158,7 @@ class Tools:
         settings = self.settings
         return hook_processes.HookProcesses(
             tmp_dir=self._workspace,
+            memory=self._memory,
             environment=self._hook_environment(),
             default_timeout=settings.hook_timeout,
             log=hook_lines.HookLog(self.log, merge_json=settings.log_proxy_hook_json),

@@ -171,6 +171,11 @@ class LazyEntries(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._kept)
 
+    @property
+    def size(self) -> int:
+        """Bytes of all entries, none of which is unpacked for that."""
+        return sum(map(size_of, self._kept))
+
     @overload
     def __getitem__(self, index: int) -> bytes: ...
 

@@ -28,6 +28,10 @@ _LEGACY_EVENTS: Final = {
     bindings.WatchEvent.DELETED: "delete",
 }
 _EMPTY_DOCUMENT: Final = b"{}"
+_FEW_ENTRIES: Final = 500
+"""Up to so many, it takes no time to sum up how large they are."""
+_HEAD_BYTES: Final = 4 * 1024
+"""More than what stands around reviews and entries: names of bindings, and commas."""
 _OBJECT: Final = b'"object":'
 _FILTER_RESULT: Final = b'"filterResult":'
 
@@ -42,6 +46,10 @@ class Context(Protocol):
 
     def pieces(self) -> Iterator[bytes]:
         """Return its JSON text, in pieces that are written one after the other."""
+        ...
+
+    def is_within(self, most: int) -> bool:
+        """Say whether its text is known, without being made, to have at most so many bytes."""
         ...
 
 
@@ -93,6 +101,14 @@ class _Parts:
             yield b"}"
         yield b"}"
 
+    def is_within(self, most: int) -> bool:
+        if self.review is None or self.changed is not None or self.objects is not None:
+            return False
+        snapshots = self.snapshots or {}
+        if len(self.review) > most or sum(map(len, snapshots.values())) > _FEW_ENTRIES:
+            return False
+        return len(self.review) + sum(map(_size, snapshots.values())) + _HEAD_BYTES <= most
+
 
 @dataclass(frozen=True, slots=True)
 class _LegacyEvent:
@@ -115,6 +131,9 @@ class _LegacyEvent:
                 "resourceName": metadata.get("name", ""),
             }
         )
+
+    def is_within(self, most: int) -> bool:  # noqa: ARG002 - the signature of all contexts
+        return False
 
 
 def entry(kubernetes_object: bytes | None = None, filter_result: bytes | None = None) -> bytes:
@@ -232,6 +251,12 @@ def _snapshots(snapshots: Snapshots) -> Iterator[bytes]:
     for separator, (name, entries) in zip(_separators(), snapshots.items(), strict=False):
         yield separator + orjson.dumps(name) + b":"
         yield from _array(entries)
+
+
+def _size(entries: Entries) -> int:
+    if isinstance(entries, json_documents.LazyEntries):
+        return entries.size
+    return sum(map(len, entries))
 
 
 def _separators() -> Iterator[bytes]:

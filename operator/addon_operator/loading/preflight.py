@@ -12,6 +12,9 @@ from addon_operator.settings import settings as settings_module
 
 WORKSPACE_PREFIX: Final = "run-"
 """How the directories of processes in ``TMP_DIR`` begin."""
+MEMORY: Final = pathlib.Path("/dev/shm")  # noqa: S108 - only a directory with a sticky bit, or of ours, is used
+"""Where Linux and container runtimes have a file system in memory."""
+_MEMORY_PREFIX: Final = "addon-operator-run-"
 
 
 def load_modules(settings: settings_module.Settings) -> module_files.LoadedModules:
@@ -68,12 +71,33 @@ def workspace(settings: settings_module.Settings, *, keep: bool = False) -> Iter
         temporary.close(keep=keep)
 
 
+@contextlib.contextmanager
+def memory_workspace(temporary: pathlib.Path) -> Iterator[pathlib.Path | None]:
+    """Make a directory in memory, for what is short and waited for; ``None`` where that cannot be.
+
+    ``temporary`` is that of :func:`workspace`: it is made in there if that is in memory itself.
+    """
+    with contextlib.ExitStack() as stack:
+        made: pathlib.Path | None = None
+        with contextlib.suppress(OSError, workspaces.UnsafeDirectoryError):
+            if workspaces.is_in_memory(temporary):
+                made = temporary / "short"
+                made.mkdir(mode=0o700)
+            elif workspaces.is_in_memory(MEMORY):
+                workspaces.check_parent(MEMORY)
+                own = workspaces.Workspace(MEMORY, _MEMORY_PREFIX)
+                stack.callback(own.close)
+                made = own.path
+        yield made
+
+
 def remove_dead_workspaces(settings: settings_module.Settings) -> list[pathlib.Path]:
     """Remove what killed operators left, which may hold values; raises as :func:`workspace` does."""
     try:
-        return workspaces.remove_dead(_tmp_dir(settings), WORKSPACE_PREFIX)
+        removed = workspaces.remove_dead(_tmp_dir(settings), WORKSPACE_PREFIX)
     except OSError as error:
         raise _unusable(settings, f"cannot be used: {error.strerror}") from None
+    return removed + workspaces.remove_dead(MEMORY, _MEMORY_PREFIX)
 
 
 def _tmp_dir(settings: settings_module.Settings) -> pathlib.Path:

@@ -44,6 +44,21 @@ def check_parent(parent: pathlib.Path) -> None:
         )
 
 
+def is_in_memory(path: pathlib.Path) -> bool:
+    """Say whether what is written below a path, which need not exist yet, never waits for a disk."""
+    try:
+        device = next(each for each in (path, *path.parents) if each.exists()).stat().st_dev
+        mounts = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+    except (OSError, StopIteration):
+        return False
+    number = f"{os.major(device)}:{os.minor(device)}"
+    # Of each: two numbers, that of the device, and after a dash the kind of file system.
+    return any(
+        line.split()[2] == number and line.partition(" - ")[2].startswith("tmpfs ")
+        for line in mounts.splitlines()
+    )
+
+
 class Workspace:
     """A directory of mode 0700 that belongs to this process until :meth:`close` or its end."""
 

@@ -31,7 +31,8 @@ class Section:
         self._config: json_types.JsonObject = {}
         self._secret: json_types.JsonObject = {}
         self._log = patch_log.PatchLog()
-        self._made = section_state.MergedValues()
+        self.made = section_state.MergedValues()
+        """What is worked out of all sources; another one once a source changes."""
         self._is_in_force = False
         self._allowed = section_state.AllowedValues()
         self.hook_switches: Mapping[str, bool] = {}
@@ -55,7 +56,7 @@ class Section:
     @property
     def present(self) -> json_types.JsonObject:
         """The values through all sources; not to be changed."""
-        merged = self._made
+        merged = self.made
         if merged.present is None:
             merged.present = self._replay()
         return merged.present
@@ -63,10 +64,14 @@ class Section:
     @property
     def text(self) -> bytes:
         """:attr:`present` as JSON."""
-        merged = self._made
-        if merged.text is None:
-            merged.text = json_documents.encode(self.present)
-        return merged.text
+        self.made.text = self.made.text or json_documents.encode(self.present)
+        return self.made.text
+
+    @property
+    def config_text(self) -> bytes:
+        """:attr:`config` as JSON."""
+        self.made.config_text = self.made.config_text or json_documents.encode(self._config)
+        return self.made.config_text
 
     def snapshot(self, config: json_types.JsonObject | None = None) -> "Section":
         """Return the section as it is now, for another thread; ``config``: as if the ConfigMap said that."""
@@ -86,7 +91,7 @@ class Section:
         if json_documents.equal(config, self._config):
             return False
         self._config = config
-        self._forget()
+        self.made = section_state.MergedValues()
         return True
 
     def come_into_force(self) -> None:
@@ -99,7 +104,7 @@ class Section:
         """Replace what the ``values.yaml`` files say, lowest first, and the schema files."""
         self._files = section_state.MergedFiles(tuple(layers))
         self._schemas = section_schemas
-        self._forget()
+        self.made = section_state.MergedValues()
 
     def configured(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """Return the files and a state of ConfigMap and Secret, with the config schema's defaults."""
@@ -306,7 +311,7 @@ class Section:
             self._log_with(steps, value, len(text)),
             not json_documents.equal(self.present, value),
             cast("dict[str, bool]", document),
-            (self._made, self.hook_switches),
+            (self.made, self.hook_switches),
         )
 
     def _log_with(
@@ -342,13 +347,13 @@ class Section:
     def is_current(self, patch: section_state.SectionPatch) -> bool:
         """Say whether the patch was worked out from what is in force."""
         merged, hook_switches = patch.made_from
-        return merged is self._made and hook_switches is self.hook_switches
+        return merged is self.made and hook_switches is self.hook_switches
 
     def take(self, patch: section_state.SectionPatch) -> bool:
         """Take a patch over; whether it changed the content of the values."""
         if patch.hook_switches != self.hook_switches:
             self.hook_switches = patch.hook_switches
-        self._log, self._made = patch.log, section_state.MergedValues(patch.value, patch.text)
+        self._log, self.made = patch.log, section_state.MergedValues(patch.value, patch.text)
         self.allow()
         return patch.changed
 
@@ -363,16 +368,13 @@ class Section:
         for patch in given:
             log.append(patch.steps())
         self._log = log
-        self._forget()
+        self.made = section_state.MergedValues()
 
     def drop_patches(self) -> None:
         """Forget what hooks changed."""
         self._log = patch_log.PatchLog()
         self._allowed = section_state.AllowedValues()
-        self._forget()
-
-    def _forget(self) -> None:
-        self._made = section_state.MergedValues()
+        self.made = section_state.MergedValues()
 
     def without_patches(self, config: json_types.JsonObject) -> json_types.JsonObject:
         """Return the section as files, a state of the ConfigMap and the schemas' defaults make it."""

@@ -14,6 +14,13 @@ class MergedValues:
 
     present: json_types.JsonObject | None = None
     text: bytes | None = None
+    """:attr:`present` as JSON."""
+    config_text: bytes | None = None
+    """What ConfigMap and Secret say, as JSON."""
+
+    def is_within(self, most: int) -> bool:
+        """Say whether both texts are worked out already, and have at most so many bytes."""
+        return all(text is not None and len(text) <= most for text in (self.text, self.config_text))
 
 
 @dataclasses.dataclass(slots=True)

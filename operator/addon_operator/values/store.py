@@ -170,7 +170,7 @@ class ValuesStore:
     def config_values_json(self, module: names.ModuleName | None) -> bytes:
         """Return :meth:`config_values` as JSON."""
         parts = [self._global] if module is None else [self._global, self.section_of(module)]
-        return json_documents.encode({part.key: part.config for part in parts})
+        return json_documents.encode({part.key: orjson.Fragment(part.config_text) for part in parts})
 
     def values(
         self, module: names.ModuleName | None, enabled_modules: Sequence[names.ModuleName] | None = None

@@ -224,3 +224,38 @@ DOCUMENTS = {
 def test_a_hook_reads_exactly_these_bytes(name: str) -> None:
     expected = (GOLDEN / f"{name}.json").read_bytes().rstrip(b"\n")
     assert b"".join(binding_contexts.document(DOCUMENTS[name])) == expected
+
+
+MOST = 64 * 1024
+SMALL_ENTRY, LARGE_ENTRY = (
+    json_documents.pack(binding_contexts.entry(b'"%b"' % (b"x" * size))) for size in (100, MOST)
+)
+
+
+@pytest.mark.parametrize(
+    ("review", "entries", "is_known"),
+    [
+        (b"{}", [], True),
+        (b"{}", [SMALL_ENTRY] * 500, True),
+        (b"{}", [SMALL_ENTRY] * 501, False),
+        (b"{}", [LARGE_ENTRY], False),
+        (b" " * MOST, [], False),
+    ],
+    ids=["alone", "with snapshots", "with many objects", "with a large object", "a large review"],
+)
+def test_a_review_knows_whether_it_is_short(review: bytes, entries: list[bytes], is_known: bool) -> None:
+    snapshots = {"pods": json_documents.LazyEntries(entries)}
+    context = binding_contexts.review("guard.example", "Validating", review, snapshots)
+    assert context.is_within(MOST) is is_known
+    assert not is_known or len(b"".join(context.pieces())) <= MOST
+
+
+def test_contexts_of_other_kinds_have_to_be_made_to_know() -> None:
+    change = binding_contexts.PackedEntry(binding_contexts.entry(b"{}"))
+    for context in (
+        binding_contexts.schedule("NAME"),
+        binding_contexts.synchronization("NAME", []),
+        binding_contexts.event("NAME", bindings.WatchEvent.ADDED, change),
+        binding_contexts.legacy_event(bindings.WatchEvent.ADDED, "NAME", change),
+    ):
+        assert not context.is_within(MOST)

@@ -11,6 +11,7 @@ import structlog
 from addon_operator.cli import main
 from addon_operator.kernel import errors
 from addon_operator.loading import preflight
+from addon_operator.process import workspaces
 from addon_operator.settings import settings
 
 Start = Callable[..., str]
@@ -128,6 +129,36 @@ def test_a_directory_for_temporary_files_that_everybody_may_write_in(
     with preflight.workspace(chosen) as path:
         assert path.parent == shared
     assert list(shared.iterdir()) == []
+
+
+def test_what_is_short_has_a_private_place_in_memory_that_goes(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {tmp_path / "memory": True}
+    (tmp_path / "memory").mkdir(mode=0o700)
+    monkeypatch.setattr(preflight, "MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(workspaces, "is_in_memory", lambda path: kinds.get(path, False))
+    with preflight.memory_workspace(tmp_path) as place:
+        assert place is not None
+        assert (place.parent, place.stat().st_mode & 0o777) == (tmp_path / "memory", 0o700)
+    assert list((tmp_path / "memory").iterdir()) == []
+    kinds[tmp_path] = True
+    with preflight.memory_workspace(tmp_path) as place:
+        assert place == tmp_path / "short", "that of temporary files is in memory itself"
+
+
+@pytest.mark.parametrize("spoil", ["not in memory", "not there", "everybody's"])
+def test_where_memory_is_of_no_use_there_is_no_such_place(
+    spoil: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "memory"
+    monkeypatch.setattr(preflight, "MEMORY", memory)
+    monkeypatch.setattr(workspaces, "is_in_memory", lambda path: path == memory and spoil != "not in memory")
+    if spoil != "not there":
+        memory.mkdir()
+        memory.chmod(0o777 if spoil == "everybody's" else 0o700)
+    with preflight.memory_workspace(tmp_path) as place:
+        assert place is None
 
 
 @pytest.fixture

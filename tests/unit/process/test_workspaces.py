@@ -64,6 +64,12 @@ def test_a_workspace_is_private(tmp_path: pathlib.Path) -> None:
     own.close()
 
 
+@pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="nothing is in memory here")
+def test_what_is_in_memory_is_known_before_it_is_there() -> None:
+    assert workspaces.is_in_memory(pathlib.Path("/dev/shm/not/yet"))
+    assert not workspaces.is_in_memory(pathlib.Path("/proc/self"))
+
+
 def test_a_workspace_that_was_kept_stays(tmp_path: pathlib.Path) -> None:
     own = workspaces.Workspace(tmp_path, "run-")
     (own.path / "values").touch()

@@ -175,6 +175,8 @@ class WebhookAnswers(
             functools.partial(_read, asked=binding.type, sent=request.sent),
             drops_outputs=request.dry_run and binding.side_effects != "None",
             may_patch_values=binding.type is webhook_bindings.ReviewType.MUTATING,
+            # A patch would be applied to what was sent, to see that it can be.
+            is_plain=binding.type is webhook_bindings.ReviewType.VALIDATING,
         )
 
     def _word(self, answer: review_answers.AdmissionAnswer) -> events.ReviewResult:

@@ -6,7 +6,7 @@ from typing import Final
 
 from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.converge import cluster_requirements
-from addon_operator.engine.hooks import hook_processes
+from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.engine.modules import module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, plan, requirements
@@ -156,7 +156,7 @@ class Discovery:
         # A script that nobody may execute stops the module itself.
         if not flag.enabled or script is None or not start_errors.is_executable(script):
             return model.Verdict(module.name, flag.enabled, flag.reason)
-        values = hook_processes.values_now(self._values, module.name, list(enabled))
+        values = hook_exchange.values_now(self._values, module.name, list(enabled))
         try:
             return await self._runner.enabled(script, module.name, values)
         except errors.ModuleError:

@@ -1,6 +1,7 @@
 """The private directory through which one run of a hook exchanges files with the operator."""
 
 import contextlib
+import math
 import os
 import pathlib
 import re
@@ -34,9 +35,10 @@ class HookDirectory:
     makes the directory and removes it.
     """
 
-    def __init__(self, tmp_dir: pathlib.Path, name: str, *, keep: bool = False) -> None:
-        """``name`` is for people who look into ``tmp_dir``; ``keep``: :meth:`remove` leaves it there."""
-        self._tmp_dir = tmp_dir
+    def __init__(self, parent: pathlib.Path, name: str, *, keep: bool = False) -> None:
+        """``name`` is for people who look into ``parent``; ``keep``: :meth:`remove` leaves it there."""
+        self.parent = parent
+        """Where it is made."""
         self._prefix = f"{_UNSAFE.sub('-', name)[:_NAME_CHARS]}-"
         self._keep = keep
         self._path = ""
@@ -61,12 +63,12 @@ class HookDirectory:
         """
         try:
             try:
-                self._path = tempfile.mkdtemp(prefix=self._prefix, dir=self._tmp_dir)
+                self._path = tempfile.mkdtemp(prefix=self._prefix, dir=self.parent)
             except FileNotFoundError:
-                self._tmp_dir.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-                self._path = tempfile.mkdtemp(prefix=self._prefix, dir=self._tmp_dir)
+                self.parent.mkdir(mode=_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+                self._path = tempfile.mkdtemp(prefix=self._prefix, dir=self.parent)
         except OSError as error:
-            raise _unwritable(self._tmp_dir, error) from error
+            raise _unwritable(self.parent, error) from error
 
     def write(self, variable: str, pieces: Iterable[bytes] = ()) -> None:
         """Make a file from pieces of its text; without any, for the hook to write to.
@@ -119,18 +121,27 @@ class HookDirectory:
                 f"what was written to {variable} is not UTF-8 text (byte {error.start}); write JSON"
             ) from error
 
+    def sizes(self) -> dict[str, float]:
+        """Return how many bytes each file has, by variable; infinitely many if it is not a file any more."""
+        return {variable: _size(path) for variable, path in self._files.items()}
+
     def remove(self) -> None:
         """Remove it with all that the hook left there; that may be much."""
+        self.remove_own()
         path, self._path = self._path, ""
-        if self._keep or not path:
+        if path and not self._keep:
+            workspaces.remove_tree(pathlib.Path(path))
+
+    def remove_own(self) -> None:
+        """Remove it if nothing is in it but its own files; else it is still there."""
+        if self._keep or not self._path:
             return
-        try:
+        with contextlib.suppress(OSError):
             for file in dict.fromkeys(self._files.values()):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(file)  # noqa: PTH108 - paths are texts here, as this is done for every answer
-            os.rmdir(path)  # noqa: PTH106 - see above
-        except OSError:
-            workspaces.remove_tree(pathlib.Path(path))
+            os.rmdir(self._path)  # noqa: PTH106 - see above
+            self._path = ""
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -154,6 +165,14 @@ def _write_all(descriptor: int, block: bytes) -> None:
 def _is_empty(path: str) -> bool:
     found = os.lstat(path)
     return found.st_size == 0 and stat.S_ISREG(found.st_mode)
+
+
+def _size(path: str) -> float:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else math.inf
 
 
 def _read(path: str, variable: str) -> bytearray:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from addon_operator.documents import document_stream
 from addon_operator.engine import state
-from addon_operator.engine.hooks import hook_processes
+from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.engine.sources import config_sync
 from addon_operator.hook_contract.outputs import metric_operations, object_operations
 from addon_operator.kernel import names
@@ -77,10 +77,10 @@ class HookOutputs:
 
     async def check(self, hook: state.Hook, ran: hook_processes.HookRunResult) -> CheckedOutputs:
         """Read all outputs; raises an :class:`.AddonOperatorError` for the first that is wrong."""
-        objects = await self._read_objects(hook, ran.written[hook_processes.KUBERNETES_PATCH])
-        metrics = await _read(hook, ran, hook_processes.METRICS, metric_operations.parse) or ()
-        values = await _read(hook, ran, hook_processes.VALUES_PATCH, patches.parse_patch)
-        config_values = await _read(hook, ran, hook_processes.CONFIG_VALUES_PATCH, patches.parse_patch)
+        objects = await self._read_objects(hook, ran.written[hook_exchange.KUBERNETES_PATCH])
+        metrics = await _read(hook, ran, hook_exchange.METRICS, metric_operations.parse) or ()
+        values = await _read(hook, ran, hook_exchange.VALUES_PATCH, patches.parse_patch)
+        config_values = await _read(hook, ran, hook_exchange.CONFIG_VALUES_PATCH, patches.parse_patch)
         config: JsonObject | None = None
         if config_values is not None:
             config = (
@@ -142,7 +142,7 @@ class HookOutputs:
             return ()
         load = self._load_large if len(text) > LARGE_CHARS else document_stream.load_stream
         # Large documents take their time.
-        source = _source(hook, hook_processes.KUBERNETES_PATCH)
+        source = _source(hook, hook_exchange.KUBERNETES_PATCH)
         with self._checking_jq():
             return await asyncio.to_thread(object_operations.parse, text, source, load)
 
@@ -150,7 +150,7 @@ class HookOutputs:
         self, hook: state.Hook, operations: Sequence[object_operations.Operation]
     ) -> None:
         owner = own_deletions.Owner(hook.module or "")
-        await self._objects.apply(operations, owner, _source(hook, hook_processes.KUBERNETES_PATCH))
+        await self._objects.apply(operations, owner, _source(hook, hook_exchange.KUBERNETES_PATCH))
 
 
 async def _read(

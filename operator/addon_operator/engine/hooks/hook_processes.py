@@ -6,41 +6,27 @@ What the files mean is not the business of this module.
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import pathlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent import futures
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from addon_operator.aio import waiting
 from addon_operator.engine import events, state
 from addon_operator.engine.hooks import (
     hook_configurations,
     hook_directory,
+    hook_exchange,
     hook_failures,
     hook_lines,
-    questions,
 )
-from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.hook_contract.outputs import printed_outputs
 from addon_operator.kernel import errors, names
 from addon_operator.loading import hook_files
 from addon_operator.modules import model
 from addon_operator.process.children import children
-from addon_operator.values import store
 
-BINDING_CONTEXT: Final = "BINDING_CONTEXT_PATH"
-CONFIG_VALUES: Final = "CONFIG_VALUES_PATH"
-VALUES: Final = "VALUES_PATH"
-CONFIG_VALUES_PATCH: Final = "CONFIG_VALUES_JSON_PATCH_PATH"
-VALUES_PATCH: Final = "VALUES_JSON_PATCH_PATH"
-METRICS: Final = "METRICS_PATH"
-KUBERNETES_PATCH: Final = "KUBERNETES_PATCH_PATH"
 ENABLED_RESULT: Final = "MODULE_ENABLED_RESULT"
 ENABLED_REASON: Final = "MODULE_ENABLED_REASON"
-_OUTPUTS: Final = (CONFIG_VALUES_PATCH, VALUES_PATCH, METRICS, KUBERNETES_PATCH)
-
 QUESTION_GRACE: Final = 1.0
 """Seconds between SIGTERM and SIGKILL for a hook that was to answer: its place is wanted."""
 _VERDICT: Final = (ENABLED_RESULT, ENABLED_REASON)
@@ -49,12 +35,8 @@ _SHOWN_CHARS: Final = 60
 _REASON_CHARS: Final = 10_000
 """Of what an ``enabled`` script gives as its reason, which may be as long as any output."""
 
-_FILE_THREADS: Final = 4
-"""Which write and read the files of runs; each waits for the disk, and for its turn in this process."""
 CheckingJq: TypeAlias = Callable[[], contextlib.AbstractContextManager[None]]
 """Has jq expressions checked where they hold nobody, see :meth:`.ValuesWorker.checking_jq`."""
-Values: TypeAlias = Callable[[], Mapping[str, bytes]]
-"""Makes the files with values, by variable; called in a thread."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,6 +115,7 @@ class HookProcesses:
         self,
         *,
         tmp_dir: pathlib.Path,
+        memory: pathlib.Path | None = None,
         environment: Mapping[str, str],
         default_timeout: float | None,
         log: hook_lines.HookLog,
@@ -140,15 +123,17 @@ class HookProcesses:
         programs: children.Children,
         checking_jq: CheckingJq = contextlib.nullcontext,
     ) -> None:
-        """``checking_jq`` is entered while configurations are read."""
-        self._new_directory = functools.partial(hook_directory.HookDirectory, tmp_dir, keep=keep_tmp_files)
+        """``memory`` is used in place of ``tmp_dir`` for what is short, see :class:`.Exchange`.
+
+        ``checking_jq`` is entered while configurations are read.
+        """
+        self._exchange = hook_exchange.Exchange(tmp_dir, memory, keep=keep_tmp_files)
         self._environment = dict(environment)
         self._default_timeout = default_timeout
         self._log = log
         self._programs = programs
         # A replica answers the API server whether or not it leads, also while it ends.
         self._answering = programs.unfenced
-        self._threads = futures.ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files of hooks")
         self._checking_jq = checking_jq
         self.last: Final = hook_lines.LastOutputs()
         """What hooks wrote in their last runs."""
@@ -202,59 +187,55 @@ class HookProcesses:
             return await asyncio.to_thread(hook_configurations.read, printed, file.name, module)
 
     async def run(
-        self,
-        hook: state.Hook,
-        contexts: Iterable[binding_contexts.Context],
-        values: Values,
-        log_fields: Mapping[str, str],
-        question: questions.Question[Any] | None = None,
+        self, hook: state.Hook, given: hook_exchange.Given, log_fields: Mapping[str, str]
     ) -> HookRunResult:
-        """Run a hook; ``log_fields`` stand in each line that it logs, and ``question`` is to be answered.
+        """Run a hook; ``log_fields`` stand in each line that it logs.
 
         Raises :class:`HookRunError` when it fails or what it wrote cannot be read,
         :class:`.AnswerError` when its answer is wrong,
         :class:`.HookFileError` when there is no room for its files, and
         :class:`.ChildStartError` when it cannot be started.
         """
-        own = hook.config.settings.execution_timeout
+        own, question = hook.config.settings.execution_timeout, given.question
         timeout = self._default_timeout if own is None else own
         if question is not None:
             timeout = question.seconds if timeout is None else min(timeout, question.seconds)
-        async with self._directory(hook.name) as files:
-            await waiting.in_thread(self._threads, _prepare, files, contexts, values, question)
+        async with self._exchange.directory(hook.name, is_short=given.is_short) as files:
+            await self._exchange.give(files, given)
             result = await self._start(hook, files, log_fields, timeout, is_asked=question is not None)
             if hook_failures.has_failed(result):
                 raise HookRunError(
                     hook.name,
                     result,
                     hook_failures.describe(result, hook.path, timeout),
-                    await waiting.in_thread(self._threads, _collect_leniently, files, KUBERNETES_PATCH),
+                    await self._exchange.take_one(files, hook_exchange.KUBERNETES_PATCH),
                     module=hook.module,
                 )
             try:
-                return await waiting.in_thread(self._threads, _result, files, hook.name, result, question)
+                taken = await self._exchange.take(files, given, hook.name, result.stdout or b"")
             except hook_directory.HookFileError as error:
                 raise HookRunError(
                     hook.name, result, f"returned invalid output: {error}", module=hook.module
                 ) from error
+        return HookRunResult(result, taken.written, taken.hint, taken.answer)
 
     async def enabled(
         self,
         script: pathlib.Path,
         module: names.ModuleName,
-        values: Values,
+        values: hook_exchange.Values,
     ) -> model.Verdict:
         """Ask a module's ``enabled`` script whether the module is enabled.
 
         Raises :class:`EnabledScriptError` when it fails or writes anything but ``true`` or ``false``.
         """
-        async with self._directory(f"{module}-enabled") as files:
+        async with self._exchange.directory(f"{module}-enabled") as files:
             try:
-                await waiting.in_thread(self._threads, _write, files, values, _VERDICT)
+                await self._exchange.give_values(files, values, _VERDICT)
                 fields = {"module": module, "hook": "enabled"}
                 asked = state.Hook("enabled", script, hook_config.HookConfig(), module)
                 result = await self._start(asked, files, fields, self._default_timeout)
-                written = await waiting.in_thread(self._threads, _collect, files, _VERDICT)
+                written = await self._exchange.take_all(files, _VERDICT)
             except (children.ChildStartError, hook_directory.HookFileError) as error:
                 raise EnabledScriptError(module, f"cannot be asked: {error}") from error
         if hook_failures.has_failed(result):
@@ -267,16 +248,6 @@ class HookProcesses:
         reason = " ".join(written[ENABLED_REASON][:_REASON_CHARS].split())
         said = "enabled" if is_enabled else "disabled"
         return model.Verdict(module, is_enabled, reason or f"{said} by its enabled script")
-
-    @contextlib.asynccontextmanager
-    async def _directory(self, name: str) -> AsyncIterator[hook_directory.HookDirectory]:
-        """Give what will be a directory; whatever becomes of the run, it is removed."""
-        files = self._new_directory(name)
-        try:
-            yield files
-        finally:
-            if files.exists:
-                await waiting.in_thread(self._threads, files.remove)
 
     async def _start(
         self,
@@ -309,20 +280,6 @@ class HookProcesses:
             )
 
 
-def values_now(
-    values: store.ValuesStore, module: names.ModuleName | None, enabled: Sequence[names.ModuleName] | None
-) -> Values:
-    """Return what makes the files with the values of this moment.
-
-    ``enabled`` are the modules that they show as enabled, see :meth:`.ValuesStore.values`.
-    """
-    snapshot = values.snapshot(module)
-    return lambda: {
-        CONFIG_VALUES: snapshot.config_values_json(module),
-        VALUES: snapshot.values_json(module, enabled),
-    }
-
-
 def _verdict(module: names.ModuleName, text: str, printed: bytes) -> bool:
     verdict = _VERDICTS.get(text.strip())
     if verdict is None:
@@ -334,60 +291,3 @@ def _verdict(module: names.ModuleName, text: str, printed: bytes) -> bool:
             place += f', and printed it to its standard output instead; write it with > "${ENABLED_RESULT}"'
         raise EnabledScriptError(module, f"wrote {shown} {place}", f"wrote no verdict {place}")
     return verdict
-
-
-def _prepare(
-    files: hook_directory.HookDirectory,
-    contexts: Iterable[binding_contexts.Context],
-    values: Values,
-    question: questions.Question[Any] | None,
-) -> None:
-    _write(files, values, _OUTPUTS)
-    if question is None:
-        files.write(BINDING_CONTEXT, binding_contexts.document(contexts))
-        return
-    files.write_bounded(BINDING_CONTEXT, binding_contexts.document(contexts))
-    files.write(question.file)
-    for other in question.variables[1:]:
-        files.call(question.file, other)
-
-
-def _write(files: hook_directory.HookDirectory, values: Values, outputs: Sequence[str]) -> None:
-    texts = values()
-    files.make()
-    for variable, text in texts.items():
-        files.write(variable, (text,))
-    for variable in outputs:
-        files.write(variable)
-
-
-def _result(
-    files: hook_directory.HookDirectory,
-    hook: str,
-    result: children.ChildResult,
-    question: questions.Question[Any] | None,
-) -> HookRunResult:
-    printed = (result.stdout or b"").decode(errors="replace")
-    if question is None:
-        written = _collect(files, _OUTPUTS)
-        return HookRunResult(result, written, printed_outputs.hint(printed, written))
-    written = _collect(files, (*_OUTPUTS, question.file))
-    hint = printed_outputs.hint(printed, written)
-    answer = question.answer(hook, written[question.file], hint)
-    return HookRunResult(result, written, hint, answer)
-
-
-def _collect(files: hook_directory.HookDirectory, outputs: Sequence[str]) -> dict[str, str]:
-    """Return what the hook wrote, and remove its directory."""
-    try:
-        return {variable: files.read_output(variable) for variable in outputs}
-    finally:
-        files.remove()
-
-
-def _collect_leniently(files: hook_directory.HookDirectory, variable: str) -> str:
-    """Return what a failed hook wrote; nothing if it is unreadable, as the failure says more."""
-    try:
-        return _collect(files, (variable,))[variable]
-    except hook_directory.HookFileError:
-        return ""

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, Final
 
 from addon_operator.engine import events, module_states, state, tasks
-from addon_operator.engine.hooks import hook_outputs, hook_processes, questions
+from addon_operator.engine.hooks import hook_exchange, hook_outputs, hook_processes, questions
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.kernel import errors, names
 from addon_operator.process.children import children
@@ -120,12 +120,17 @@ class HookExecutor:
     ) -> hook_processes.HookRunResult:
         fields = {"hook": labels.hook, "binding": labels.binding, "queue": labels.queue}
         enabled = self._states.enabled if hook.module is not None else None
-        return await self.runner.run(
-            hook,
+        given = hook_exchange.Given(
             contexts,
-            hook_processes.values_now(self._values, hook.module, enabled),
-            fields | ({"module": hook.module} if hook.module else {}),
+            hook_exchange.values_now(self._values, hook.module, enabled),
             question,
+            is_short=question is not None and self._is_short(hook, contexts),
+        )
+        return await self.runner.run(hook, given, fields | ({"module": hook.module} if hook.module else {}))
+
+    def _is_short(self, hook: state.Hook, contexts: Iterable[binding_contexts.Context]) -> bool:
+        return hook_exchange.are_at_hand(self._values, hook.module) and all(
+            context.is_within(hook_exchange.SHORT_INPUT) for context in contexts
         )
 
     def _hint(self, labels: events.HookLabels, hint: str) -> None:

@@ -32,6 +32,8 @@ class Question(Generic[Answer]):
     """Whether nothing but the answer is taken of the run."""
     may_patch_values: bool = True
     """Whether a patch of values is an output like any other, or a mistake."""
+    is_plain: bool = False
+    """Whether a short answer is read in a short time, whatever was asked."""
 
     @property
     def file(self) -> str:
@@ -39,7 +41,7 @@ class Question(Generic[Answer]):
         return self.variables[0]
 
     def answer(self, hook: str, text: str, hint: str) -> Answer:
-        """Read what the hook wrote; to be called in a thread. Raises :class:`AnswerError`.
+        """Read what the hook wrote; raises :class:`AnswerError`. In a thread, unless it is short and plain.
 
         ``hint`` says what its author might not have meant, if that is known.
         """

@@ -13,7 +13,7 @@ from typing import Final
 from addon_operator.documents import document_stream
 from addon_operator.engine import events, module_states, state
 from addon_operator.engine.drift import module_healths
-from addon_operator.engine.hooks import hook_failures, hook_processes
+from addon_operator.engine.hooks import hook_exchange, hook_failures, hook_processes
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import clock as clocks
@@ -122,11 +122,11 @@ class ReadinessChecks:
 
     async def _health(self, module: names.ModuleName, hook: state.Hook) -> resource_health.ResourceHealth:
         hook = dataclasses.replace(hook, config=hook_config.HookConfig(settings=_SETTINGS))
-        values = hook_processes.values_now(self._values, module, self._states.enabled)
+        values = hook_exchange.values_now(self._values, module, self._states.enabled)
         fields = {"hook": hook.name, "binding": _BINDING, "module": module}
-        contexts = [binding_contexts.schedule(_BINDING)]
+        given = hook_exchange.Given([binding_contexts.schedule(_BINDING)], values)
         try:
-            ran = await self._runner.run(hook, contexts, values, fields)
+            ran = await self._runner.run(hook, given, fields)
         except hook_processes.HookRunError as error:
             ended = (
                 hook_failures.ending(error.result, SECONDS) if hook_failures.has_failed(error.result) else ""
@@ -136,7 +136,7 @@ class ReadinessChecks:
         except errors.AddonOperatorError as error:
             text = " ".join(errors.without_values(error).split())[:_MESSAGE_CHARS]
             return resource_health.ResourceHealth(resource_health.HealthState.PROGRESSING, text)
-        said = await asyncio.to_thread(_failed_probe, ran.written.get(hook_processes.KUBERNETES_PATCH, ""))
+        said = await asyncio.to_thread(_failed_probe, ran.written.get(hook_exchange.KUBERNETES_PATCH, ""))
         if said is None:
             self._probes.pop(module, None)
             return resource_health.HEALTHY

@@ -12,7 +12,14 @@ import structlog
 from addon_operator.aio import waiting
 from addon_operator.documents import document_stream
 from addon_operator.engine import intents, state
-from addon_operator.engine.hooks import hook_failures, hook_lines, hook_outputs, hook_processes, hook_run
+from addon_operator.engine.hooks import (
+    hook_exchange,
+    hook_failures,
+    hook_lines,
+    hook_outputs,
+    hook_processes,
+    hook_run,
+)
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
 from addon_operator.kube import cluster as clusters
@@ -200,13 +207,8 @@ class _Run:
         exit_code, error, answer = 0, "", asked.Answer()
         try:
             enabled = store_now.enabled if hook.module is not None else None
-            ran = await processes.run(
-                hook,
-                why.contexts,
-                hook_processes.values_now(store_now, hook.module, enabled),
-                {},
-                why.question,
-            )
+            values = hook_exchange.values_now(store_now, hook.module, enabled)
+            ran = await processes.run(hook, hook_exchange.Given(why.contexts, values, why.question), {})
             written = ran.written
             answer = await self._take(ran, why)
         except hook_processes.HookRunError as failed:
@@ -235,7 +237,7 @@ class _Run:
         """Apply what it wrote; ``reviewing`` is a binding that may not patch values."""
         sync = _config_sync(self._values, self._given.values.data)
         outputs = self._outputs(sync)
-        if ran.written[hook_processes.CONFIG_VALUES_PATCH].strip():
+        if ran.written[hook_exchange.CONFIG_VALUES_PATCH].strip():
             await sync.load()
         checked_outputs = await outputs.check(self._hook, ran)
         if reviewing is not None:
@@ -257,8 +259,8 @@ class _Run:
             values=after,
             config_values=after.config,
             objects=manifests.Manifests(self._cluster.all()),
-            patches=_documents(written.get(hook_processes.KUBERNETES_PATCH, "")),
-            metrics=_documents(written.get(hook_processes.METRICS, "")),
+            patches=_documents(written.get(hook_exchange.KUBERNETES_PATCH, "")),
+            metrics=_documents(written.get(hook_exchange.METRICS, "")),
             log=log,
             exit_code=exit_code,
             error=error,

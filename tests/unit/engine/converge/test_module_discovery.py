@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from addon_operator.engine import events, module_states
 from addon_operator.engine.converge import cluster_requirements, module_discovery
-from addon_operator.engine.hooks import hook_processes
+from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, plan, requirements
@@ -32,12 +32,12 @@ class Scripts(hook_processes.HookProcesses):
         self,
         script: pathlib.Path,
         module: ModuleName,
-        values: hook_processes.Values,
+        values: hook_exchange.Values,
     ) -> model.Verdict:
         files = values()
         self.seen[module] = (
-            json.loads(files[hook_processes.CONFIG_VALUES]),
-            json.loads(files[hook_processes.VALUES]),
+            json.loads(files[hook_exchange.CONFIG_VALUES]),
+            json.loads(files[hook_exchange.VALUES]),
         )
         answer = self.answers[module]
         if isinstance(answer, errors.AddonOperatorError):

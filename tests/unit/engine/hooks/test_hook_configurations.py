@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from addon_operator.engine import events, state
-from addon_operator.engine.hooks import hook_configurations, hook_lines, hook_processes
+from addon_operator.engine.hooks import hook_configurations, hook_exchange, hook_lines, hook_processes
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
@@ -27,7 +27,7 @@ CONTEXTS = [binding_contexts.lifecycle(bindings.LifecycleBinding.BEFORE_HELM)]
 ELF = b"\x7fELF"
 
 
-VALUES = dict.fromkeys((hook_processes.CONFIG_VALUES, hook_processes.VALUES), b'{"global": {}}')
+VALUES = dict.fromkeys((hook_exchange.CONFIG_VALUES, hook_exchange.VALUES), b'{"global": {}}')
 
 
 class Runner:
@@ -58,7 +58,9 @@ class Runner:
         return await self.processes.load(hook_files.discover(root), self.told.append, module)
 
     async def run(self, hook: state.Hook) -> hook_processes.HookRunResult:
-        return await self.processes.run(hook, CONTEXTS, lambda: VALUES, {"hook": hook.name})
+        return await self.processes.run(
+            hook, hook_exchange.Given(CONTEXTS, lambda: VALUES), {"hook": hook.name}
+        )
 
 
 @pytest.fixture
@@ -101,14 +103,14 @@ async def test_a_nested_hook_gets_the_files_of_any_hook_and_whose_it_is(
     batch_program.write(root, "batch", PROGRAM, body)
     _, second = (await runner.load(root)).hooks
     done = await runner.run(second)
-    assert json.loads(done.written[hook_processes.VALUES_PATCH]) == {
+    assert json.loads(done.written[hook_exchange.VALUES_PATCH]) == {
         "asked": ["run", "1"],
         "contexts": [{"binding": "beforeHelm", "snapshots": {}}],
         "MODULE_NAME": "some-module",
         "APPLICATION_NAME": "",
         "APPLICATION_NAMESPACE": "",
     }
-    assert done.written[hook_processes.METRICS] == '{"global": {}}\n' * 2
+    assert done.written[hook_exchange.METRICS] == '{"global": {}}\n' * 2
     assert runner.records == [
         {"level": "warning", "event": "done", "step": 1, "output": "stdout", "hook": "batch:sub/two:1"}
     ]

@@ -17,6 +17,7 @@ from addon_operator.engine import events, state
 from addon_operator.engine.hooks import (
     hook_configurations,
     hook_directory,
+    hook_exchange,
     hook_lines,
     hook_processes,
     questions,
@@ -89,11 +90,18 @@ CONFIG_VALUES: JsonObject = {"global": {}, "someModule": {"a": 1}}
 GIVEN: JsonObject = {"global": {"enabledModules": ["x"]}, "someModule": {"a": 2}}
 
 
-def given(values: JsonObject, config_values: JsonObject = CONFIG_VALUES) -> hook_processes.Values:
+def given(
+    values: JsonObject, question: questions.Question[Any] | None = None, *, is_short: bool = False
+) -> hook_exchange.Given:
+    """What a run is given."""
+    return hook_exchange.Given(CONTEXTS, made(values), question, is_short)
+
+
+def made(values: JsonObject, config_values: JsonObject = CONFIG_VALUES) -> hook_exchange.Values:
     """What makes the files with these values."""
     return lambda: {
-        hook_processes.CONFIG_VALUES: json.dumps(config_values).encode(),
-        hook_processes.VALUES: json.dumps(values, separators=(",", ":")).encode(),
+        hook_exchange.CONFIG_VALUES: json.dumps(config_values).encode(),
+        hook_exchange.VALUES: json.dumps(values, separators=(",", ":")).encode(),
     }
 
 
@@ -107,7 +115,7 @@ async def run_hook(
     settings = hook_config.HookSettings(execution_timeout=timeout)
     hook = state.Hook("hook.sh", path, hook_config.HookConfig(settings=settings))
     fields = {"hook": "hook.sh", "binding": "beforeHelm", "queue": "main"}
-    return await runner.run(hook, CONTEXTS, given(GIVEN if values is None else values), fields)
+    return await runner.run(hook, given(GIVEN if values is None else values), fields)
 
 
 async def configured(
@@ -136,16 +144,16 @@ async def test_a_hook_reads_its_contexts_and_values_and_its_patches_come_back(
         """
     )
     done = await run_hook(runner, path)
-    assert json.loads(done.written[hook_processes.VALUES_PATCH]) == {
+    assert json.loads(done.written[hook_exchange.VALUES_PATCH]) == {
         "context": [{"binding": "beforeHelm", "snapshots": {}}],
         "config": CONFIG_VALUES,
         "values": GIVEN,
     }
-    assert (done.written[hook_processes.CONFIG_VALUES_PATCH], done.written[hook_processes.METRICS]) == (
+    assert (done.written[hook_exchange.CONFIG_VALUES_PATCH], done.written[hook_exchange.METRICS]) == (
         "config-patch\n",
         "metric\nmetric\n",
     )
-    assert done.written[hook_processes.KUBERNETES_PATCH] == '{"operation": "Create"}\n'
+    assert done.written[hook_exchange.KUBERNETES_PATCH] == '{"operation": "Create"}\n'
     assert done.result.exit_code == 0
 
 
@@ -168,7 +176,7 @@ async def test_a_hook_that_is_asked_something_answers_whoever_leads(
         await run_hook(runner, path)
     asked = state.Hook("hook.sh", path, hook_config.HookConfig())
     question = questions.Question(("ANSWER_PATH",), str, seconds=20.0)
-    done = await runner.run(asked, CONTEXTS, given({}), {}, question)
+    done = await runner.run(asked, given({}, question), {})
     assert done.written["ANSWER_PATH"] == "yes\n"
 
 
@@ -180,7 +188,7 @@ async def test_a_hook_in_python_works_as_well(runner: hook_processes.HookProcess
         name="hook.py",
         head=f"#!{sys.executable} -IS",
     )
-    assert (await run_hook(runner, path)).written[hook_processes.VALUES_PATCH] == "3"
+    assert (await run_hook(runner, path)).written[hook_exchange.VALUES_PATCH] == "3"
 
 
 async def test_outputs_that_were_not_written_or_were_removed_are_empty(
@@ -195,7 +203,7 @@ async def test_a_hook_gets_the_operators_environment_no_argument_and_its_own_dir
 ) -> None:
     path = hook('echo "$# $INHERITED $PWD" > "$METRICS_PATH"')
     done = await run_hook(runner, path)
-    assert done.written[hook_processes.METRICS] == f"0 yes {path.parent}\n"
+    assert done.written[hook_exchange.METRICS] == f"0 yes {path.parent}\n"
 
 
 async def test_a_hook_named_by_a_relative_path_is_found(
@@ -204,7 +212,7 @@ async def test_a_hook_named_by_a_relative_path_is_found(
     path = hook('pwd > "$METRICS_PATH"')
     monkeypatch.chdir(tmp_path)
     done = await run_hook(make_runner(), path.relative_to(tmp_path))
-    assert done.written[hook_processes.METRICS] == f"{path.parent}\n"
+    assert done.written[hook_exchange.METRICS] == f"{path.parent}\n"
 
 
 async def test_the_files_are_private_and_gone_after_the_run(
@@ -212,7 +220,7 @@ async def test_the_files_are_private_and_gone_after_the_run(
 ) -> None:
     path = hook('cd "$(dirname "$VALUES_PATH")"; stat -c "%a" . * | sort -u > "$METRICS_PATH"')
     done = await run_hook(runner, path)
-    assert done.written[hook_processes.METRICS].split() == ["600", "700"]
+    assert done.written[hook_exchange.METRICS].split() == ["600", "700"]
     assert list((tmp_path / "tmp").iterdir()) == []
     assert stat.S_IMODE((tmp_path / "tmp").stat().st_mode) == 0o700
 
@@ -240,7 +248,7 @@ async def test_whatever_a_hook_makes_of_its_directory_it_goes(
 async def test_two_runs_at_once_do_not_meet(runner: hook_processes.HookProcesses, hook: WriteHook) -> None:
     path = hook('cat "$VALUES_PATH" > "$METRICS_PATH"')
     runs = await asyncio.gather(*(run_hook(runner, path, values={"n": n}) for n in range(5)))
-    assert [run.written[hook_processes.METRICS] for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
+    assert [run.written[hook_exchange.METRICS] for run in runs] == [f'{{"n":{n}}}' for n in range(5)]
 
 
 async def test_files_can_be_kept_for_debugging(
@@ -395,13 +403,13 @@ async def test_no_kind_of_run_fills_the_log(
                 "readiness": hook_configurations.READY,
             }
             chatty = state.Hook("hook.sh", path, config, arguments=arguments[kind])
-            await runner.run(chatty, CONTEXTS, given({}), {})
+            await runner.run(chatty, given({}), {})
         case "question":
             question = questions.Question(("ANSWER_PATH",), str, seconds=20.0)
-            ran = await runner.run(state.Hook("hook.sh", path, config), CONTEXTS, given({}), {}, question)
+            ran = await runner.run(state.Hook("hook.sh", path, config), given({}, question), {})
             assert ran.answer == "yes"
         case "enabled script":
-            assert (await runner.enabled(path, MODULE, given({}))).enabled
+            assert (await runner.enabled(path, MODULE, made({}))).enabled
         case _:
             await runner.configurations.ask(path)
     wrote = 10_000 if kind == "--config" else 20_000
@@ -499,7 +507,7 @@ async def test_an_enabled_script_gives_verdict_and_reason(
         printf '{word}' > "$MODULE_ENABLED_RESULT"
         printf 'because\n  of it\n' > "$MODULE_ENABLED_REASON"
     """)
-    values = given({"global": {"enabledModules": []}}, {"someModule": {}})
+    values = made({"global": {"enabledModules": []}}, {"someModule": {}})
     result = await runner.enabled(path, MODULE, values)
     assert result == model.Verdict(MODULE, enabled, "because of it")
 
@@ -509,7 +517,7 @@ async def test_an_enabled_script_without_a_reason_is_the_reason(
     runner: hook_processes.HookProcesses, hook: WriteHook, word: str, said: str
 ) -> None:
     path = hook(f'echo {word} > "$MODULE_ENABLED_RESULT"', name="enabled")
-    assert (await runner.enabled(path, MODULE, given({}))).reason == f"{said} by its enabled script"
+    assert (await runner.enabled(path, MODULE, made({}))).reason == f"{said} by its enabled script"
 
 
 async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
@@ -522,8 +530,8 @@ async def test_a_relative_hook_runs_although_the_directory_of_the_start_is_gone(
     runner = make_runner()
     start.rmdir()
     path = pathlib.Path("../hooks/hook.sh")
-    assert (await run_hook(runner, path)).written[hook_processes.METRICS] == f"{tmp_path / 'hooks'}\n"
-    assert (await runner.enabled(path, MODULE, given({}))).enabled
+    assert (await run_hook(runner, path)).written[hook_exchange.METRICS] == f"{tmp_path / 'hooks'}\n"
+    assert (await runner.enabled(path, MODULE, made({}))).enabled
 
 
 @pytest.mark.parametrize(
@@ -546,7 +554,7 @@ async def test_an_enabled_script_without_verdict_is_an_error_of_its_module(
     with pytest.raises(
         hook_processes.EnabledScriptError, match=f"module some-module: its enabled script {reason}"
     ):
-        await runner.enabled(hook(text, name="enabled"), MODULE, given({}))
+        await runner.enabled(hook(text, name="enabled"), MODULE, made({}))
 
 
 @pytest.mark.parametrize(
@@ -563,7 +571,7 @@ async def test_what_an_enabled_script_wrote_is_not_in_its_error_without_values(
     runner: hook_processes.HookProcesses, hook: WriteHook, text: str, told: str
 ) -> None:
     with pytest.raises(hook_processes.EnabledScriptError, match="hunter2") as failed:
-        await runner.enabled(hook(text, name="enabled"), MODULE, given({}))
+        await runner.enabled(hook(text, name="enabled"), MODULE, made({}))
     assert failed.value.without_values.startswith(f"module some-module: its enabled script {told}")
 
 
@@ -571,7 +579,7 @@ async def test_an_enabled_script_that_cannot_be_started_is_an_error_of_its_modul
     runner: hook_processes.HookProcesses, hook: WriteHook
 ) -> None:
     with pytest.raises(hook_processes.EnabledScriptError, match=r"some-module: .*interpreter /no/such"):
-        await runner.enabled(hook("", head="#!/no/such"), MODULE, given({}))
+        await runner.enabled(hook("", head="#!/no/such"), MODULE, made({}))
 
 
 @pytest.mark.parametrize(
@@ -612,7 +620,7 @@ async def test_a_field_of_a_log_line_may_have_any_name(
     line = json.dumps({**dict.fromkeys(names, "x"), "msg": "said"})
     path = hook(f"echo '{line}'; echo afterwards")
     run = state.Hook("hook.sh", path, hook_config.HookConfig())
-    await make_runner(merge_json=True).run(run, [], given({}), {})
+    await make_runner(merge_json=True).run(run, given({}), {})
     assert [record["event"] for record in records] == ["said", "afterwards"]
     assert records[0]["hook_method_name"] == "x"
 
@@ -624,4 +632,4 @@ async def test_of_a_reason_that_is_long_only_the_beginning_counts(
         echo true > "$MODULE_ENABLED_RESULT"
         head -c 3000000 /dev/zero | tr '\\0' x > "$MODULE_ENABLED_REASON"
     """)
-    assert (await runner.enabled(path, MODULE, given({}))).reason == "x" * 10_000
+    assert (await runner.enabled(path, MODULE, made({}))).reason == "x" * 10_000

@@ -2,16 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from typing_extensions import override
 
 from addon_operator.engine import events, module_states, state
 from addon_operator.engine.drift import module_healths
-from addon_operator.engine.hooks import hook_processes, questions
+from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.engine.modules import readiness_checks
-from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject
@@ -46,17 +45,15 @@ class Programs(hook_processes.HookProcesses):
     async def run(
         self,
         hook: state.Hook,
-        contexts: Iterable[binding_contexts.Context],
-        values: hook_processes.Values,
+        given: hook_exchange.Given,
         log_fields: Mapping[str, str],
-        question: questions.Question[object] | None = None,
     ) -> hook_processes.HookRunResult:
         self.asked.append(hook.name)
-        self.values.append(json.loads(values()[hook_processes.VALUES]))
+        self.values.append(json.loads(given.values()[hook_exchange.VALUES]))
         self.timeouts.add(hook.config.settings.execution_timeout)
         await self.gate.wait()
         self.answer()
-        return hook_processes.HookRunResult(ended(), {hook_processes.KUBERNETES_PATCH: self.written})
+        return hook_processes.HookRunResult(ended(), {hook_exchange.KUBERNETES_PATCH: self.written})
 
 
 class Healths(module_healths.ModuleHealths):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from addon_operator.engine.hooks import hook_processes
+from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.hook_contract import binding_contexts, crontab
 from addon_operator.hook_contract.configuration import bindings, config_schemas, hook_config
 from addon_operator.hook_contract.outputs import metric_operations, object_operations, object_schemas
@@ -154,6 +154,7 @@ def test_a_context_is_described_as_it_is_written(context: binding_contexts.Conte
 
 
 def test_the_tables_of_variables_have_those_of_a_run_and_of_an_enabled_script() -> None:
-    texts = [value for value in vars(hook_processes).values() if isinstance(value, str)]
+    told = vars(hook_processes) | vars(hook_exchange)
+    texts = [value for value in told.values() if isinstance(value, str)]
     names = {text for text in texts if re.fullmatch(r"[A-Z]+(_[A-Z]+)+", text)}
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", PAGE, re.MULTILINE)) == names

@@ -238,6 +238,14 @@ class ModuleStates:
             if state.discovered:
                 self._tell(engine_state.ModuleChanged(state))
 
+    def note_beside(self, name: names.ModuleName, found: engine_state.Beside) -> None:
+        """Note what of a module does not work, or waits, beside its runs."""
+        state = self._states.get(name)
+        if state is not None and state.beside != found:
+            state.beside = found
+            if state.discovered:
+                self._tell(engine_state.ModuleChanged(state))
+
     def note_drift(self, name: names.ModuleName, report: drift_report.DriftReport | None) -> None:
         """Note what somebody changed of the resources of a module; ``None`` if that is not known."""
         state = self._states.get(name)

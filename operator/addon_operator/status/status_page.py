@@ -147,7 +147,7 @@ def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
         return f"{failed} {'module' if failed == 1 else 'modules'} failed", "failed"
     if content.leader is not None:
         return "standby", "attention"
-    is_troubled = bool(content.refusals) or any(content.failing_hooks.values())
+    is_troubled = bool(content.refusals or content.global_hooks)
     return "ready", "attention" if is_troubled else "ready"
 
 
@@ -293,11 +293,12 @@ def _time(at: str, kind: str = "") -> str:
 
 
 def _global_hooks(content: page_content.Content) -> str:
-    hooks = content.failing_hooks.get(page_content.GLOBAL, ())
-    if not hooks:
+    if not content.global_hooks:
         return ""
-    lines = "".join(f"<li>{_text(page_modules.failing(hook))}</li>\n" for hook in hooks)
-    return f'<section class="failed">\n<h2>Global hooks that fail</h2>\n<ul>\n{lines}</ul>\n</section>\n'
+    lines = "".join(f"<li>{_text(text)}</li>\n" for text in content.global_hooks)
+    return (
+        f'<section class="failed">\n<h2>Global hooks that do not work</h2>\n<ul>\n{lines}</ul>\n</section>\n'
+    )
 
 
 def _shared(content: page_content.Content) -> str:

@@ -32,6 +32,12 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "tries": 0,
         "nextTry": None,
         "cure": [],
+        "maintenance": "",
+        "hooksFail": [],
+        "hooksLeftOut": [],
+        "notRegistered": "",
+        "definitionsLeftOut": "",
+        "bindingsWait": [],
         "waitingBindings": [],
         "answering": [],
         "heldBack": None,
@@ -86,9 +92,7 @@ def every_state() -> page_content.Content:
         errors={"ingress-nginx": FAILURE},
         objects={each["name"]: shown(3, event) for each in modules},
         places={"ingress-nginx": {"index": 1, "doing": "run of the module", "state": "backoff"}},
-        failing_hooks={
-            "": [{"queue": "main", "hook": "nodes.sh", "binding": "nodes", "tries": 3, "lastError": "exit 1"}]
-        },
+        global_hooks=["hook nodes.sh on nodes failed 3 times: exit 1"],
         queues=[
             {"name": "main", "tasksCount": 2, "status": "backoff", "headAge": 312.0, "headTries": 4},
             {"name": "pods", "tasksCount": 0, "status": "", "headAge": 0.0, "headTries": 0},

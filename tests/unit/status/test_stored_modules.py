@@ -110,7 +110,6 @@ def standby_card(object_: dict[str, Any]) -> page_modules.Card:
         modules=[found.row],
         errors={"web": found.row["lastError"]} if found.row["lastError"] else {},
         objects={"web": found.shown},
-        not_registered={"web": found.not_registered},
     )
     return page_modules.cards(content)[0]
 

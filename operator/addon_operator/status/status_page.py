@@ -186,7 +186,7 @@ def _more(content: page_content.Content) -> Iterator[str]:
         forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
         page = f"addon-operator page{namespace}"
         events = [] if content.stored is None or content.stored.has_events else ["Events"]
-        said = " and ".join(["queues, hooks that fail on events, bindings that wait", *events])
+        said = " and ".join(["queues, global hooks that do not work", *events])
         more = f"{said}, too" * content.knows_modules
         codes = " ".join(f"<code>{_text(command)}</code>" for command in (forward, page))
         yield f"The leader shows {more or 'them'}, to be seen with either command: {codes}"

@@ -85,7 +85,9 @@ class SourceLines:
         """Return a violation whose origin has the line, if it is a file."""
         source = violation.origin
         document = self._read(pathlib.Path(source))
-        return dataclasses.replace(violation, origin=_with_position(source, document, violation.keys, nearest=True))
+        return dataclasses.replace(
+            violation, origin=_with_position(source, document, violation.keys, nearest=True)
+        )
 
 
 def default_in_file(path: pathlib.Path, place: origins.Path) -> str:

@@ -182,14 +182,18 @@ def _more(content: page_content.Content) -> Iterator[str]:
     elif not content.leader:
         yield "Nobody leads yet: look again in a moment."
     else:
-        namespace = f" -n {content.namespace}" if content.namespace else ""
-        forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
-        page = f"addon-operator page{namespace}"
         events = [] if content.stored is None or content.stored.has_events else ["Events"]
-        said = " and ".join(["queues, global hooks that do not work", *events])
-        more = f"{said}, too" * content.knows_modules
-        codes = " ".join(f"<code>{_text(command)}</code>" for command in (forward, page))
-        yield f"The leader shows {more or 'them'}, to be seen with either command: {codes}"
+        *known, last = ["queues", "global hooks", *events]
+        also = f"also shows {', '.join(known)} and {last}" if content.knows_modules else "shows them"
+        yield f"The leader {also}. Either command opens its page: {_commands(content)}"
+
+
+def _commands(content: page_content.Content) -> str:
+    """Return the commands that open the page of the leader."""
+    namespace = f" -n {content.namespace}" if content.namespace else ""
+    forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
+    page = f"addon-operator page{namespace}"
+    return " ".join(f"<code>{_text(command)}</code>" for command in (forward, page))
 
 
 _DOING: Final = {
@@ -312,6 +316,9 @@ def _shared(content: page_content.Content) -> str:
 
 
 def _queues(content: page_content.Content) -> str:
+    if content.leader and content.knows_modules:
+        said = f"<p>Only the leader knows them. Either command opens its page: {_commands(content)}</p>\n"
+        return f"<section>\n<h2>Queues and global hooks</h2>\n{said}</section>\n"
     busy = [head for head in content.queues if head["tasksCount"]]
     idle = len(content.queues) - len(busy)
     if not content.queues:

@@ -87,9 +87,12 @@ def test_each_module_is_in_one_group_and_the_worst_come_first() -> None:
         ("external-dns", "Needs attention", "Drifted"),
         ("storage", "Needs attention", "Suspended"),
         ("logging", "Needs attention", "Held back"),
+        ("dns", "Needs attention", "Hook fails"),
+        ("shops", "Needs attention", "Binding waits"),
         ("vpn", "Needs attention", "Not in force"),
         ("web", "In progress", "Progressing"),
         ("reports", "In progress", "Pending"),
+        ("mail", "In progress", "Waits"),
         ("cert-manager", "Ready", "Ready"),
         ("legacy", "Disabled", "Disabled"),
         ("<script>alert('&')</script>", "Disabled", "Disabled"),
@@ -197,8 +200,8 @@ def test_totals_equal_the_lists() -> None:
         number = sum(card.group is group for card in cards)
         assert f'<b id="count-{group.name.lower()}">{number}</b>' in page
         assert page.count(f'<li class="{group.name.lower()}" ') == number
-    assert '<b id="count-all">11</b>' in page
-    assert "11 modules: 2 failed, 4 need attention, 2 in progress, 1 ready, 2 disabled." in page
+    assert '<b id="count-all">14</b>' in page
+    assert "14 modules: 2 failed, 6 need attention, 3 in progress, 1 ready, 2 disabled." in page
     assert "<title>2 failed · addons · addon-operator</title>" in page
 
 
@@ -403,6 +406,16 @@ def test_what_a_page_without_an_answer_shows_is_not_green() -> None:
     page = status_page.render(page_content.Content(state=converge_words.DONE))
     assert page.index('id="lost"') < page.index("<main>"), "the style looks for the one behind the other"
     assert "#lost:not([hidden]) ~ main .operator { border-color: var(--failed); }" in page
+
+
+def test_a_standby_says_of_what_it_does_not_know_who_does_where_that_would_stand() -> None:
+    page = status_page.render(page_samples.standby())
+    place = page.index("<h2>Queues and global hooks</h2>")
+    assert place > page.index('<ul class="modules">')
+    assert (
+        "Only the leader knows them. Either command opens its page: <code>kubectl -n addons " in page[place:]
+    )
+    assert "Queues and global hooks" not in status_page.render(page_samples.every_state())
 
 
 def test_a_replica_that_stands_by_says_where_the_modules_are_shown_and_counts_none() -> None:

@@ -52,7 +52,7 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
     cards = page_modules.cards(content)
     counts = collections.Counter(card.group for card in cards)
     filters = _filters(len(cards), counts) if content.knows_modules else ""
-    now = f"{_status(content, counts[page_modules.Group.FAILED])}{_refused(content)}{_global_hooks(content)}"
+    now = f"{_status(content, counts)}{_refused(content)}{_global_hooks(content)}"
     is_own = content.leader is None and content.stored is None
     modules = _modules(cards, counts, link, is_own=is_own) if content.knows_modules else ""
     live = f"{modules}{_shared(content)}{_queues(content)}"
@@ -84,7 +84,9 @@ def _title(content: page_content.Content, counts: collections.Counter[page_modul
     where = f" · {content.namespace}" if content.namespace else ""
     failed = counts[page_modules.Group.FAILED]
     stands_by = "" if content.leader is None else "stands by"
-    now = f"{failed} failed" if failed else "not ready" if content.unready else stands_by or "ready"
+    attention = counts[page_modules.Group.ATTENTION]
+    well = f"{attention} {_many(page_modules.Group.ATTENTION, attention)}" if attention else "ready"
+    now = f"{failed} failed" if failed else "not ready" if content.unready else stands_by or well
     return f"{now}{where} · addon-operator"
 
 
@@ -123,13 +125,18 @@ _UNREADY_MAX: Final = 300
 _GROUPS: Final = tuple(page_modules.Group)
 
 
-def _status(content: page_content.Content, failed: int) -> str:
+def _status(content: page_content.Content, counts: collections.Counter[page_modules.Group]) -> str:
     """Return how the operator is, and what it does; green only if nothing is wrong."""
-    word, look = _word(content, failed)
+    failed, attention = counts[page_modules.Group.FAILED], counts[page_modules.Group.ATTENTION]
+    word, look = _word(content, failed, attention)
+    doing = _doing(content.state, failed)
+    if attention:
+        modules = "1 module needs" if attention == 1 else f"{attention} modules need"
+        doing = f"{doing}; {modules} attention"
     why = f"<p>{_text(_unready(content.unready, failed))}</p>\n" if content.unready else ""
     return (
         f'<section aria-label="Operator" class="operator {look}">\n'
-        f"<p><b>{word}</b>, {_text(_doing(content.state, failed))}</p>\n{why}{_leader(content)}</section>\n"
+        f"<p><b>{word}</b>, {_text(doing)}</p>\n{why}{_leader(content)}</section>\n"
     )
 
 
@@ -140,14 +147,14 @@ def _unready(reason: str, failed: int) -> str:
     return f"{reason[:_UNREADY_MAX].rsplit(' ', 1)[0]} … ({failed} failed, all of them below)"
 
 
-def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
+def _word(content: page_content.Content, failed: int, attention: int) -> tuple[str, str]:
     if content.unready is not None:
         return "not ready", "failed"
     if failed:
         return f"{failed} {'module' if failed == 1 else 'modules'} failed", "failed"
     if content.leader is not None:
         return "standby", "attention"
-    is_troubled = bool(content.refusals or content.global_hooks)
+    is_troubled = bool(content.refusals or content.global_hooks or attention)
     return "ready", "attention" if is_troubled else "ready"
 
 

@@ -377,6 +377,12 @@ def test_the_banner_is_green_only_if_nothing_failed() -> None:
     assert banner(modules=[page_samples.row("web")], global_hooks=["hook a.sh failed"]).startswith(
         "attention"
     )
+    odd = [page_samples.row("web", hooksFail=["hook a.sh failed"]), page_samples.row("db", drift="x")]
+    assert banner(modules=odd[:1]).startswith('attention">\n<p><b>ready</b>, ')
+    assert "; 1 module needs attention</p>" in banner(modules=odd[:1])
+    assert "; 2 modules need attention</p>" in banner(modules=odd)
+    page = status_page.render(page_content.Content(state=converge_words.DONE, modules=odd))
+    assert "<title>2 need attention · addon-operator</title>" in page
     assert banner().startswith('ready">\n<p><b>ready</b>, ')
 
 

@@ -160,6 +160,30 @@ def test_what_fails_and_waits_beside_runs_is_told_and_seen_wherever_people_look(
     assert "hunter2" not in f"{told}{modules.get('web')}"
 
 
+def test_a_chart_that_is_lost_is_told_and_seen_until_it_is_back(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    web = modules.add(10, "web", data={"a": "b"})
+    receivers.write_targets(site, [receivers.target(receiver, "chat", "slack")])
+    operator = site.start(WATCH_MODULES="true", WATCH_MODULES_INTERVAL="1s").wait_ready()
+    kept = site.root / "kept"
+    kept.mkdir()
+    for name in ("Chart.yaml", "templates"):
+        (web / name).rename(kept / name)
+    assert receiver.wait("/chat", 1) == ["web has lost its chart"]
+    mends = "put Chart.yaml or templates/ back into "
+    assert mends in receiver.bodies("/chat")[0]["text"]
+    ready = modules.condition("web", "Ready")
+    assert (ready["reason"], mends in ready["message"]) == ("ChartLost", True)
+    assert mends in site.command("module", "list", "-o", "wide").stdout
+    assert "Chart lost" in operator.get("/").text
+    for name in ("Chart.yaml", "templates"):
+        (kept / name).rename(web / name)
+    assert receiver.wait("/chat", 2)[1].startswith("web has its chart again, after ")
+    operator.stop()
+
+
 def seen_everywhere(
     modules: Modules,
     operator: operator_process.OperatorProcess,

@@ -64,6 +64,8 @@ class ModuleRow(TypedDict):
     """When a failed run or removal is tried again; RFC 3339, UTC."""
     cure: list[str]
     """What it is tried again for sooner."""
+    chartLost: str
+    """That it has a release and no chart any more, and what to do."""
     hooksFail: list[str]
     """Hooks that fail on events and schedules, or give the API server no answer; without values."""
     hooksLeftOut: list[str]
@@ -286,6 +288,7 @@ class Introspection:
             "tries": module.tries,
             "nextTry": _rfc3339(module.next_try),
             "cure": list(module.cure),
+            "chartLost": module.lost_chart,
             "hooksFail": list(beside.failing_hooks),
             "hooksLeftOut": list(module.go_hooks),
             "notRegistered": module.not_registered,

@@ -266,6 +266,11 @@ class ModuleStates:
         if (state := self._states.get(name)) is not None:
             self._leave(state, "left_out_definitions", text)
 
+    def lose_charts(self, lost: Mapping[names.ModuleName, str]) -> None:
+        """Note which modules have a release and no chart any more, and what to do."""
+        for state in self:
+            self._leave(state, "lost_chart", lost.get(state.module.name, ""))
+
     def note_registrations(self, name: names.ModuleName, text: str) -> None:
         """Note which webhooks and conversions of a module are not registered; with an empty text, all are."""
         if (state := self._states.get(name)) is not None:

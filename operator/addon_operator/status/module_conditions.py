@@ -229,6 +229,7 @@ def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
     alone = "Helm and healing leave it alone"
     said = (
         (is_failed, "Unhealthy", f"it is not healthy: {resources}"),
+        (module.lost_chart, "ChartLost", module.lost_chart),
         (
             module.not_in_force,
             "NotInForce",

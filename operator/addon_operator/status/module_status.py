@@ -80,6 +80,7 @@ class ModuleStatusDocument(TypedDict):
     heldBack: NotRequired[ShownHeldBack]
     nextTry: NotRequired[ShownNextTry]
     maintenance: NotRequired[str]
+    chartLost: NotRequired[str]
     failingHooks: NotRequired[list[str]]
     waitingBindings: NotRequired[list[str]]
     leftOutHooks: NotRequired[list[str]]
@@ -139,8 +140,15 @@ def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None
         made["heldBack"] = _held_back(module.held_back)
     if module.next_try is not None:
         made["nextTry"] = _next_try(module, module.next_try)
+    _add_besides(made, module)
+
+
+def _add_besides(made: ModuleStatusDocument, module: state.ModuleState) -> None:
+    """Add what is to be known beside runs."""
     if module.maintenance:
         made["maintenance"] = module.maintenance
+    if module.lost_chart:
+        made["chartLost"] = module_conditions.one_line(module.lost_chart, _ERROR_MAX)
     if failing := _lines(module.beside.failing_hooks):
         made["failingHooks"] = failing
     if waiting := _lines(module.beside.waiting_bindings):

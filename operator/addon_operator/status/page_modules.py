@@ -74,12 +74,13 @@ _CONDITIONS: Final = {
     "Hook left out": "HooksWork",
     "Binding waits": "HooksWork",
     "Definition left out": "DefinitionsInForce",
+    "Chart lost": "",
     "In maintenance": "Healthy",
     "Drifted": "Drifted",
     "Suspended": "Suspended",
     "Disabled": "Enabled",
 }
-"""Which condition says since when a module is so; ``Ready`` for all other words."""
+"""Which condition says since when a module is so, if one does; ``Ready`` for all other words."""
 _UNDER_WAY: Final = frozenset({ModuleStatus.PENDING, ModuleStatus.RUNNING, ModuleStatus.DELETING})
 
 
@@ -148,6 +149,7 @@ class _Module:
     def _attention(self) -> Iterator[tuple[bool, str]]:
         """Yield what calls for somebody, in the order in which the condition ``Ready`` has it."""
         row = self.row
+        yield bool(row["chartLost"]), "Chart lost"
         yield bool(row["wrongValues"]), "Not in force"
         yield self._is_unregistered, "Not registered"
         yield bool(row["hooksFail"]), "Hook fails"
@@ -164,6 +166,7 @@ class _Module:
         row, is_progressing = self.row, self.row["health"] == _PROGRESSING
         yield self._error if self._run_failed else ""
         yield row["healthMessage"] if row["health"] == _FAILED else ""
+        yield row["chartLost"]
         yield row["wrongValues"]
         yield row["notRegistered"] if self._is_unregistered else ""
         yield from row["hooksFail"]
@@ -221,6 +224,7 @@ class _Module:
             health = ": ".join(filter(None, (row["health"], news(row["healthMessage"]))))
             yield "Health", [health, *([Moment(at, "since")] if (at := self._condition("Healthy")) else ())]
         yield "Changed by others", [news(row["drift"])]
+        yield "Chart", [news(row["chartLost"])]
         yield "Not in force", [news(row["wrongValues"])]
         yield (
             "Answers the API server",

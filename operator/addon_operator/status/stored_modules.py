@@ -86,6 +86,7 @@ class _Status(msgspec.Struct, rename="camel"):
     held_back: _HeldBack | None = None
     next_try: _NextTry | None = None
     maintenance: str = ""
+    chart_lost: str = ""
     failing_hooks: list[str] = []
     waiting_bindings: list[str] = []
     left_out_hooks: list[str] = []
@@ -198,6 +199,7 @@ def _row(
         "tries": 0 if next_try is None else next_try.failed,
         "nextTry": None if next_try is None else next_try.at,
         "cure": [] if next_try is None else _texts(next_try.waits_for),
+        "chartLost": _cut(stored.chart_lost),
         "hooksFail": _texts(stored.failing_hooks),
         "hooksLeftOut": _texts(stored.left_out_hooks),
         "notRegistered": _said(conditions, "WebhooksRegistered", "False").removesuffix("."),

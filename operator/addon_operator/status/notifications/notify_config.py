@@ -64,11 +64,19 @@ class Kind(enum.StrEnum):
     ROLLED_BACK = "rolledBack"
     HELD_BACK = "heldBack"
     HOOK_FAILS = "hookFails"
+    CHART_LOST = "chartLost"
 
 
 LASTING: Final = frozenset(Kind) - {Kind.RECOVERED, Kind.UPGRADED}
 """What begins and is over some time."""
-_USUAL: Final = (Kind.FAILED, Kind.ROLLED_BACK, Kind.UNHEALTHY, Kind.HOOK_FAILS, Kind.RECOVERED)
+_USUAL: Final = (
+    Kind.FAILED,
+    Kind.ROLLED_BACK,
+    Kind.UNHEALTHY,
+    Kind.HOOK_FAILS,
+    Kind.CHART_LOST,
+    Kind.RECOVERED,
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -34,9 +34,7 @@ Observed = Mapping[Kind, Problem | None]
 def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
     """Return what is known of a module now."""
     if module.status is _Status.DISABLED:
-        return dict.fromkeys(
-            (Kind.FAILED, Kind.UNHEALTHY, Kind.DRIFTED, Kind.HELD_BACK, Kind.HOOK_FAILS), None
-        )
+        return dict.fromkeys(notify_config.LASTING - {Kind.ROLLED_BACK})
     seen: dict[Kind, Problem | None] = {}
     error = _line(module.last_error_without_values)
     if module.status is _Status.READY:
@@ -55,6 +53,8 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
         seen[Kind.HELD_BACK] = held
     if (hooks := _of_hooks(module)) is not None or (is_ready and module.hooks is not None):
         seen[Kind.HOOK_FAILS] = hooks
+    if module.lost_chart or is_ready:
+        seen[Kind.CHART_LOST] = Problem(_line(module.lost_chart)) if module.lost_chart else None
     return seen
 
 

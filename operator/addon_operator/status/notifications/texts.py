@@ -35,6 +35,7 @@ _BEGAN: Final[Mapping[Kind, str]] = {
     Kind.DRIFTED: "was changed by others",
     Kind.HELD_BACK: "waits for a window",
     Kind.HOOK_FAILS: "has trouble with its hooks",
+    Kind.CHART_LOST: "has lost its chart",
     Kind.UPGRADED: "was upgraded",
 }
 _OVER: Final[Mapping[Kind, str]] = {
@@ -44,6 +45,7 @@ _OVER: Final[Mapping[Kind, str]] = {
     Kind.DRIFTED: "is as its chart says again",
     Kind.HELD_BACK: "no longer waits for a window",
     Kind.HOOK_FAILS: "has no trouble with its hooks any more",
+    Kind.CHART_LOST: "has its chart again",
 }
 _NO_LONGER: Final[Mapping[Kind, str]] = {
     Kind.FAILED: "no longer fails",
@@ -52,6 +54,7 @@ _NO_LONGER: Final[Mapping[Kind, str]] = {
     Kind.DRIFTED: "is no longer changed by others",
     Kind.HELD_BACK: "no longer waits for a window",
     Kind.HOOK_FAILS: "has no trouble with its hooks any more",
+    Kind.CHART_LOST: "no longer lacks a chart",
 }
 _SINCE: Final[Mapping[Kind, str]] = {
     Kind.FAILED: "It has failed since",
@@ -60,6 +63,7 @@ _SINCE: Final[Mapping[Kind, str]] = {
     Kind.DRIFTED: "Others changed its resources, seen at",
     Kind.HELD_BACK: "It has waited since",
     Kind.HOOK_FAILS: "Its hooks have not worked since",
+    Kind.CHART_LOST: "It has had no chart since",
     Kind.UPGRADED: "It was upgraded at",
 }
 _FOLLOWS: Final[Mapping[Kind, str]] = {
@@ -140,7 +144,7 @@ def _plural(words: str) -> str:
         return "are as their charts say again"
     if verb == "no":
         return "no longer wait for a window"
-    return f"{plural} {rest.replace('its hooks', 'their hooks')}".strip()
+    return f"{plural} {rest.replace(' its ', ' their ')}".strip()
 
 
 def _what(item: Item) -> str:

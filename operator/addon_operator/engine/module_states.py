@@ -146,6 +146,9 @@ class ModuleStates:
         for module in ordered:
             self._states[module.name].module = module
             self._states[module.name].suspended = self._suspended.get(module.name)
+            if module.has_chart:
+                # No discovery follows for a chart that is back.
+                self._leave(self._states[module.name], "lost_chart", "")
         self._spread_blame()
         self.enabled = tuple(name for name in self.enabled if name in self._states)
         return frozenset(before.keys() - self._states.keys())

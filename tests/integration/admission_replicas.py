@@ -21,6 +21,7 @@ from addon_operator.admission.server import site
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
+from addon_operator.kube.objects import events as kube_events
 from tests.fakes import review_handlers
 
 PATH = "/mutate-config-maps"
@@ -119,7 +120,10 @@ async def replica(
     kube: client.KubeClient, namespace: str, wanted: specs.WebhookConfiguration | None = None
 ) -> AsyncIterator[Replica]:
     time, live, observer, handler = ShiftedClock(), tls.LiveTls(), Observer(), Marking()
-    source = certificate_store_secret.SecretSource(kube, namespace, SECRET, {"127.0.0.1"}, time, LIVES)
+    about = kube_events.ObjectReference("v1", "Secret", SECRET, namespace)
+    source = certificate_store_secret.SecretSource(
+        kube, about, {"127.0.0.1"}, time, lambda _, text: observer.warning(text), LIVES
+    )
     store = certificate_store.CertificateStore(source, live, observer, time)
     await store.refresh()
     served = site.AdmissionSite(

@@ -6,11 +6,15 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
+import yaml
 from typing_extensions import override
 
-from tests.integration import operator_process
+from tests.integration import operator_process, operator_site
+
+SECRET: Final = "addon-operator-notify"
+AFTER: Final = "1s"
 
 
 class Receiver:
@@ -86,3 +90,21 @@ def receiving() -> Iterator[Receiver]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def target(receiver: Receiver, path: str, format_: str, **more: object) -> dict[str, Any]:
+    return {"name": path, "url": f"{receiver.url}/{path}", "format": format_, "after": AFTER, **more}
+
+
+def write_targets(site: operator_site.Site, targets: list[dict[str, Any]], **more: str) -> None:
+    write_file(site, yaml.safe_dump({"targets": targets, **more}))
+
+
+def write_file(site: operator_site.Site, text: str) -> None:
+    path = site.root / "notify.yaml"
+    path.write_text(text)
+    body = site.kubectl(
+        "create", "secret", "generic", SECRET, f"--from-file={path}", "--dry-run=client", "-o", "json"
+    )
+    (site.root / "secret.json").write_text(body)
+    site.kubectl("apply", "-f", str(site.root / "secret.json"))

@@ -160,7 +160,9 @@ def wrong_outputs(namespace: str) -> Iterator[tuple[str, str, str]]:
 def receiver(site: operator_site.Site) -> Iterator[receivers.Receiver]:
     """Gets notifications of everything that can be told; its address has a canary, too."""
     with receivers.receiving() as made:
-        kinds = "[failed, recovered, unhealthy, drifted, upgraded, rolledBack, heldBack]"
+        kinds = (
+            "[failed, recovered, unhealthy, drifted, upgraded, rolledBack, heldBack, hookFails, chartLost]"
+        )
         url = f"{made.url}/{CANARY.format('address')}"
         text = f'targets: [{{name: ops, url: "{url}", format: cloudevents, on: {kinds}, after: 1s, hmacKey: '
         text += f"{CANARY.format('hmac')}}}]"

@@ -8,17 +8,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from addon_operator.devcluster import handle
-from tests.integration import operator_process, operator_site, receivers
+from tests.integration import definitions, operator_process, operator_site, receivers
 from tests.integration.module_objects import Modules
 
 pytestmark = pytest.mark.integration
 
-SECRET: Final = "addon-operator-notify"
 HMAC_KEY: Final = "canary-hmac"
-AFTER: Final = "1s"
 
 
 @pytest.fixture
@@ -30,24 +27,6 @@ def modules(site: operator_site.Site, devcluster: handle.DevCluster) -> Modules:
 def receiver() -> Iterator[receivers.Receiver]:
     with receivers.receiving() as made:
         yield made
-
-
-def target(receiver: receivers.Receiver, path: str, format_: str, **more: object) -> dict[str, Any]:
-    return {"name": path, "url": f"{receiver.url}/{path}", "format": format_, "after": AFTER, **more}
-
-
-def write_targets(site: operator_site.Site, targets: list[dict[str, Any]], **more: str) -> None:
-    write_file(site, yaml.safe_dump({"targets": targets, **more}))
-
-
-def write_file(site: operator_site.Site, text: str) -> None:
-    path = site.root / "notify.yaml"
-    path.write_text(text)
-    body = site.kubectl(
-        "create", "secret", "generic", SECRET, f"--from-file={path}", "--dry-run=client", "-o", "json"
-    )
-    (site.root / "secret.json").write_text(body)
-    site.kubectl("apply", "-f", str(site.root / "secret.json"))
 
 
 def fragile(modules: Modules, name: str = "web") -> pathlib.Path:
@@ -63,13 +42,13 @@ def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_
     site = modules.site
     site.first_retry = operator_site.SOON
     mended = fragile(modules)
-    write_targets(
+    receivers.write_targets(
         site,
         [
-            target(receiver, "chat", "slack"),
-            target(receiver, "teams", "msteams"),
-            target(receiver, "bus", "cloudevents", hmacKey=HMAC_KEY),
-            target(receiver, "other", "slack", modules=["db*"]),
+            receivers.target(receiver, "chat", "slack"),
+            receivers.target(receiver, "teams", "msteams"),
+            receivers.target(receiver, "bus", "cloudevents", hmacKey=HMAC_KEY),
+            receivers.target(receiver, "other", "slack", modules=["db*"]),
         ],
         cluster="lab",
     )
@@ -119,6 +98,117 @@ def test_a_failure_and_its_end_are_told_once_although_the_operator_is_killed_in_
     assert receiver.url not in again.log
 
 
+def test_what_fails_and_waits_beside_runs_is_told_and_seen_wherever_people_look(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    site.first_retry = operator_site.SOON
+    web, mended = modules.add(10, "web"), site.root / "mended"
+    group = f"{site.namespace}.example.org"
+    maps = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "namespace": {"nameSelector": {"matchNames": [site.namespace]}},
+        "labelSelector": {"matchLabels": {"watched": "yes"}},
+        "executeHookOnSynchronization": False,
+    }
+    endless = 'if .metadata.name == "odd" then last(repeat(1)) else .metadata.name end'
+    site.hook(
+        web,
+        "maps.sh",
+        {"kubernetes": [{**maps, "name": "changed", "queue": "changes"}]},
+        f"test -e {mended} || {{ echo hunter2-canary >&2; exit 3; }}",
+    )
+    site.hook(web, "names.sh", {"kubernetes": [{**maps, "name": "names", "jqFilter": endless}]})
+    site.hook(
+        web, "shops.sh", {"kubernetes": [{"name": "shops", "apiVersion": f"{group}/v1", "kind": "Shop"}]}
+    )
+    receivers.write_targets(site, [receivers.target(receiver, "chat", "slack")])
+    high = {"ADDON_OPERATOR_HA": "true"}
+    operator = site.start(**high).wait_ready()
+    standby = site.start(**high, DEBUG_UNIX_SOCKET=str(site.root / "standby.socket"))
+    assert receiver.wait("/chat", 1) == ["web has trouble with its hooks"]
+    assert "binding shops (Shop) of hook shops.sh waits: " in receiver.bodies("/chat")[0]["text"]
+    seen_everywhere(
+        modules, operator, standby, "BindingWaits", "binding shops (Shop) of hook shops.sh waits: "
+    )
+
+    put_watched(site, "fine")
+    seen_everywhere(modules, operator, standby, "HookFails", "hook maps.sh on changed failed ")
+    assert "HookFails" in site.kubectl("get", "modules")
+    assert "exit code 3" in site.kubectl("get", "modules", "-o", "wide")
+    put_watched(site, "odd")
+    skipped = f"binding names (ConfigMap) of hook names.sh skips ConfigMap {site.namespace}/odd: jqFilter: "
+    seen_everywhere(modules, operator, standby, "HookFails", skipped)
+    told = operator.wait_logged(skipped)
+    assert "did not end within 5 s; look for endless recursion or repeat; until that is corrected, " in told
+
+    site.kubectl("delete", "configmap", "odd")
+    mended.touch()
+    crd = site.root / "shops.yaml"
+    crd.write_text(definitions.definition(group, "shops", "v1"))
+    site.kubectl("apply", "--validate=false", "-f", str(crd))
+    wait_told(receiver, "web has no trouble with its hooks any more, after ")
+    modules.wait(operator, "web", HooksWork="True")
+    operator.wait_until(
+        lambda: modules.condition("web", "Ready")["reason"] == "RunSucceeded", "nothing is wrong any more"
+    )
+    told = str(receiver.bodies("/chat"))
+    standby.stop()
+    operator.stop()
+    site.kubectl("delete", "-f", str(crd))
+    assert "hunter2" not in f"{told}{modules.get('web')}"
+
+
+def test_a_chart_that_is_lost_is_told_and_seen_until_it_is_back(
+    modules: Modules, receiver: receivers.Receiver
+) -> None:
+    site = modules.site
+    web = modules.add(10, "web", data={"a": "b"})
+    receivers.write_targets(site, [receivers.target(receiver, "chat", "slack")])
+    operator = site.start(WATCH_MODULES="true", WATCH_MODULES_INTERVAL="1s").wait_ready()
+    kept = site.root / "kept"
+    kept.mkdir()
+    for name in ("Chart.yaml", "templates"):
+        (web / name).rename(kept / name)
+    assert receiver.wait("/chat", 1) == ["web has lost its chart"]
+    mends = "put Chart.yaml or templates/ back into "
+    assert mends in receiver.bodies("/chat")[0]["text"]
+    ready = modules.condition("web", "Ready")
+    assert (ready["reason"], mends in ready["message"]) == ("ChartLost", True)
+    assert mends in site.command("module", "list", "-o", "wide").stdout
+    assert "Chart lost" in operator.get("/").text
+    for name in ("Chart.yaml", "templates"):
+        (kept / name).rename(web / name)
+    assert receiver.wait("/chat", 2)[1].startswith("web has its chart again, after ")
+    operator.stop()
+
+
+def seen_everywhere(
+    modules: Modules,
+    operator: operator_process.OperatorProcess,
+    standby: operator_process.OperatorProcess,
+    reason: str,
+    said: str,
+) -> None:
+    """Wait until the object, both pages and the commands say it."""
+
+    def condition() -> bool:
+        ready, work = modules.condition("web", "Ready"), modules.condition("web", "HooksWork")
+        return (ready["reason"], work["reason"]) == (reason, reason) and said in ready["message"]
+
+    operator.wait_until(condition, f"Ready is {reason}: {said}")
+    listed = modules.site.command("module", "list", "-o", "wide").stdout
+    assert said in listed
+    operator.wait_until(lambda: said in operator.get("/").text, f"the page of the leader says: {said}")
+    standby.wait_until(lambda: said in standby.get("/").text, f"the page of a standby says: {said}")
+
+
+def put_watched(site: operator_site.Site, name: str) -> None:
+    site.kubectl("create", "configmap", name)
+    site.kubectl("label", "configmap", name, "watched=yes")
+
+
 def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recovery(
     modules: Modules, receiver: receivers.Receiver
 ) -> None:
@@ -127,7 +217,9 @@ def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recover
     mended = fragile(modules)
     modules.add(20, "db", data={"a": "b"})
     receiver.status = 500
-    write_targets(site, [target(receiver, "chat", "slack", on=["failed", "recovered", "upgraded"])])
+    receivers.write_targets(
+        site, [receivers.target(receiver, "chat", "slack", on=["failed", "recovered", "upgraded"])]
+    )
     high = {"CONVERGE_ON_FAILURE": "continue", "ADDON_OPERATOR_HA": "true", "LEASE_DURATION": "4s"}
     high |= {"LEASE_RENEW_DEADLINE": "2500ms", "LEASE_RETRY_PERIOD": "500ms"}
     first = site.start(**high, DEBUG_UNIX_SOCKET=str(site.root / "first.socket"))
@@ -159,7 +251,7 @@ def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recover
     receiver.headers, receiver.status = {"Location": f"{receiver.url}/elsewhere"}, 302
     assert "another address, which is not followed" in site.command("notify", "test", "chat").stderr
 
-    write_file(site, f"targets:\n- {{name: chat, adress: {receiver.url}/canary}}\n")
+    receivers.write_file(site, f"targets:\n- {{name: chat, adress: {receiver.url}/canary}}\n")
     third.wait_metric(1, "notifications_config_invalid")
     (event,) = third.wait_until(lambda: events_of(site), "an Event tells of the wrong file")
     assert "targets[0].adress: the key 'adress' is not known here" in event["message"]
@@ -175,7 +267,9 @@ def wait_told(receiver: receivers.Receiver, begin: str) -> None:
 
 
 def events_of(site: operator_site.Site) -> list[dict[str, Any]]:
-    return site.objects("events", fieldSelector=f"involvedObject.kind=Secret,involvedObject.name={SECRET}")
+    return site.objects(
+        "events", fieldSelector=f"involvedObject.kind=Secret,involvedObject.name={receivers.SECRET}"
+    )
 
 
 @pytest.mark.slow
@@ -186,7 +280,7 @@ def test_two_hundred_modules_that_fail_at_once_are_a_few_messages(
     receiver.delay = 2.0
     for number in range(200):
         modules.site.script(modules.add(10, f"m{number}") / "hooks" / "broken.sh", "exit 1")
-    write_targets(site, [target(receiver, "chat", "slack", after="10s")])
+    receivers.write_targets(site, [receivers.target(receiver, "chat", "slack", after="10s")])
     operator = site.start(CONVERGE_ON_FAILURE="continue", MODULES_PARALLELISM="8")
 
     def told() -> int:

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.integration import admitting, operator_process, operator_site
+from tests.integration import admitting, operator_process, operator_site, receivers
 from tests.integration.guarded import binding, create, forbid, snapshots
 
 pytestmark = pytest.mark.integration
@@ -109,7 +109,8 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         """,
     )
     site.config()
-    with admitting.admitting(site, devcluster) as operator:
+    with receivers.receiving() as receiver, admitting.admitting(site, devcluster) as operator:
+        receivers.write_targets(site, [receivers.target(receiver, "chat", "slack")])
         operator.wait_logged("module run ended")
         assert create(site, "first", host="shop.example").is_success
         operator.wait_until(
@@ -132,6 +133,8 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         assert all("the reason" not in text for text in said.values())
         operator.wait_logged("failed with exit code 3: the reason, for the log")
         operator.wait_logged("the key 'alowed' is not known; did you mean 'allowed'?")
+        assert receiver.wait("/chat", 1)[0].startswith("shop has trouble with its hooks")
+        assert "hosts.sh did not answer the last request" in receiver.bodies("/chat")[0]["text"]
         assert create(site, "chatty", host="chatty").is_success
         operator.wait_logged("and 19501 more lines of the hook")
         left = re.search(r"left (\d+) behind", operator.wait_logged("behind", "hosts.sh"))
@@ -141,6 +144,7 @@ def test_a_hook_with_snapshots_refuses_a_second_host_in_another_namespace_and_sa
         labels = {"module": "shop", "hook": "hosts.sh", "binding": "hosts.shop.example"}
         operator.wait_metric(2, metric, **labels, result="error")
         operator.wait_metric(1, metric, **labels, result="timeout")
+        assert receiver.wait("/chat", 2)[1].startswith("shop has no trouble with its hooks any more, after ")
 
 
 def test_requests_are_answered_while_their_module_is_disabled_under_load(

@@ -271,9 +271,12 @@ class Admission(health.Part):
         if directory is not None:
             return certificate_store_files.FileSource(directory)
         names = admission_webhooks.client_address(self._settings).server_names()
-        return certificate_store_secret.SecretSource(
-            self._kube, self._settings.namespace, SECRET, names, self._clock
-        )
+        about = kube_events.ObjectReference("v1", "Secret", SECRET, self._settings.namespace)
+        return certificate_store_secret.SecretSource(self._kube, about, names, self._clock, self._repaired)
+
+    def _repaired(self, about: kube_events.ObjectReference, text: str) -> None:
+        self._log.warning(text)
+        self._recorder.record(about, "Warning", "Repaired", f"{text}.")
 
     @contextlib.asynccontextmanager
     async def _watching(self) -> AsyncIterator[None]:

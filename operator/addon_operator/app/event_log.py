@@ -7,7 +7,7 @@ import structlog
 
 from addon_operator.app import resource_notices
 from addon_operator.engine import config_events, events, state, tasks
-from addon_operator.engine.bindings import binding_events
+from addon_operator.engine.bindings import binding_events, hook_bindings
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors, names
 
@@ -211,9 +211,10 @@ class EventLog:
         named = f"binding {binding.name} ({binding.kind}) of hook {hook.name}"
         match event:
             case binding_events.BindingWaits(reason=None):
-                self._log.info(f"{named} follows its objects again", **fields)
-            case binding_events.BindingWaits(reason=reason):
-                self._log.warning(f"{named} waits: {reason}", **fields)
+                self._log.info(f"{named} follows all of its objects again", **fields)
+            case binding_events.BindingWaits(reason=str(reason)):
+                row = hook_bindings.waiting_row(hook, binding, reason)
+                self._log.warning(hook_bindings.waiting_text(row), **fields)
 
     def _of_drift(self, event: events.Event) -> None:
         if isinstance(event, events.ModuleEvent) and (notice := resource_notices.of(event)) is not None:

@@ -171,14 +171,16 @@ class Graph(health.Beginning):
             on_failure=converge.OnFailure(self._settings.converge_on_failure),
         )
         running = engine.Engine(self._inbox, self._queues, converger, runner, self._bindings, self._tell)
+        answers = self._answers(hooks, monitor)
+        looks = {"readiness": readiness.work, "looks": answers.views.looks.work}
         return Operator(
             running,
             self.config,
             self._source(),
             monitor,
             self._cluster,
-            self._answers(hooks, monitor),
-            {**self._beside(running, monitor, runner), "readiness": readiness.work},
+            answers,
+            {**self._beside(running, monitor, runner), **looks},
         )
 
     def _listeners(self, tell: events.Listener) -> events.Listener:

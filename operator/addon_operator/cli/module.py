@@ -238,7 +238,7 @@ def global_() -> None:
 @printing.output_option("text", printing.LIST_FORMATS)
 @debug.socket_option
 def list_global(output: str, socket: str | None) -> None:
-    """List the global hooks, which of their bindings wait, and what is registered."""
+    """List the global hooks, what is registered, and what of them does not work."""
     _GLOBAL_HOOKS.show(debug.client(socket).get("/global/list.json"), output)
 
 
@@ -252,9 +252,9 @@ for _what, _default, _help in (
 
 
 def _hooks(document: debug.Document, _: bool) -> str:
-    waiting = module_tables.waiting_texts(document.get("waitingBindings", ()))
-    waiting += map(module_tables.answering_text, document.get("answering", ()))
-    return debug.lines([*document["globalHooks"], *waiting], "no global hooks")
+    answering = map(module_tables.answering_text, document.get("answering", ()))
+    said = dict.fromkeys([*document["globalHooks"], *answering, *document.get("troubles", ())])
+    return debug.lines([*said], "no global hooks")
 
 
 _GLOBAL_HOOKS: Final = debug.Listed(_hooks, "hook", lambda document: document["globalHooks"])

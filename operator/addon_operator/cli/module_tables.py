@@ -30,7 +30,7 @@ def _modules(document: debug.Document, wide: bool) -> str:
         if rows
         else "no modules\n"
     )
-    return _wrong_values(document) + listed
+    return _above(document) + listed
 
 
 def _message(module: debug.Document) -> str:
@@ -51,8 +51,10 @@ def _failed_first(modules: Sequence[debug.Document]) -> list[debug.Document]:
     return sorted(modules, key=lambda module: not (module["lastError"] or module.get("health") == "Failed"))
 
 
-def _wrong_values(document: debug.Document) -> str:
-    return "".join(f"{text}\n" for text in document.get("wrongValues", ()))
+def _above(document: debug.Document) -> str:
+    """Return what is wrong and no module's alone: values that are not in force, and global hooks."""
+    hooks = [f"global hooks: {text}" for text in document.get("globalHooks", ())]
+    return "".join(f"{text}\n" for text in [*document.get("wrongValues", ()), *hooks])
 
 
 def _all_of_modules(document: debug.Document) -> str:
@@ -73,7 +75,7 @@ def _all_of_modules(document: debug.Document) -> str:
             columns = (*columns[:-2], title, *columns[-2:])
             rows = [(*row[:-2], text or "-", *row[-2:]) for row, text in zip(rows, texts, strict=True)]
     listed = printing.listing(columns, rows, _styles(modules), wide=True) if rows else "no modules\n"
-    return _wrong_values(document) + listed
+    return _above(document) + listed
 
 
 def _answers(module: debug.Document) -> str:
@@ -109,15 +111,24 @@ def _one_text(said: Sequence[str]) -> str:
 
 def _besides(module: debug.Document) -> list[str]:
     """Return what is not as it should be besides the last error, and what a cure is waited for."""
-    drift = module.get("drift")
+    drift, health = module.get("drift"), module.get("healthMessage") or ""
+    is_failed, wrong = module.get("health") == "Failed", module.get("wrongValues")
+    left_out = module.get("hooksLeftOut")
     return [
+        health if is_failed else "",
+        module.get("chartLost") or "",
+        f"not in force: {wrong}" if wrong else "",
+        *not_registered(module.get("answering", ()), module["lastError"]),
+        *module.get("hooksFail", ()),
+        f"drifted: {drift}" if drift else "",
         module.get("suspended") or "",
         *_waits(module),
         *held_back(module),
-        module.get("healthMessage") or "",
-        f"drifted: {drift}" if drift else "",
-        *waiting_texts(module.get("waitingBindings", ())),
-        *not_answering(module.get("answering", ()), module["lastError"]),
+        f"in maintenance: {module['maintenance']}" if module.get("maintenance") else "",
+        module.get("definitionsLeftOut") or "",
+        *module.get("bindingsWait", ()),
+        f"Go hooks never run here: {', '.join(left_out)}" if left_out else "",
+        "" if is_failed else health,
     ]
 
 
@@ -250,6 +261,10 @@ def _sections(module: debug.Document) -> Iterator[str]:
     if wrong := module.get("wrongValues"):
         yield from _section("Not in force", [wrong])
     yield from _section("Last error", module["lastError"].splitlines())
+    if left_out := module.get("definitionsLeftOut"):
+        yield from _section("Definitions left out", [left_out])
+    if hooks := module.get("hooksLeftOut"):
+        yield from _section("Left out hooks", [f"{file}: Go hooks never run here" for file in hooks])
     if failing := module.get("failingHooks"):
         yield from _section("Failing hooks", [line for each in failing for line in _failing(each)])
     hooks = module["hooks"]
@@ -257,9 +272,7 @@ def _sections(module: debug.Document) -> Iterator[str]:
     yield from _section("Hooks", lines)
     if (held := module.get("heldBack")) is not None:
         yield from _section("Held back", [*held_back(module), f"since {_moment(held['since'])}"])
-    yield from _section(
-        "Waiting", [*_cure(module), *_waits(module), *waiting_texts(module["waitingBindings"])]
-    )
+    yield from _section("Waiting", [*_cure(module), *_waits(module), *module.get("bindingsWait", ())])
     if answering := module.get("answering"):
         told = [answering_text(each, module["lastError"]) for each in answering]
         yield from _section("Answers the API server", told)
@@ -307,15 +320,6 @@ def _about(bound: debug.Document) -> str:
     return str(bound.get("crontab") or bound.get("resources") or kind)
 
 
-def waiting_texts(waiting: Sequence[debug.Document]) -> list[str]:
-    """Return one phrase per binding that waits for its objects, as the log words it."""
-    return [
-        f"binding {binding['binding']} ({binding['kind']}) of hook {binding['hook']} "
-        f"waits: {binding['reason']}"
-        for binding in waiting
-    ]
-
-
 def answering_text(bound: debug.Document, error: str = "") -> str:
     """Say whether the API server asks a hook, and why not, or that the hook gives no answer.
 
@@ -327,16 +331,12 @@ def answering_text(bound: debug.Document, error: str = "") -> str:
     return f"{name} is registered" + (f", and did not answer the last request: {wrong}" if wrong else "")
 
 
-def not_answering(answering: Sequence[debug.Document], error: str) -> list[str]:
-    """Return one phrase per webhook and conversion that is not registered, or gives no answer.
+def not_registered(answering: Sequence[debug.Document], error: str) -> list[str]:
+    """Return one phrase per webhook and conversion that is not registered.
 
     Those are left out of which ``error``, which is shown too, says why.
     """
-    return [
-        answering_text(each)
-        for each in answering
-        if each["notRegistered"] not in error or each.get("unanswered")
-    ]
+    return [answering_text(each) for each in answering if each["notRegistered"] not in error]
 
 
 def shared_text(document: debug.Document) -> str:

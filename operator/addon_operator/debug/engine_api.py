@@ -67,10 +67,11 @@ class EngineApi:
         return self._renderer.home
 
     def global_list(self) -> object:
-        """Return names of all global hooks, and which of their bindings wait."""
+        """Return names of all global hooks, and what of them does not work."""
         views = self.views
         return {
             "globalHooks": [hook.name for hook in views.global_hooks],
+            "troubles": views.looks.of_global_hooks(),
             "waitingBindings": views.waiting_global_bindings,
             "answering": views.answering_global_hooks,
         }
@@ -147,9 +148,10 @@ class EngineApi:
         return await asyncio.to_thread(document)
 
     async def modules(self) -> dict[str, Any]:
-        """Return all modules, and what is wrong with values that are not in force."""
+        """Return all modules, what of the global hooks does not work, and what values are not in force."""
         rows = await self.views.modules()
         enabled, refusals = self.views.enabled, list(self.views.refusals())
+        global_hooks = self.views.looks.of_global_hooks()
         shared = self._monitor.resources.shared
         revisions = {
             row["name"]: self._monitor.releases.revision(names.ModuleName(row["name"])) for row in rows
@@ -165,7 +167,12 @@ class EngineApi:
                 }
                 for row in rows
             ]
-            return {"enabledModules": sorted(enabled), "modules": modules, "wrongValues": refusals}
+            return {
+                "enabledModules": sorted(enabled),
+                "modules": modules,
+                "wrongValues": refusals,
+                "globalHooks": global_hooks,
+            }
 
         return await asyncio.to_thread(document)
 
@@ -180,7 +187,7 @@ class EngineApi:
             "namespace": self._monitor.resources.namespace_of(name),
             "chart": titled,
             "hooks": None if hooks is None else list(map(_hook, hooks)),
-            "failingHooks": self.views.failing_hooks(name),
+            "failingHooks": self.views.looks.hooks_of(name),
             "revision": self._monitor.releases.revision(name),
             "sharedObjects": _shared(self._monitor.resources.shared_of(name)),
             "absentObjects": _absent(self._monitor, name),

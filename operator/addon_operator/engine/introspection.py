@@ -3,12 +3,11 @@
 The names of the fields are those of the Go operator's debug endpoint where it has them.
 """
 
-import itertools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final, TypedDict
 
 from addon_operator.aio import turns
-from addon_operator.engine import module_states, state, tasks
+from addon_operator.engine import module_looks, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings, webhooks
 from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.kernel import clock as clocks
@@ -22,8 +21,6 @@ BACKOFF: Final = "backoff"
 """It failed, and the time of its next try has not come."""
 POSTPONED: Final = "postponed"
 """It runs too often, and waits until it may run again."""
-_FAILING_SHOWN: Final = 20
-_WAITED_FOR: Final = 3
 
 
 class ModuleRow(TypedDict):
@@ -48,6 +45,8 @@ class ModuleRow(TypedDict):
     """Why it is enabled or disabled, and for which modules it waits."""
     suspended: str
     """By whom, since when, until when and why somebody has it left alone; empty if nobody has."""
+    maintenance: str
+    """The mode in which Helm and healing leave it alone; empty if it is managed as usual."""
     requires: list[str]
     """What must be there: a range of versions of Kubernetes, APIs, modules."""
     hooks: int | None
@@ -55,7 +54,7 @@ class ModuleRow(TypedDict):
     lastRun: str | None
     """When the last run ended; RFC 3339, UTC."""
     waitsFor: list[str]
-    """For a module that has not run yet: those before it that run, or failed and are tried again."""
+    """Modules that its next run waits for, and for its first run all before it that run or failed."""
     wrongValues: str
     """What is wrong with newer values and files that are not in force; without values."""
     lastError: str
@@ -65,6 +64,18 @@ class ModuleRow(TypedDict):
     """When a failed run or removal is tried again; RFC 3339, UTC."""
     cure: list[str]
     """What it is tried again for sooner."""
+    chartLost: str
+    """That it has a release and no chart any more, and what to do."""
+    hooksFail: list[str]
+    """Hooks that fail on events and schedules, or give the API server no answer; without values."""
+    hooksLeftOut: list[str]
+    """Files of hooks that only the Go operator could run."""
+    notRegistered: str
+    """Which webhooks and conversions the API server does not ask, and why."""
+    definitionsLeftOut: str
+    """Which of its CustomResourceDefinitions are not in force, as those of other modules are."""
+    bindingsWait: list[str]
+    """Bindings that do not follow all of their objects, one sentence each."""
     waitingBindings: list[hook_bindings.WaitingBinding]
     answering: list[webhooks.AnsweringRow]
     """What its hooks are to answer the API server, and whether it asks."""
@@ -97,17 +108,6 @@ class TaskRow(TypedDict):
     """Failed ones."""
     nextTryIn: float
     """0 if it may run now."""
-    lastError: str
-
-
-class FailingHook(TypedDict):
-    """A hook in some queue that failed and is tried again."""
-
-    queue: str
-    hook: str
-    binding: str
-    tries: int
-    """Failed ones."""
     lastError: str
 
 
@@ -182,6 +182,8 @@ class Introspection:
         """All global hooks."""
         self._clock = clock
         self._bindings = bindings
+        self.looks: Final = module_looks.ModuleLooks(states, queues, bindings)
+        """What of modules does not work, or waits, beside their runs."""
 
     @property
     def waiting_global_bindings(self) -> list[hook_bindings.WaitingBinding]:
@@ -204,21 +206,16 @@ class Introspection:
 
     async def modules(self) -> list[ModuleRow]:
         """Return all modules in run order; others have their turn meanwhile."""
-        enabled, awaited = frozenset(self._states.enabled), self._queues.main.awaited
-        before: list[str] = []
+        enabled, beside = frozenset(self._states.enabled), await self.looks.all()
 
         def row(module: state.ModuleState) -> ModuleRow:
-            module_row = self._module(module, enabled, before, awaited)
-            before.extend(module.holds_up)
-            return module_row
+            return self._module(module, enabled, beside.get(module.module.name, state.Beside()))
 
         return await turns.mapped(row, self._states)
 
     def module(self, name: names.ModuleName) -> ModuleRow:
         """Return one module."""
-        earlier = itertools.takewhile(lambda module: module.module.name != name, self._states)
-        before = [text for module in earlier for text in module.holds_up]
-        return self._module(self._states[name], self._states.enabled, before, self._queues.main.awaited)
+        return self._module(self._states[name], self._states.enabled, self.looks.of(name))
 
     def errors_without_values(self) -> dict[names.ModuleName, str]:
         """Return the last error of each module that has one, for places where no values may be shown."""
@@ -227,16 +224,6 @@ class Introspection:
             for module in self._states
             if module.last_error_without_values
         }
-
-    def failing_hooks(self, module: names.ModuleName) -> list[FailingHook]:
-        """Return the first of the module's hooks that failed by themselves, not as a step of its run."""
-        failed = (
-            _failing_hook(queue.name, task, task.last_error)
-            for queue in self._queues.all
-            for task in queue.tasks
-            if task.owner == module and task.hook and task.last_error
-        )
-        return list(itertools.islice(failed, _FAILING_SHOWN))
 
     def places(self) -> dict[str, QueuePlace]:
         """Return where the first task of each module stands in ``main``."""
@@ -247,16 +234,6 @@ class Introspection:
                 row = self._task(queue, number, task, waiting)
                 places[task.owner] = QueuePlace(index=number, doing=task.kind.doing, state=row["state"])
         return places
-
-    def hooks_that_fail(self) -> dict[str, list[FailingHook]]:
-        """Return the first failing hooks of each module, and of ``GLOBAL_OWNER``; without values."""
-        failing: dict[str, list[FailingHook]] = {}
-        for queue in self._queues.all:
-            for task in queue.tasks:
-                if task.hook and task.last_error and len(failing.get(task.owner, ())) < _FAILING_SHOWN:
-                    hook = _failing_hook(queue.name, task, task.last_error_without_values)
-                    failing.setdefault(task.owner, []).append(hook)
-        return failing
 
     def queue_heads(self) -> list[QueueHead]:
         """Return all queues without their tasks, those with tasks first."""
@@ -287,13 +264,8 @@ class Introspection:
         self,
         module: state.ModuleState,
         enabled: Container[names.ModuleName],
-        before: Sequence[str],
-        awaited: Mapping[str, Sequence[str]],
+        beside: state.Beside,
     ) -> ModuleRow:
-        if module.status is not state.ModuleStatus.PENDING:
-            before = self._states.held_up(module, awaited.get(module.module.name, ()))
-        elif module.module.name not in enabled:
-            before = ()
         return {
             "name": module.module.name,
             "description": module.module.config.description,
@@ -309,12 +281,19 @@ class Introspection:
             "requires": list(requirements.summary(module.module)),
             "hooks": None if module.hooks is None else len(module.hooks),
             "lastRun": _rfc3339(module.last_run),
-            "waitsFor": list(before[:_WAITED_FOR]),
+            "maintenance": module.maintenance,
+            "waitsFor": list(beside.waits_for),
             "wrongValues": module.not_in_force,
             "lastError": module.last_error,
             "tries": module.tries,
             "nextTry": _rfc3339(module.next_try),
             "cure": list(module.cure),
+            "chartLost": module.lost_chart,
+            "hooksFail": list(beside.failing_hooks),
+            "hooksLeftOut": list(module.go_hooks),
+            "notRegistered": module.not_registered,
+            "definitionsLeftOut": module.left_out_definitions,
+            "bindingsWait": list(beside.waiting_bindings),
             "waitingBindings": list(self._bindings.waiting(module.module.name)),
             "answering": self._bindings.answering(module.module.name),
             "heldBack": None if module.held_back is None else held_back_row(module.held_back),
@@ -376,12 +355,6 @@ def held_back_text(held: HeldBackRow | None) -> str:
 def waiting_text(others: Sequence[str]) -> str:
     """Say for whom a module waits; empty if for nobody."""
     return f"waits for {', '.join(others)}" if others else ""
-
-
-def _failing_hook(queue: str, task: tasks.Task, error: str) -> FailingHook:
-    return FailingHook(
-        queue=queue, hook=task.hook, binding=task.binding, tries=task.attempts, lastError=error
-    )
 
 
 def _waiting_state(task: tasks.Task, remaining: float) -> str:

@@ -146,6 +146,9 @@ class ModuleStates:
         for module in ordered:
             self._states[module.name].module = module
             self._states[module.name].suspended = self._suspended.get(module.name)
+            if module.has_chart:
+                # No discovery follows for a chart that is back.
+                self._leave(self._states[module.name], "lost_chart", "")
         self._spread_blame()
         self.enabled = tuple(name for name in self.enabled if name in self._states)
         return frozenset(before.keys() - self._states.keys())
@@ -238,6 +241,14 @@ class ModuleStates:
             if state.discovered:
                 self._tell(engine_state.ModuleChanged(state))
 
+    def note_beside(self, name: names.ModuleName, found: engine_state.Beside) -> None:
+        """Note what of a module does not work, or waits, beside its runs."""
+        state = self._states.get(name)
+        if state is not None and state.beside != found:
+            state.beside = found
+            if state.discovered:
+                self._tell(engine_state.ModuleChanged(state))
+
     def note_drift(self, name: names.ModuleName, report: drift_report.DriftReport | None) -> None:
         """Note what somebody changed of the resources of a module; ``None`` if that is not known."""
         state = self._states.get(name)
@@ -257,6 +268,11 @@ class ModuleStates:
         """Note which definitions of a module are not in force; with an empty text, all are."""
         if (state := self._states.get(name)) is not None:
             self._leave(state, "left_out_definitions", text)
+
+    def lose_charts(self, lost: Mapping[names.ModuleName, str]) -> None:
+        """Note which modules have a release and no chart any more, and what to do."""
+        for state in self:
+            self._leave(state, "lost_chart", lost.get(state.module.name, ""))
 
     def note_registrations(self, name: names.ModuleName, text: str) -> None:
         """Note which webhooks and conversions of a module are not registered; with an empty text, all are."""

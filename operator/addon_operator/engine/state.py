@@ -3,7 +3,7 @@
 import dataclasses
 import enum
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -71,6 +71,18 @@ class RunProgress:
         self.hooks = {done for done in self.hooks if done[0] is not binding}
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Beside:
+    """What of a module does not work, or waits, beside its runs: one sentence each, without values."""
+
+    failing_hooks: tuple[str, ...] = ()
+    """Hooks that failed on events and schedules, and those that gave the API server no answer."""
+    waiting_bindings: tuple[str, ...] = ()
+    """``kubernetes`` bindings that do not follow all of their objects."""
+    waits_for: tuple[str, ...] = ()
+    """Modules that its next run waits for, with their states."""
+
+
 @dataclasses.dataclass(slots=True)
 class ModuleState:
     """The progress of one module in this process."""
@@ -118,8 +130,11 @@ class ModuleState:
     """Which resources somebody changed; ``None`` if that is not known."""
     left_out_definitions: str = ""
     """Which of its CustomResourceDefinitions are not in force, because other modules have them, too."""
+    lost_chart: str = ""
+    """That it has a release and no chart any more, and what to do; empty if that is not so."""
     not_registered: str = ""
     """Which of its webhooks and conversions are not registered, and why; empty if all are."""
+    beside: Beside = Beside()
     go_hooks: tuple[str, ...] = ()
     """Files of hooks that only the Go operator could run."""
     next_try: float | None = None
@@ -164,7 +179,9 @@ class ModuleState:
     @property
     def not_in_force(self) -> str:
         """What changed and is wrong, so that an older state of it is in force; without values."""
-        return "; ".join(filter(None, (self.wrong_values, self.wrong_files, self.wrong_hooks)))
+        files = f"{REFUSED}: {self.wrong_files}" if self.wrong_files else ""
+        hooks = f"{HOOKS_REFUSED}: {self.wrong_hooks}" if self.wrong_hooks else ""
+        return "; ".join(filter(None, (self.wrong_values, files, hooks)))
 
     @property
     def awaited(self) -> str:
@@ -187,13 +204,24 @@ class ModuleState:
         waits = f"waits for {', '.join(self.waits_for)}" if self.waits_for else ""
         if self.awaits_health:
             waits = f"waits until {self.awaited} healthy"
-        left_alone = f"in maintenance ({self.maintenance}): Helm and healing leave it alone"
         if self.suspended is not None:
             # First, as tables cut what is long.
             parts = (str(self.suspended), self.verdict, waits)
         else:
-            parts = (self.verdict, waits, left_alone if self.maintenance else "")
+            parts = (self.verdict, waits, maintenance_text(self.maintenance))
         self.reason = "; ".join(filter(None, parts))
+
+
+def maintenance_text(mode: str) -> str:
+    """Say that Helm and healing leave a module alone in a mode; empty without one."""
+    return f"in maintenance ({mode}): Helm and healing leave it alone" if mode else ""
+
+
+def left_out_text(files: Sequence[str]) -> str:
+    """Say which hooks never run here, and what to do; empty if there are none."""
+    if not files:
+        return ""
+    return f"Go hooks never run here: {', '.join(files)}: write them anew in another language, or remove them"
 
 
 class ConvergeState(enum.Enum):

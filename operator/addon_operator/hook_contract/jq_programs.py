@@ -25,7 +25,7 @@ class JqFailure(JqError):  # noqa: N818 - next to JqError, of which it is one ca
     @property
     def discreet(self) -> str:
         """The text for a value that must not be shown."""
-        return "the program fails; what jq says is not shown, since it may quote the Secret"
+        return "the program fails on it; the log shows what jq says, but for a Secret, which it may quote"
 
 
 Check: TypeAlias = Callable[[str], None]

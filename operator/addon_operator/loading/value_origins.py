@@ -72,15 +72,7 @@ class ValueOrigins:
 
     def _with_line(self, source: str, path: origins.Path, value: json_types.JsonValue) -> str:
         document = self._read(pathlib.Path(source))
-        whole = (self._section.key, *path)
-        if document is None or not isinstance(document.value, dict):
-            return source
-        # The file may have changed since it was read.
-        now = _at(document.value, whole)
-        if now is _NOTHING or not json_documents.equal({"": now}, {"": value}):
-            return source
-        position = document.position(whole)
-        return source if position is None else f"{source}, {position}"
+        return _with_position(source, document, (self._section.key, *path), value)
 
 
 class SourceLines:
@@ -93,19 +85,37 @@ class SourceLines:
         """Return a violation whose origin has the line, if it is a file."""
         source = violation.origin
         document = self._read(pathlib.Path(source))
-        position = None if document is None else document.position(violation.keys)
-        return (
-            violation if position is None else dataclasses.replace(violation, origin=f"{source}, {position}")
+        return dataclasses.replace(
+            violation, origin=_with_position(source, document, violation.keys, nearest=True)
         )
 
 
 def default_in_file(path: pathlib.Path, place: origins.Path) -> str:
     """Return the origin of a default of a chart: its ``values.yaml``, with the line if it is there."""
-    document = _read(path)
-    is_there = document is not None and _at(document.value, place) is not _NOTHING
-    position = document.position(place) if document is not None and is_there else None
-    source = origins.default_in(str(path if position else path.parent))
-    return f"{source}, {position}" if position else source
+    source = str(path)
+    found = _with_position(source, _read(path), place)
+    return origins.default_in(found if found != source else str(path.parent))
+
+
+def _with_position(
+    source: str,
+    document: yaml_reading.Document | None,
+    place: origins.Path,
+    value: object = _NOTHING,
+    *,
+    nearest: bool = False,
+) -> str:
+    """Return a file with the line at which it sets a place, and to this value if one is given.
+
+    Without the line if it does not, as the file may have changed since it was read; with ``nearest``, then
+    with that of the nearest parent.
+    """
+    if document is None or ((now := _at(document.value, place)) is _NOTHING and not nearest):
+        return source
+    if value is not _NOTHING and not json_documents.equal({"": now}, {"": value}):
+        return source
+    position = document.position(place)
+    return source if position is None else f"{source}, {position}"
 
 
 def _read(path: pathlib.Path) -> yaml_reading.Document | None:

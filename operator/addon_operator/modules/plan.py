@@ -128,19 +128,20 @@ def stays(observed: Observed) -> tuple[str, ...]:
     return tuple(f"release {name} stays for now: {why}" for name in _left_over(observed))
 
 
-def chartless(observed: Observed) -> tuple[str, ...]:
-    """Return a sentence for each release of an enabled module that has no chart any more.
+def chartless(observed: Observed) -> dict[names.ModuleName, str]:
+    """Return a sentence for each enabled module that has a release, and no chart any more.
 
     Nobody upgrades or removes it. More likely than that it is meant is that files of the module are missing.
     """
-    return tuple(
-        f"release {module.name} stays as it is, because module {module.name} has no chart any more: put "
-        f"Chart.yaml or templates/ back into {module.path}, or disable the module, which removes the release"
+    return {
+        module.name: f"release {module.name} stays as it is, because module {module.name} has no chart any "
+        f"more: put Chart.yaml or templates/ back into {module.path}, or disable the module, which removes "
+        "the release"
         for module in observed.modules
         if observed.verdicts[module.name].enabled
         and observed.releases.get(module.name)
         and not (module.has_chart or module.problem)
-    )
+    }
 
 
 def _left_over(observed: Observed) -> tuple[str, ...]:

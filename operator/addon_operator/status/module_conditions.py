@@ -5,7 +5,8 @@ They are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says w
 is under way, ``Stalled`` that it failed several times. ``ConfigValid`` says whether the values that the
 ConfigMap or the Secret has for the module are in force, ``DefinitionsInForce`` whether its
 CustomResourceDefinitions are, or those of another module, ``WebhooksRegistered`` whether the API server asks
-the hooks that are to answer it, ``Suspended`` whether somebody has it left alone.
+the hooks that are to answer it, ``HooksWork`` whether its hooks work on events, ``Suspended`` whether
+somebody has it left alone.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
 
@@ -30,6 +31,7 @@ TYPES: Final = (
     "ConfigValid",
     "DefinitionsInForce",
     "WebhooksRegistered",
+    "HooksWork",
     "Suspended",
 )
 
@@ -77,6 +79,7 @@ def _all_said(module: state.ModuleState) -> Iterator[tuple[str, _Said]]:
         _config_valid(module),
         _definitions_in_force(module),
         _webhooks_registered(module),
+        _hooks_work(module),
         _left_to_people(module),
     )
     return zip(TYPES, said, strict=True)
@@ -110,6 +113,7 @@ STALLED_TRIES: Final = 3
 RUN_FAILED: Final = "RunFailed"
 DELETE_FAILED: Final = "DeleteFailed"
 _WAITS_FOR_WINDOW: Final = "WaitsForWindow"
+_WAITS_FOR_MODULES: Final = "WaitsForModules"
 _UNDER_WAY: Final = {
     _Status.PENDING: "The module has not run yet.",
     _Status.RUNNING: "The module is running.",
@@ -125,14 +129,13 @@ def _enabled(module: state.ModuleState) -> _Said:
 
 def _ready(module: state.ModuleState) -> _Said:
     error = module.last_error_without_values
-    if (held := module.held_back) is not None and _is_why(module, held):
-        return _waits(module, held)
     if module.status is _Status.READY:
-        return _Said(
-            "True",
-            "RunSucceeded" if module.suspended is None else "Suspended",
-            f"The last run succeeded{_left_alone(module)}{_left_out(module)}{_not_in_force(module)}.",
-        )
+        besides = list(_besides(module))
+        reason = besides[0][0] if besides else "RunSucceeded"
+        told = "; ".join(["The last run succeeded", *(text.removesuffix(".") for _, text in besides)])
+        return _Said("True", reason, f"{told}.")
+    if (held := module.held_back) is not None and _is_why(module, held):
+        return _Said("False", _WAITS_FOR_WINDOW, error or f"The module is disabled; {held}.")
     if module.status is _Status.DISABLED:
         return _Said("False", "Disabled", f"The module is disabled: {module.reason}")
     if module.status is _Status.DELETING:
@@ -158,6 +161,8 @@ def _waits_for_run(module: state.ModuleState) -> _Said:
         return _Said("Unknown", reason, begin)
     kept = {"Suspended": module.suspended, _WAITS_FOR_WINDOW: module.held_back}
     told = {why: str(each) for why, each in kept.items() if each is not None}
+    if module.beside.waits_for:
+        told[_WAITS_FOR_MODULES] = f"it waits for {', '.join(module.beside.waits_for)}"
     return _Said(
         "Unknown", next(iter(told), reason), "; ".join([begin.removesuffix("."), *told.values()]) + "."
     )
@@ -204,8 +209,6 @@ def _drifted(module: state.ModuleState) -> _Said:
 def _is_why(module: state.ModuleState, held: windows.HeldBack) -> bool:
     """Say whether the module is as it is because something waits for a window."""
     match module.status:
-        case _Status.READY:
-            return True
         case _Status.FAILED:
             return held.is_broken and module.next_try is None
         case _Status.DELETING:
@@ -213,34 +216,44 @@ def _is_why(module: state.ModuleState, held: windows.HeldBack) -> bool:
     return False
 
 
-def _waits(module: state.ModuleState, held: windows.HeldBack) -> _Said:
-    """Say what waits for a window; a module of which only an upgrade waits is as ready as it was."""
-    if module.status is _Status.READY:
-        waits = f"The last run succeeded{_left_out(module)}{_not_in_force(module)}; {held}."
-        return _Said("True", _WAITS_FOR_WINDOW, waits)
-    error = module.last_error_without_values
-    return _Said("False", _WAITS_FOR_WINDOW, error or f"The module is disabled; {held}.")
+def _besides(module: state.ModuleState) -> Iterator[tuple[str, str]]:
+    """Yield what is to be known of a module whose last run succeeded, as reasons and texts, the worst first.
 
-
-def _left_alone(module: state.ModuleState) -> str:
-    mode = module.maintenance if module.suspended is None else module.suspended
-    return f"; Helm and healing leave it alone: {mode}" if mode else ""
-
-
-def _not_in_force(module: state.ModuleState) -> str:
-    values = "; it had the last good values, and newer ones are wrong" if module.wrong_values else ""
-    files = "; its files changed since and are wrong" if module.wrong_files or module.wrong_hooks else ""
-    webhooks = "; the API server does not ask all of its hooks" if module.not_registered else ""
-    return values + files + webhooks
+    The order is that of the page, whose words say the same.
+    """
+    beside, health = module.beside, module.health
+    is_failed = health is not None and health.state is resource_health.HealthState.FAILED
+    is_progressing = health is not None and health.state is resource_health.HealthState.PROGRESSING
+    resources = "" if health is None else health.message
+    drift = "" if module.drift is None else module.drift.message
+    alone = "Helm and healing leave it alone"
+    said = (
+        (is_failed, "Unhealthy", f"it is not healthy: {resources}"),
+        (module.lost_chart, "ChartLost", module.lost_chart),
+        (
+            module.not_in_force,
+            "NotInForce",
+            f"what is newer is not in force: {module.not_in_force}",
+        ),
+        (module.not_registered, "NotRegistered", module.not_registered),
+        (beside.failing_hooks, HOOK_FAILS, "; ".join(beside.failing_hooks)),
+        (drift, "Drifted", f"others changed it: {drift}"),
+        (module.held_back, _WAITS_FOR_WINDOW, str(module.held_back)),
+        (module.suspended, "Suspended", f"{alone}: {module.suspended}"),
+        (module.maintenance, "Maintenance", f"{alone}: {module.maintenance}"),
+        (module.left_out_definitions, "DefinitionsLeftOut", module.left_out_definitions),
+        (beside.waiting_bindings, BINDING_WAITS, "; ".join(beside.waiting_bindings)),
+        (module.go_hooks, HOOK_LEFT_OUT, state.left_out_text(module.go_hooks)),
+        (beside.waits_for, _WAITS_FOR_MODULES, f"its next run waits for {', '.join(beside.waits_for)}"),
+        (is_progressing, "Progressing", f"it is not healthy yet: {resources}"),
+    )
+    return ((reason, text) for holds, reason, text in said if holds)
 
 
 def _config_valid(module: state.ModuleState) -> _Said:
-    if module.wrong_values:
-        return _Said("False", "InvalidValues", module.not_in_force)
-    wrong = {state.REFUSED: module.wrong_files, state.HOOKS_REFUSED: module.wrong_hooks}
-    if any(wrong.values()):
-        said = "; ".join(f"{what}: {text}" for what, text in wrong.items() if text)
-        return _Said("False", "InvalidFiles", said)
+    if module.not_in_force:
+        reason = "InvalidValues" if module.wrong_values else "InvalidFiles"
+        return _Said("False", reason, module.not_in_force)
     return _Said("True", "ValuesInForce", "The values of ConfigMap and Secret are in force.")
 
 
@@ -264,16 +277,32 @@ def _webhooks_registered(module: state.ModuleState) -> _Said:
     return _Said("True", "NoWebhooks", "None of its hooks is to answer the API server.")
 
 
+HOOK_FAILS: Final = "HookFails"
+BINDING_WAITS: Final = "BindingWaits"
+HOOK_LEFT_OUT: Final = "HookLeftOut"
+
+
+def _hooks_work(module: state.ModuleState) -> _Said:
+    if module.status in _OFF:
+        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    beside = module.beside
+    wrong = {
+        HOOK_FAILS: beside.failing_hooks,
+        BINDING_WAITS: beside.waiting_bindings,
+        HOOK_LEFT_OUT: (state.left_out_text(module.go_hooks),) if module.go_hooks else (),
+    }
+    if texts := [text for each in wrong.values() for text in each]:
+        reason = next(reason for reason, each in wrong.items() if each)
+        return _Said("False", reason, f"{'; '.join(texts).removesuffix('.')}.")
+    if module.hooks is None:
+        return _Said("Unknown", "NotKnown", "Its hooks have not begun to follow events.")
+    return _Said("True", "HooksWork", "None of its hooks fails on events, and all objects are followed.")
+
+
 def _left_to_people(module: state.ModuleState) -> _Said:
     if module.suspended is not None:
         return _Said("True", "Annotated", f"The module is {module.suspended}.")
     return _Said("False", "NotAnnotated", "Nobody has suspended the module.")
-
-
-def _left_out(module: state.ModuleState) -> str:
-    if not module.go_hooks:
-        return ""
-    return f"; without its Go hooks, which never run here: {', '.join(module.go_hooks)}"
 
 
 def _reconciling(module: state.ModuleState) -> _Said:
@@ -290,7 +319,9 @@ def _reconciling(module: state.ModuleState) -> _Said:
         sooner = f", or sooner: it {_cure(module)}" if module.cure else ""
         told = f"The last try failed; the next one starts at {at}{sooner}."
         return _Said("True", "ProgressingWithRetry", told)
-    return _Said("False", str(module.status), "Nothing is in progress.")
+    waits = module.beside.waits_for
+    until = f"; its next run waits for {', '.join(waits)}" if waits else ""
+    return _Said("False", str(module.status), f"Nothing is in progress{until}.")
 
 
 def _cure(module: state.ModuleState) -> str:

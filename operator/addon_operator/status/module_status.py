@@ -79,6 +79,13 @@ class ModuleStatusDocument(TypedDict):
     suspended: NotRequired[ShownSuspension]
     heldBack: NotRequired[ShownHeldBack]
     nextTry: NotRequired[ShownNextTry]
+    maintenance: NotRequired[str]
+    chartLost: NotRequired[str]
+    failingHooks: NotRequired[list[str]]
+    waitingBindings: NotRequired[list[str]]
+    leftOutHooks: NotRequired[list[str]]
+    waitsFor: NotRequired[list[str]]
+    """Modules that its next run waits for."""
     lastHandledRun: NotRequired[str]
     lastHandledNow: NotRequired[str]
     """The last value of the annotation that asks for a run which was served."""
@@ -133,6 +140,27 @@ def _add_troubles(made: ModuleStatusDocument, module: state.ModuleState) -> None
         made["heldBack"] = _held_back(module.held_back)
     if module.next_try is not None:
         made["nextTry"] = _next_try(module, module.next_try)
+    _add_besides(made, module)
+
+
+def _add_besides(made: ModuleStatusDocument, module: state.ModuleState) -> None:
+    """Add what is to be known beside runs."""
+    if module.maintenance:
+        made["maintenance"] = module.maintenance
+    if module.lost_chart:
+        made["chartLost"] = module_conditions.one_line(module.lost_chart, _ERROR_MAX)
+    if failing := _lines(module.beside.failing_hooks):
+        made["failingHooks"] = failing
+    if waiting := _lines(module.beside.waiting_bindings):
+        made["waitingBindings"] = waiting
+    if left_out := _lines(module.go_hooks):
+        made["leftOutHooks"] = left_out
+    if waits_for := _lines(module.beside.waits_for):
+        made["waitsFor"] = waits_for
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    return [module_conditions.one_line(text, _ERROR_MAX) for text in texts]
 
 
 def _next_try(module: state.ModuleState, at: float) -> ShownNextTry:

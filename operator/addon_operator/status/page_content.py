@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.aio import turns
-from addon_operator.engine import introspection, state, tasks
+from addon_operator.engine import introspection, state
 from addon_operator.engine.drift import watched_resources
 from addon_operator.modules.health import resource_health
 from addon_operator.status import health, module_status, stored_modules, told_events
@@ -38,8 +38,8 @@ class Content:
     """What the Module objects show."""
     places: Mapping[str, introspection.QueuePlace] = dataclasses.field(default_factory=dict)
     """Where modules stand in the queue ``main``."""
-    failing_hooks: Mapping[str, Sequence[introspection.FailingHook]] = dataclasses.field(default_factory=dict)
-    """By module, and global ones under the empty name; without values."""
+    global_hooks: Sequence[str] = ()
+    """What of the global hooks does not work, the worst first; without values."""
     queues: Sequence[introspection.QueueHead] = ()
     shared: Sequence[tuple[str, str]] = ()
     """Modules, and an object that all of them have, as a person calls both; the first ones."""
@@ -47,8 +47,6 @@ class Content:
     stored: "Stored | None" = None
     """What is said of the Module objects that the modules are shown from; ``None`` if this replica knows
     its modules itself."""
-    not_registered: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """By module: what of its hooks the API server does not ask, where the rows do not say it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +156,7 @@ class PageContent:
             errors={str(name): error for name, error in self._views.errors_without_values().items()},
             objects=shown,
             places=self._views.places(),
-            failing_hooks=self._views.hooks_that_fail(),
+            global_hooks=self._views.looks.of_global_hooks(),
             queues=self._views.queue_heads(),
             shared=shared[:_MOST_SHARED],
             shared_total=len(shared),
@@ -182,9 +180,6 @@ class PageContent:
             objects={
                 name: {**each.shown, "events": of_leader.events.of(name)} for name, each in modules.items()
             },
-            not_registered={
-                name: each.not_registered for name, each in modules.items() if each.not_registered
-            },
             stored=Stored(
                 written=max((each.written for each in modules.values()), default=""),
                 trouble=found.trouble,
@@ -201,7 +196,3 @@ def _deciding(row: Mapping[str, Any]) -> str:
         return "Enabled"
     is_healthy = row["health"] in ("", resource_health.HealthState.HEALTHY)
     return "Ready" if is_healthy or row["state"] != state.ModuleStatus.READY else "Healthy"
-
-
-GLOBAL: Final = tasks.GLOBAL_OWNER
-"""The name under which :attr:`Content.failing_hooks` has global hooks."""

@@ -8,8 +8,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
-from addon_operator.engine import introspection
-from addon_operator.engine.bindings import hook_bindings
+from addon_operator.engine import introspection, state
 from addon_operator.engine.state import ModuleStatus
 from addon_operator.modules.health import resource_health
 from addon_operator.status import module_status, page_content
@@ -71,11 +70,17 @@ _CONDITIONS: Final = {
     "Progressing": "Healthy",
     "Not in force": "ConfigValid",
     "Not registered": "WebhooksRegistered",
+    "Hook fails": "HooksWork",
+    "Hook left out": "HooksWork",
+    "Binding waits": "HooksWork",
+    "Definition left out": "DefinitionsInForce",
+    "Chart lost": "",
+    "In maintenance": "Healthy",
     "Drifted": "Drifted",
     "Suspended": "Suspended",
     "Disabled": "Enabled",
 }
-"""Which condition says since when a module is so; ``Ready`` for all other words."""
+"""Which condition says since when a module is so, if one does; ``Ready`` for all other words."""
 _UNDER_WAY: Final = frozenset({ModuleStatus.PENDING, ModuleStatus.RUNNING, ModuleStatus.DELETING})
 
 
@@ -109,27 +114,9 @@ class _Module:
         return self.content.objects.get(self.row["name"])
 
     @property
-    def _failing_hooks(self) -> Sequence[introspection.FailingHook]:
-        return self.content.failing_hooks.get(self.row["name"], ())
-
-    @property
-    def _unanswered(self) -> Sequence[str]:
-        """What went wrong with the last requests of the API server."""
-        return [
-            f"{each['binding']} {each['name']} did not answer the last request: {each['unanswered']}"
-            for each in self.row["answering"]
-            if each["unanswered"]
-        ]
-
-    @property
-    def _not_registered(self) -> str:
-        stored = self.content.not_registered.get(self.row["name"], "")
-        return stored or hook_bindings.not_registered(self.row["answering"])
-
-    @property
     def _is_unregistered(self) -> bool:
         """Whether a run that registers everything has ended, and something is not."""
-        return self.row["state"] not in _UNDER_WAY and bool(self._not_registered)
+        return self.row["state"] not in _UNDER_WAY and bool(self.row["notRegistered"])
 
     @property
     def _run_failed(self) -> bool:
@@ -143,11 +130,9 @@ class _Module:
             return Group.FAILED
         if row["state"] == ModuleStatus.DISABLED:
             return Group.ATTENTION if row["wrongValues"] else Group.DISABLED
-        if any((row["wrongValues"], row["drift"], row["suspended"], row["heldBack"], row["waitingBindings"])):
+        if any(holds for holds, _ in self._attention()):
             return Group.ATTENTION
-        if self._failing_hooks or self._is_unregistered or self._unanswered:
-            return Group.ATTENTION
-        if row["state"] in _UNDER_WAY or row["health"] == _PROGRESSING:
+        if row["state"] in _UNDER_WAY or row["waitsFor"] or row["health"] == _PROGRESSING:
             return Group.WORKING
         return Group.READY
 
@@ -157,37 +142,45 @@ class _Module:
             return str(ModuleStatus.FAILED) if self._run_failed else "Unhealthy"
         if group is Group.ATTENTION:
             return next(word for holds, word in self._attention() if holds)
-        if row["state"] == ModuleStatus.READY and row["health"] == _PROGRESSING:
-            return "Progressing"
+        if group is Group.WORKING and row["state"] == ModuleStatus.READY:
+            return "Waits" if row["waitsFor"] else "Progressing"
         return row["state"]
 
     def _attention(self) -> Iterator[tuple[bool, str]]:
+        """Yield what calls for somebody, in the order in which the condition ``Ready`` has it."""
         row = self.row
+        yield bool(row["chartLost"]), "Chart lost"
         yield bool(row["wrongValues"]), "Not in force"
         yield self._is_unregistered, "Not registered"
-        yield bool(self._failing_hooks or self._unanswered), "Hook fails"
+        yield bool(row["hooksFail"]), "Hook fails"
         yield bool(row["drift"]), "Drifted"
         yield row["heldBack"] is not None, "Held back"
         yield bool(row["suspended"]), "Suspended"
-        yield True, "Binding waits"
+        yield bool(row["maintenance"]), "In maintenance"
+        yield bool(row["definitionsLeftOut"]), "Definition left out"
+        yield bool(row["bindingsWait"]), "Binding waits"
+        yield bool(row["hooksLeftOut"]), "Hook left out"
 
     def _sentences(self) -> Iterator[str]:
         """Yield what there is to say, the most important first; some may be empty."""
         row, is_progressing = self.row, self.row["health"] == _PROGRESSING
         yield self._error if self._run_failed else ""
         yield row["healthMessage"] if row["health"] == _FAILED else ""
+        yield row["chartLost"]
         yield row["wrongValues"]
-        yield self._not_registered if self._is_unregistered else ""
-        yield from map(failing, self._failing_hooks)
-        yield from self._unanswered
+        yield row["notRegistered"] if self._is_unregistered else ""
+        yield from row["hooksFail"]
         yield row["drift"] and f"changed by others: {row['drift']}"
         # None of them hides that the others are so, too.
         held = f"waits for a window: {row['heldBack']['what']}" if row["heldBack"] else ""
         suspended = row["suspended"] if held or row["waitsFor"] else ""
         yield "; ".join(filter(None, (suspended, held, introspection.waiting_text(row["waitsFor"]))))
-        yield row["healthMessage"] if is_progressing else ""
         yield self._suspended
-        yield from map(_waiting, row["waitingBindings"])
+        yield self._maintenance
+        yield row["definitionsLeftOut"]
+        yield from row["bindingsWait"]
+        yield state.left_out_text(row["hooksLeftOut"])
+        yield row["healthMessage"] if is_progressing else ""
         yield row["reason"] if row["state"] != ModuleStatus.READY else ""
         yield row["description"]
 
@@ -202,13 +195,17 @@ class _Module:
                 else self._next_try(sentence=True)
             )
         if row["wrongValues"] and _STAY not in row["wrongValues"]:
-            return [_STAY]
+            return [f"the last good values {_STAY}"]
         if row["heldBack"]:
             return ["the window opens ", Moment(row["heldBack"]["until"], kind="due")]
         return []
 
     def _since(self, group: Group) -> str:
         return self._condition(_CONDITIONS.get(self._word(group), "Ready"))
+
+    @property
+    def _maintenance(self) -> str:
+        return state.maintenance_text(self.row["maintenance"])
 
     @property
     def _suspended(self) -> str:
@@ -227,21 +224,24 @@ class _Module:
             health = ": ".join(filter(None, (row["health"], news(row["healthMessage"]))))
             yield "Health", [health, *([Moment(at, "since")] if (at := self._condition("Healthy")) else ())]
         yield "Changed by others", [news(row["drift"])]
+        yield "Chart", [news(row["chartLost"])]
         yield "Not in force", [news(row["wrongValues"])]
         yield (
             "Answers the API server",
             [", ".join(f"{each['binding']} {each['name']}" for each in row["answering"])],
         )
-        unsaid = [each for each in row["answering"] if news(each["notRegistered"])]
-        yield "Not registered", [news(hook_bindings.not_registered(unsaid))]
+        yield "Not registered", [news(row["notRegistered"])]
         yield "Waits for", [", ".join(row["waitsFor"])]
         yield "Held back", [introspection.held_back_text(row["heldBack"])]
         yield "Suspended", [news(self._suspended)]
-        hooks = [*map(failing, self._failing_hooks), *self._unanswered]
-        yield "Failing hooks", ["; ".join(filter(news, hooks))]
-        yield "Waiting bindings", ["; ".join(filter(news, map(_waiting, row["waitingBindings"])))]
+        yield "Maintenance", [news(self._maintenance)]
+        yield "Failing hooks", ["; ".join(filter(news, row["hooksFail"]))]
+        yield "Waiting bindings", ["; ".join(filter(news, row["bindingsWait"]))]
+        yield "Left out hooks", [news(state.left_out_text(row["hooksLeftOut"]))]
+        yield "Left out definitions", [news(row["definitionsLeftOut"])]
         yield "Queue", [self._place()]
-        yield "On or off", [news(row["reason"].removeprefix(row["suspended"]).removeprefix("; "))]
+        verdict = row["reason"].removeprefix(row["suspended"]).removeprefix("; ")
+        yield "On or off", [news(verdict.removesuffix(self._maintenance).removesuffix("; "))]
         yield "Requires", [", ".join(row["requires"])]
         yield "About", [news(row["description"])]
         yield "Order", [str(row["order"])]
@@ -272,7 +272,7 @@ class _Module:
         return f"{number} in main: {place['doing']}, {task_state(place['state'])}"
 
 
-_STAY: Final = "the last good values stay"
+_STAY: Final = "stay"
 _TASK_STATES: Final = {
     introspection.RUNNING: "under way",
     introspection.WAITING: "waits for its turn",
@@ -284,15 +284,3 @@ _TASK_STATES: Final = {
 def task_state(state: str) -> str:
     """Say what becomes of a task of a queue."""
     return _TASK_STATES.get(state, state)
-
-
-def failing(hook: introspection.FailingHook) -> str:
-    """Say which hook fails, and how."""
-    named = repr(hook["binding"]) if " " in hook["binding"] else hook["binding"]
-    binding = f" on {named}" if named else ""
-    error = hook["lastError"].removeprefix(f"hook {hook['hook']} ").removeprefix("failed with ")
-    return f"hook {hook['hook']}{binding} failed {hook['tries']} times{f': {error}' if error else ''}"
-
-
-def _waiting(binding: hook_bindings.WaitingBinding) -> str:
-    return f"{binding['binding']} of {binding['hook']}: {binding['reason']}"

@@ -52,7 +52,7 @@ def render(content: page_content.Content, link: Link = no_link) -> str:
     cards = page_modules.cards(content)
     counts = collections.Counter(card.group for card in cards)
     filters = _filters(len(cards), counts) if content.knows_modules else ""
-    now = f"{_status(content, counts[page_modules.Group.FAILED])}{_refused(content)}{_global_hooks(content)}"
+    now = f"{_status(content, counts)}{_refused(content)}{_global_hooks(content)}"
     is_own = content.leader is None and content.stored is None
     modules = _modules(cards, counts, link, is_own=is_own) if content.knows_modules else ""
     live = f"{modules}{_shared(content)}{_queues(content)}"
@@ -84,7 +84,9 @@ def _title(content: page_content.Content, counts: collections.Counter[page_modul
     where = f" · {content.namespace}" if content.namespace else ""
     failed = counts[page_modules.Group.FAILED]
     stands_by = "" if content.leader is None else "stands by"
-    now = f"{failed} failed" if failed else "not ready" if content.unready else stands_by or "ready"
+    attention = counts[page_modules.Group.ATTENTION]
+    well = f"{attention} {_many(page_modules.Group.ATTENTION, attention)}" if attention else "ready"
+    now = f"{failed} failed" if failed else "not ready" if content.unready else stands_by or well
     return f"{now}{where} · addon-operator"
 
 
@@ -123,13 +125,18 @@ _UNREADY_MAX: Final = 300
 _GROUPS: Final = tuple(page_modules.Group)
 
 
-def _status(content: page_content.Content, failed: int) -> str:
+def _status(content: page_content.Content, counts: collections.Counter[page_modules.Group]) -> str:
     """Return how the operator is, and what it does; green only if nothing is wrong."""
-    word, look = _word(content, failed)
+    failed, attention = counts[page_modules.Group.FAILED], counts[page_modules.Group.ATTENTION]
+    word, look = _word(content, failed, attention)
+    doing = _doing(content.state, failed)
+    if attention:
+        modules = "1 module needs" if attention == 1 else f"{attention} modules need"
+        doing = f"{doing}; {modules} attention"
     why = f"<p>{_text(_unready(content.unready, failed))}</p>\n" if content.unready else ""
     return (
         f'<section aria-label="Operator" class="operator {look}">\n'
-        f"<p><b>{word}</b>, {_text(_doing(content.state, failed))}</p>\n{why}{_leader(content)}</section>\n"
+        f"<p><b>{word}</b>, {_text(doing)}</p>\n{why}{_leader(content)}</section>\n"
     )
 
 
@@ -140,14 +147,14 @@ def _unready(reason: str, failed: int) -> str:
     return f"{reason[:_UNREADY_MAX].rsplit(' ', 1)[0]} … ({failed} failed, all of them below)"
 
 
-def _word(content: page_content.Content, failed: int) -> tuple[str, str]:
+def _word(content: page_content.Content, failed: int, attention: int) -> tuple[str, str]:
     if content.unready is not None:
         return "not ready", "failed"
     if failed:
         return f"{failed} {'module' if failed == 1 else 'modules'} failed", "failed"
     if content.leader is not None:
         return "standby", "attention"
-    is_troubled = bool(content.refusals) or any(content.failing_hooks.values())
+    is_troubled = bool(content.refusals or content.global_hooks or attention)
     return "ready", "attention" if is_troubled else "ready"
 
 
@@ -182,14 +189,18 @@ def _more(content: page_content.Content) -> Iterator[str]:
     elif not content.leader:
         yield "Nobody leads yet: look again in a moment."
     else:
-        namespace = f" -n {content.namespace}" if content.namespace else ""
-        forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
-        page = f"addon-operator page{namespace}"
         events = [] if content.stored is None or content.stored.has_events else ["Events"]
-        said = " and ".join(["queues, hooks that fail on events, bindings that wait", *events])
-        more = f"{said}, too" * content.knows_modules
-        codes = " ".join(f"<code>{_text(command)}</code>" for command in (forward, page))
-        yield f"The leader shows {more or 'them'}, to be seen with either command: {codes}"
+        *known, last = ["queues", "global hooks", *events]
+        also = f"also shows {', '.join(known)} and {last}" if content.knows_modules else "shows them"
+        yield f"The leader {also}. Either command opens its page: {_commands(content)}"
+
+
+def _commands(content: page_content.Content) -> str:
+    """Return the commands that open the page of the leader."""
+    namespace = f" -n {content.namespace}" if content.namespace else ""
+    forward = f"kubectl{namespace} port-forward pod/{content.leader} {content.port or DEFAULT_PORT}"
+    page = f"addon-operator page{namespace}"
+    return " ".join(f"<code>{_text(command)}</code>" for command in (forward, page))
 
 
 _DOING: Final = {
@@ -293,11 +304,12 @@ def _time(at: str, kind: str = "") -> str:
 
 
 def _global_hooks(content: page_content.Content) -> str:
-    hooks = content.failing_hooks.get(page_content.GLOBAL, ())
-    if not hooks:
+    if not content.global_hooks:
         return ""
-    lines = "".join(f"<li>{_text(page_modules.failing(hook))}</li>\n" for hook in hooks)
-    return f'<section class="failed">\n<h2>Global hooks that fail</h2>\n<ul>\n{lines}</ul>\n</section>\n'
+    lines = "".join(f"<li>{_text(text)}</li>\n" for text in content.global_hooks)
+    return (
+        f'<section class="failed">\n<h2>Global hooks that do not work</h2>\n<ul>\n{lines}</ul>\n</section>\n'
+    )
 
 
 def _shared(content: page_content.Content) -> str:
@@ -311,6 +323,9 @@ def _shared(content: page_content.Content) -> str:
 
 
 def _queues(content: page_content.Content) -> str:
+    if content.leader and content.knows_modules:
+        said = f"<p>Only the leader knows them. Either command opens its page: {_commands(content)}</p>\n"
+        return f"<section>\n<h2>Queues and global hooks</h2>\n{said}</section>\n"
     busy = [head for head in content.queues if head["tasksCount"]]
     idle = len(content.queues) - len(busy)
     if not content.queues:

@@ -25,7 +25,7 @@ MOST: Final = 5000
 _SYNC_SECONDS: Final = 2.0
 """How long the first who looks waits for the objects."""
 _TEXT_MAX: Final = 2048
-_CAUSES_MAX: Final = 20
+_TEXTS_MAX: Final = 40
 
 
 class _Writer(msgspec.Struct):
@@ -85,6 +85,12 @@ class _Status(msgspec.Struct, rename="camel"):
     suspended: _Suspended | None = None
     held_back: _HeldBack | None = None
     next_try: _NextTry | None = None
+    maintenance: str = ""
+    chart_lost: str = ""
+    failing_hooks: list[str] = []
+    waiting_bindings: list[str] = []
+    left_out_hooks: list[str] = []
+    waits_for: list[str] = []
 
 
 class _Module(msgspec.Struct):
@@ -100,8 +106,6 @@ class StoredModule(msgspec.Struct, frozen=True):
     row: introspection.ModuleRow
     """Its ``lastError`` is without values, or says why the object cannot be shown."""
     shown: module_status.Shown
-    not_registered: str
-    """What the API server is to ask of its hooks, and does not."""
     written: str
     """When an operator wrote the object last; RFC 3339, UTC; empty if that is not known."""
 
@@ -158,7 +162,6 @@ def _stored(found: _Module, status: state.ModuleStatus) -> StoredModule:
             "revision": release.revision if release is not None else None,
             "events": [],
         },
-        not_registered=_said(conditions, "WebhooksRegistered", "False").removesuffix("."),
         written=max(
             (each.time for each in found.metadata.managed_fields if each.manager == client.FIELD_MANAGER),
             default="",
@@ -189,16 +192,27 @@ def _row(
         "requires": [],
         "hooks": None if stored.hooks is None else len(stored.hooks),
         "lastRun": stored.last_run,
-        "waitsFor": [],
+        "maintenance": _cut(stored.maintenance),
+        "waitsFor": _texts(stored.waits_for),
         "wrongValues": _said(conditions, "ConfigValid", "False"),
         "lastError": _cut(stored.last_error),
         "tries": 0 if next_try is None else next_try.failed,
         "nextTry": None if next_try is None else next_try.at,
-        "cure": [] if next_try is None else [_cut(each) for each in next_try.waits_for[:_CAUSES_MAX]],
+        "cure": [] if next_try is None else _texts(next_try.waits_for),
+        "chartLost": _cut(stored.chart_lost),
+        "hooksFail": _texts(stored.failing_hooks),
+        "hooksLeftOut": _texts(stored.left_out_hooks),
+        "notRegistered": _said(conditions, "WebhooksRegistered", "False").removesuffix("."),
+        "definitionsLeftOut": _said(conditions, "DefinitionsInForce", "False"),
+        "bindingsWait": _texts(stored.waiting_bindings),
         "waitingBindings": [],
         "answering": [],
         "heldBack": _held_back(stored.held_back),
     }
+
+
+def _texts(texts: Sequence[str]) -> list[str]:
+    return [_cut(each) for each in texts[:_TEXTS_MAX]]
 
 
 def _cut(text: str) -> str:

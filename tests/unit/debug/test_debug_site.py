@@ -215,6 +215,7 @@ async def test_what_is_sensitive_is_hidden_unless_it_is_asked_for(
 async def test_hooks_and_watched_resources_are_listed(session: aiohttp.ClientSession) -> None:
     assert await json_at(session, "/global/list.json") == {
         "globalHooks": ["pods.sh"],
+        "troubles": [],
         "waitingBindings": [],
         "answering": [],
     }

@@ -141,12 +141,18 @@ class WaitingBindings(hook_bindings.HookBindings):
     """Bindings of which some cannot be followed just now, by their owner."""
 
     def __init__(self, waiting: Mapping[str, list[hook_bindings.WaitingBinding]] | None = None) -> None:
-        self._of_owner = waiting or {}
+        self.of_owner = dict(waiting or {})
         self.answers: dict[str, list[webhooks.AnsweringRow]] = {}
+        self.failures: list[hook_tasks.AllowedFailure] = []
+
+    @property
+    @override
+    def allowed_failures(self) -> Sequence[hook_tasks.AllowedFailure]:
+        return self.failures
 
     @override
     def waiting(self, owner: str) -> list[hook_bindings.WaitingBinding]:
-        return self._of_owner.get(owner, [])
+        return self.of_owner.get(owner, [])
 
     @override
     def answering(self, owner: str) -> list[webhooks.AnsweringRow]:

@@ -168,14 +168,14 @@ def test_nothing_is_purged_as_long_as_a_directory_of_its_name_is_there_that_lost
 
 def test_a_release_whose_module_lost_its_chart_is_told_as_long_as_the_module_is_enabled() -> None:
     seen = observed({"web": (1, True), "off": (1, False), "new": (1, True)}, {"web": True, "off": True})
-    (text,) = plan.chartless(seen)
+    (text,) = plan.chartless(seen).values()
     assert text.startswith("release web stays as it is, because module web has no chart any more: put ")
     assert "templates/ back into web, or disable the module" in text
     assert plan.plan_converge(seen).deletes == ("off",)
-    assert plan.chartless(dataclasses.replace(seen, releases={"web": False})) == (), "it is another's"
+    assert plan.chartless(dataclasses.replace(seen, releases={"web": False})) == {}, "it is another's"
     for fields in ({"has_chart": True}, {"problem": "module.yaml, line 1: no"}):
         modules = [dataclasses.replace(module, **fields) for module in seen.modules]
-        assert plan.chartless(dataclasses.replace(seen, modules=modules)) == ()
+        assert plan.chartless(dataclasses.replace(seen, modules=modules)) == {}
 
 
 def test_a_module_that_runs_is_one_of_those_that_are_meant() -> None:

@@ -32,6 +32,13 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
         "tries": 0,
         "nextTry": None,
         "cure": [],
+        "maintenance": "",
+        "chartLost": "",
+        "hooksFail": [],
+        "hooksLeftOut": [],
+        "notRegistered": "",
+        "definitionsLeftOut": "",
+        "bindingsWait": [],
         "waitingBindings": [],
         "answering": [],
         "heldBack": None,
@@ -39,10 +46,13 @@ def row(name: str, order: int = 10, state: str = "Ready", **fields: object) -> i
     return introspection.ModuleRow(**{**plain, **fields})  # type: ignore[typeddict-item]  # by name
 
 
+_ALSO: Final = ("Drifted", "Suspended", "ConfigValid", "HooksWork")
+
+
 def shown(revision: int, *events: module_status.ToldEvent) -> module_status.Shown:
     """Return what a Module object shows."""
     return {
-        "since": dict.fromkeys(("Ready", "Healthy", "Enabled", "Drifted", "Suspended", "ConfigValid"), AT),
+        "since": dict.fromkeys(("Ready", "Healthy", "Enabled", *_ALSO), AT),
         "revision": revision,
         "events": list(events),
     }
@@ -53,6 +63,13 @@ FAILURE: Final = (
     "available for service ingress-admission"
 )
 SUSPENDED: Final = "the disks are replaced, ask Alice (by alice, since 03:12, for 2 h)"
+FAILING: Final = (
+    "hook records.py on services failed 12 times: exit code 3; 'addon-operator module describe dns' shows "
+    "the end of what it wrote, and the operator's log more of it"
+)
+WAITING: Final = (
+    "binding shops (Shop) of hook orders.sh waits: the API server has no kind 'Shop' of shop.example.com/v1"
+)
 UNHEALTHY: Final = (
     'ImagePullBackOff "registry/grafana:11.3" (pod grafana-7d9c-x2x): Deployment grafana, 1 of 3 pods ready'
 )
@@ -70,6 +87,9 @@ def every_state() -> page_content.Content:
         row("logging", 40, heldBack={"what": "an upgrade", "until": LATER, "since": AT}),
         row("web", 50, health="Progressing", healthMessage="2 of 5 pods updated: Deployment web"),
         row("reports", 50, "Pending", waitsFor=["ingress-nginx (Failed)"]),
+        row("dns", 50, hooksFail=[FAILING, f"{FAILING}, again"]),
+        row("shops", 50, bindingsWait=[WAITING]),
+        row("mail", 55, waitsFor=["ingress-nginx (Failed)"]),
         row("vpn", 60, wrongValues="ConfigMap addons/addon-operator: vpn.port: 'x' is not a number"),
         row("legacy", 90, "Disabled", reason="disabled by ConfigMap addon-operator"),
         row("<script>alert('&')</script>", 99, "Disabled", reason="<b>bold</b>"),
@@ -86,9 +106,7 @@ def every_state() -> page_content.Content:
         errors={"ingress-nginx": FAILURE},
         objects={each["name"]: shown(3, event) for each in modules},
         places={"ingress-nginx": {"index": 1, "doing": "run of the module", "state": "backoff"}},
-        failing_hooks={
-            "": [{"queue": "main", "hook": "nodes.sh", "binding": "nodes", "tries": 3, "lastError": "exit 1"}]
-        },
+        global_hooks=["hook nodes.sh on nodes failed 3 times: exit 1"],
         queues=[
             {"name": "main", "tasksCount": 2, "status": "backoff", "headAge": 312.0, "headTries": 4},
             {"name": "pods", "tasksCount": 0, "status": "", "headAge": 0.0, "headTries": 0},

@@ -88,6 +88,7 @@ def test_each_state_has_its_conditions(
         "ConfigValid",
         "DefinitionsInForce",
         "WebhooksRegistered",
+        "HooksWork",
         "Suspended",
     ]
     assert (found["Enabled"], found["Ready"]) == (enabled, ready)
@@ -187,7 +188,7 @@ def test_the_message_says_what_waits_and_until_when() -> None:
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:
     assert conditions(CONDITIONS["Ready"][0])["DefinitionsInForce"] == "True DefinitionsInForce"
     found = dataclasses.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
-    condition = document(found)["conditions"][-3]
+    condition = document(found)["conditions"][-4]
     assert (condition["status"], condition["reason"]) == ("False", "OfAnotherModule")
     assert condition["message"] == "x.example.com is that of db"
 
@@ -228,7 +229,7 @@ def test_a_module_is_not_simply_ready_while_the_api_server_does_not_ask_its_hook
     found = document(dataclasses.replace(module(), not_registered=NOT_REGISTERED))["conditions"]
     told = {each["type"]: each["message"] for each in found}
     assert told["WebhooksRegistered"] == f"{NOT_REGISTERED}."
-    assert told["Ready"] == "The last run succeeded; the API server does not ask all of its hooks."
+    assert told["Ready"] == f"The last run succeeded; {NOT_REGISTERED}."
 
 
 def test_a_module_that_somebody_suspended_says_so_everywhere() -> None:
@@ -305,8 +306,8 @@ def test_newer_values_that_are_wrong_have_a_condition_of_their_own_and_leave_rea
     wrong, ready = conditions["ConfigValid"], conditions["Ready"]
     assert (wrong["status"], wrong["reason"]) == ("False", "InvalidValues")
     assert wrong["message"] == found.wrong_values
-    assert (ready["status"], ready["reason"]) == ("True", "RunSucceeded")
-    assert ready["message"].endswith("; it had the last good values, and newer ones are wrong.")
+    assert (ready["status"], ready["reason"]) == ("True", "NotInForce")
+    assert ready["message"].endswith(f"; what is newer is not in force: {found.wrong_values}.")
 
 
 def test_changed_files_that_are_wrong_are_said_beside_readiness() -> None:
@@ -317,8 +318,8 @@ def test_changed_files_that_are_wrong_are_said_beside_readiness() -> None:
     assert (wrong["status"], wrong["reason"]) == ("False", "InvalidFiles")
     files, hooks = f"{state.REFUSED}: web/values.yaml, line 1: wrong", f"{state.HOOKS_REFUSED}: a.sh is not"
     assert wrong["message"].startswith(f"{files}; {hooks}")
-    assert ready["status"] == "True"
-    assert ready["message"].endswith("; its files changed since and are wrong.")
+    assert (ready["status"], ready["reason"]) == ("True", "NotInForce")
+    assert ready["message"] == f"The last run succeeded; what is newer is not in force: {wrong['message']}."
 
 
 def test_an_error_is_one_line_of_a_bounded_length_without_broken_characters() -> None:
@@ -535,8 +536,10 @@ def test_a_module_with_go_hooks_is_not_ready_without_a_word() -> None:
     ready = module()
     ready.go_hooks = ("a.go", "b/c.go")
     (found,) = (each for each in document(ready)["conditions"] if each["type"] == "Ready")
+    assert found["reason"] == "HookLeftOut"
     assert found["message"] == (
-        "The last run succeeded; without its Go hooks, which never run here: a.go, b/c.go."
+        "The last run succeeded; Go hooks never run here: a.go, b/c.go: write them anew in another language, "
+        "or remove them."
     )
 
 

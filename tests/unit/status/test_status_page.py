@@ -87,9 +87,12 @@ def test_each_module_is_in_one_group_and_the_worst_come_first() -> None:
         ("external-dns", "Needs attention", "Drifted"),
         ("storage", "Needs attention", "Suspended"),
         ("logging", "Needs attention", "Held back"),
+        ("dns", "Needs attention", "Hook fails"),
+        ("shops", "Needs attention", "Binding waits"),
         ("vpn", "Needs attention", "Not in force"),
         ("web", "In progress", "Progressing"),
         ("reports", "In progress", "Pending"),
+        ("mail", "In progress", "Waits"),
         ("cert-manager", "Ready", "Ready"),
         ("legacy", "Disabled", "Disabled"),
         ("<script>alert('&')</script>", "Disabled", "Disabled"),
@@ -115,59 +118,21 @@ def test_what_failed_stays_failed_while_it_is_tried_again(status: state.ModuleSt
     assert (card.group, card.sentence) == (Group.FAILED, "helm failed")
 
 
-def test_a_module_whose_hook_fails_in_a_queue_is_not_green() -> None:
-    failing: introspection.FailingHook = {
-        "queue": "pods", "hook": "pods.sh", "binding": "pods", "tries": 2, "lastError": "exit code 1",
-    }  # fmt: skip
-    card = card_of(page_samples.row("web"), failing_hooks={"web": [failing]})
-    assert (card.group, card.word) == (Group.ATTENTION, "Hook fails")
-    assert card.sentence == "hook pods.sh on pods failed 2 times: exit code 1"
-    spoken = failing | {"binding": "every minute", "lastError": "hook pods.sh failed with exit code 1; see"}
-    card = card_of(page_samples.row("web"), failing_hooks={"web": [spoken]})
-    assert card.sentence == "hook pods.sh on 'every minute' failed 2 times: exit code 1; see"
-
-
-def test_a_module_whose_binding_waits_is_not_green() -> None:
-    waiting = {
-        "hook": "pods.sh",
-        "binding": "pods",
-        "kind": "Pod",
-        "reason": "the operator may not list pods",
-    }
-    card = card_of(page_samples.row("web", waitingBindings=[waiting]))
-    assert (card.group, card.word) == (Group.ATTENTION, "Binding waits")
-    assert card.sentence == "pods of pods.sh: the operator may not list pods"
-
-
 def test_a_module_whose_hook_the_api_server_does_not_ask_is_not_green() -> None:
-    answering = [
-        {
-            "hook": "guard.sh",
-            "binding": "kubernetesValidating",
-            "name": name,
-            "notRegistered": why,
-            "unanswered": "",
-        }
-        for name, why in (("a.b.c", ""), ("d.e.f", "a right is missing"))
-    ]
-    card = card_of(page_samples.row("web", answering=answering))
-    assert (card.group, card.word) == (Group.ATTENTION, "Not registered")
-    assert card.sentence == (
-        "kubernetesValidating d.e.f of hook guard.sh is not registered: a right is missing"
-    )
-    assert dict(card.facts)["Answers the API server"] == [
-        "kubernetesValidating a.b.c, kubernetesValidating d.e.f"
-    ]
-    running = card_of(page_samples.row("web", answering=answering, state="Running"))
+    why = "kubernetesValidating d.e.f of hook guard.sh is not registered: a right is missing"
+    answering = [{"hook": "guard.sh", "binding": "kubernetesValidating", "name": "a.b.c"}]
+    row = page_samples.row("web", answering=answering, notRegistered=why)
+    card = card_of(row)
+    assert (card.group, card.word, card.sentence) == (Group.ATTENTION, "Not registered", why)
+    assert dict(card.facts)["Answers the API server"] == ["kubernetesValidating a.b.c"]
+    running = card_of(page_samples.row("web", notRegistered=why, state="Running"))
     assert running.group is Group.WORKING, "its run registers them"
 
 
-def test_a_module_whose_hook_gives_the_api_server_no_answer_is_not_green() -> None:
-    bound = {"hook": "guard.sh", "binding": "kubernetesValidating", "name": "a.b.c", "notRegistered": ""}
-    wrong = "hook guard.sh of module web failed; the operator's log says more"
-    card = card_of(page_samples.row("web", answering=[{**bound, "unanswered": wrong}]))
-    assert (card.group, card.word) == (Group.ATTENTION, "Hook fails")
-    assert card.sentence == f"kubernetesValidating a.b.c did not answer the last request: {wrong}"
+def test_of_several_hooks_that_fail_the_others_are_facts() -> None:
+    card = card_of(page_samples.row("web", hooksFail=["hook a failed", "hook b failed"]))
+    assert (card.word, card.sentence) == ("Hook fails", "hook a failed")
+    assert dict(card.facts)["Failing hooks"] == ["hook b failed"]
 
 
 def test_what_happens_next_stands_with_the_module() -> None:
@@ -235,8 +200,8 @@ def test_totals_equal_the_lists() -> None:
         number = sum(card.group is group for card in cards)
         assert f'<b id="count-{group.name.lower()}">{number}</b>' in page
         assert page.count(f'<li class="{group.name.lower()}" ') == number
-    assert '<b id="count-all">11</b>' in page
-    assert "11 modules: 2 failed, 4 need attention, 2 in progress, 1 ready, 2 disabled." in page
+    assert '<b id="count-all">14</b>' in page
+    assert "14 modules: 2 failed, 6 need attention, 3 in progress, 1 ready, 2 disabled." in page
     assert "<title>2 failed · addons · addon-operator</title>" in page
 
 
@@ -349,10 +314,10 @@ async def test_a_failing_task_stands_with_its_module_and_its_queue() -> None:
 def test_failing_global_hooks_stand_there() -> None:
     page = status_page.render(page_samples.every_state())
     assert "<li>hook nodes.sh on nodes failed 3 times: exit 1</li>" in page
-    assert page.index("Global hooks that fail") < page.index('<h2 id="modules">Modules</h2>'), (
+    assert page.index("Global hooks that do not work") < page.index('<h2 id="modules">Modules</h2>'), (
         "what is broken comes first"
     )
-    assert "Global hooks that fail" not in status_page.render(page_samples.many(1))
+    assert "Global hooks that do not work" not in status_page.render(page_samples.many(1))
 
 
 async def test_objects_that_modules_share_stand_with_both_modules() -> None:
@@ -409,8 +374,15 @@ def test_the_banner_is_green_only_if_nothing_failed() -> None:
     assert banner(modules=ill[:1]).startswith('failed">\n<p><b>1 module failed</b>, ')
     assert banner(modules=ill, unready="no").startswith('failed">\n<p><b>not ready</b>, ')
     assert banner(refusals=["x"]).startswith('attention">\n<p><b>ready</b>, ')
-    hook = {"queue": "a", "hook": "a.sh", "binding": "b", "tries": 2, "lastError": "exit code 1"}
-    assert banner(modules=[page_samples.row("web")], failing_hooks={"web": [hook]}).startswith("attention")
+    assert banner(modules=[page_samples.row("web")], global_hooks=["hook a.sh failed"]).startswith(
+        "attention"
+    )
+    odd = [page_samples.row("web", hooksFail=["hook a.sh failed"]), page_samples.row("db", drift="x")]
+    assert banner(modules=odd[:1]).startswith('attention">\n<p><b>ready</b>, ')
+    assert "; 1 module needs attention</p>" in banner(modules=odd[:1])
+    assert "; 2 modules need attention</p>" in banner(modules=odd)
+    page = status_page.render(page_content.Content(state=converge_words.DONE, modules=odd))
+    assert "<title>2 need attention · addon-operator</title>" in page
     assert banner().startswith('ready">\n<p><b>ready</b>, ')
 
 
@@ -440,6 +412,16 @@ def test_what_a_page_without_an_answer_shows_is_not_green() -> None:
     page = status_page.render(page_content.Content(state=converge_words.DONE))
     assert page.index('id="lost"') < page.index("<main>"), "the style looks for the one behind the other"
     assert "#lost:not([hidden]) ~ main .operator { border-color: var(--failed); }" in page
+
+
+def test_a_standby_says_of_what_it_does_not_know_who_does_where_that_would_stand() -> None:
+    page = status_page.render(page_samples.standby())
+    place = page.index("<h2>Queues and global hooks</h2>")
+    assert place > page.index('<ul class="modules">')
+    assert (
+        "Only the leader knows them. Either command opens its page: <code>kubectl -n addons " in page[place:]
+    )
+    assert "Queues and global hooks" not in status_page.render(page_samples.every_state())
 
 
 def test_a_replica_that_stands_by_says_where_the_modules_are_shown_and_counts_none() -> None:
@@ -484,15 +466,7 @@ async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch:
             "web",
             state="Failed",
             lastError="the disks",
-            answering=[
-                {
-                    "hook": "g.py",
-                    "binding": "kubernetesValidating",
-                    "name": "g",
-                    "notRegistered": "the disks",
-                    "unanswered": "",
-                }
-            ],
+            notRegistered="the disks",
         ),
         page_samples.row("web", health="Failed", healthMessage="the disks"),
         page_samples.row("web", drift="the disks"),

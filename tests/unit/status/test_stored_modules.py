@@ -110,7 +110,6 @@ def standby_card(object_: dict[str, Any]) -> page_modules.Card:
         modules=[found.row],
         errors={"web": found.row["lastError"]} if found.row["lastError"] else {},
         objects={"web": found.shown},
-        not_registered={"web": found.not_registered},
     )
     return page_modules.cards(content)[0]
 
@@ -266,14 +265,14 @@ async def test_a_standby_shows_the_events_of_the_cluster_and_what_modules_requir
     page = status_page.render(content)
     assert "<b>Drifted</b> Somebody changed it.</li>" in page
     assert "Kubernetes &gt;=1.30, module db" in page
-    assert "The leader shows queues, hooks that fail on events, bindings that wait, too" in page
+    assert "The leader also shows queues and global hooks." in page
 
 
 async def test_a_standby_that_may_not_read_events_says_who_shows_them(bench: Bench) -> None:
     bench.server.refuse(403, lambda asked: asked.path.endswith("/events"))
     bench.put(MODULES["ready"])
     page = status_page.render(await bench.page.gather())
-    assert "The leader shows queues, hooks that fail on events, bindings that wait and Events, too" in page
+    assert "The leader also shows queues, global hooks and Events." in page
 
 
 async def test_what_the_leader_writes_is_seen_while_one_looks(bench: Bench) -> None:

@@ -61,6 +61,11 @@ def has_usable_authority(state: State, now: dt.datetime) -> bool:
     return _is_usable(state.authority, now)
 
 
+def is_usable(state: State, now: dt.datetime) -> bool:
+    """Say whether both can be used: the authority, and the server's certificate."""
+    return has_usable_authority(state, now) and _is_usable(state.server, now)
+
+
 def _with_authority(state: State, now: dt.datetime, lives: Lives) -> State:
     state = _without_old_parts(state, now, lives)
     if now < certificates.facts(state.authority.certificate).rotate_at():

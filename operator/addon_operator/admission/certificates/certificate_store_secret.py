@@ -7,8 +7,9 @@ cert-manager's: it is served as it is.
 import asyncio
 import base64
 import contextlib
+import dataclasses
 import datetime as dt
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from addon_operator.admission.certificates import certificate_rotation, certificate_store, certificates
@@ -16,6 +17,7 @@ from addon_operator.aio import waiting
 from addon_operator.documents import yaml_loader
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
+from addon_operator.kube.objects import events
 
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.1
@@ -26,6 +28,8 @@ _FORMER: Final = "former-ca.crt"
 _OURS: Final = frozenset([*_SERVER, *_AUTHORITY, *_SUCCESSOR, _FORMER])
 
 _Object = Mapping[str, Any]
+Tell = Callable[[events.ObjectReference, str], None]
+"""Is called with the Secret and a sentence when what somebody did to it was mended."""
 
 
 class SecretSource:
@@ -36,20 +40,22 @@ class SecretSource:
     def __init__(
         self,
         kube: client.KubeClient,
-        namespace: str,
-        name: str,
+        about: events.ObjectReference,
         server_names: Collection[str],
         time: waiting.Time,
+        tell: Tell,
         lives: certificate_rotation.Lives | None = None,
     ) -> None:
-        """``server_names`` are the DNS names and addresses that the API server calls."""
+        """``server_names`` are the names and addresses that the API server calls; ``about``: the Secret."""
         self._kube = kube
-        self._namespace = namespace
-        self._name = name
+        self._about = about
+        self._namespace = about.event_namespace
+        self._name = about.name
+        self._tell = tell
         self._names = frozenset(server_names)
         self._time = time
         self._lives = lives or certificate_rotation.Lives()
-        self._path = paths.of("v1", "secrets", namespace=namespace, name=name)
+        self._path = paths.of("v1", "secrets", namespace=self._namespace, name=self._name)
         self._known: certificate_rotation.State | None = None
 
     async def load(self) -> certificate_store.Material:
@@ -72,10 +78,15 @@ class SecretSource:
         now = certificate_store.utc(self._time)
         if (foreign := _foreign(data, now)) is not None:
             return foreign
-        step = self._start(_state_of(data), now)
+        found = _state_of(data)
+        step = self._start(found, now)
         state = await asyncio.to_thread(certificate_rotation.advance, step, self._names, now, self._lives)
         if _data_of(state) != {key: value for key, value in data.items() if key in _OURS}:
-            await self._write(stored, data, state)
+            mended = self._mended(stored, found, step, now)
+            written = await self._write(stored, data, state)
+            if mended:
+                uid = str(written["metadata"].get("uid") or "")
+                self._tell(dataclasses.replace(self._about, uid=uid), mended)
         self._known = state
         return certificate_store.Material(state.server, state.bundle)
 
@@ -87,6 +98,27 @@ class SecretSource:
         usable = (state for state in candidates if certificate_rotation.has_usable_authority(state, now))
         return next(usable, None)
 
+    def _mended(
+        self,
+        stored: _Object | None,
+        found: certificate_rotation.State | None,
+        step: certificate_rotation.State | None,
+        now: dt.datetime,
+    ) -> str:
+        """Say what is wrong with the Secret and how that is mended; empty if it is new, or only rotated."""
+        if found is not None and certificate_rotation.is_usable(found, now):
+            return ""
+        if self._known is None and found is None:
+            return ""
+        wrong = "was deleted" if stored is None else "held no certificate that can be used"
+        how = "with a new authority, which the API server trusts once the webhooks are registered with it"
+        if step is not None:
+            is_known = step is self._known
+            how = "from what is in use, so that nothing changes" if is_known else "with its own authority"
+        return (
+            f"Secret {self._namespace}/{self._name} {wrong}, and is written again {how}; see who changes it"
+        )
+
     async def _read(self) -> _Object | None:
         try:
             return await self._kube.get(self._path)
@@ -95,15 +127,14 @@ class SecretSource:
 
     async def _write(
         self, stored: _Object | None, data: Mapping[str, bytes], state: certificate_rotation.State
-    ) -> None:
+    ) -> _Object:
         others = {key: value for key, value in data.items() if key not in _OURS}
         encoded = {key: base64.b64encode(value).decode() for key, value in (others | _data_of(state)).items()}
         if stored is None:
             collection = paths.of("v1", "secrets", namespace=self._namespace)
-            await self._kube.create(collection, self._new_secret() | {"data": encoded})
-        else:
-            # The resourceVersion that was read is in it: a change in between is a conflict.
-            await self._kube.replace(self._path, {**stored, "data": encoded})
+            return await self._kube.create(collection, self._new_secret() | {"data": encoded})
+        # The resourceVersion that was read is in it: a change in between is a conflict.
+        return await self._kube.replace(self._path, {**stored, "data": encoded})
 
     def _new_secret(self) -> dict[str, Any]:
         labels = {"app.kubernetes.io/managed-by": "addon-operator"}

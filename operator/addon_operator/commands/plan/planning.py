@@ -152,7 +152,7 @@ class _Planner:
         for purge in purges:
             self._notes += await self._taken_over(purge, modules)
         self._notes += plan_report.lost_on_the_way(modules, self._namespace_of)
-        self._notes += (*plan.stays(observed), *plan.chartless(observed))
+        self._notes += (*plan.stays(observed), *plan.chartless(observed).values())
         self._notes += [note for module in looked_at for note in _notes_on_go_hooks(module)]
         self._notes += self._shared()
         self._notes += await asyncio.to_thread(self._shared_definitions, decided.enabled, chosen)

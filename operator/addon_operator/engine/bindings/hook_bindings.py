@@ -19,7 +19,7 @@ from addon_operator.engine.hooks import hook_failures
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import errors, names
-from addon_operator.kube.informers import informers, projections
+from addon_operator.kube.informers import informer_cache, informers, projections
 
 _LOOK_SECONDS: Final = 1.0
 """Between two looks at what is registered."""
@@ -62,12 +62,26 @@ class SynchronizationRun:
 
 
 class WaitingBinding(TypedDict):
-    """A ``kubernetes`` binding whose objects cannot be followed just now."""
+    """A ``kubernetes`` binding of which objects cannot be followed just now."""
 
     hook: str
     binding: str
     kind: str
     reason: str
+
+
+def waiting_row(hook: state.Hook, binding: bindings.KubernetesBinding, reason: str) -> WaitingBinding:
+    """Return a binding as a row."""
+    return WaitingBinding(hook=hook.name, binding=binding.name, kind=binding.kind, reason=reason)
+
+
+def waiting_text(binding: WaitingBinding) -> str:
+    """Say which binding does not follow all of its objects, and why."""
+    named = f"binding {binding['binding']} ({binding['kind']}) of hook {binding['hook']}"
+    reason = binding["reason"]
+    if not reason.startswith(informer_cache.SKIPS):
+        return f"{named} waits: {reason}"
+    return f"{named} {reason}; until that is corrected, the hook sees it as it was before, if at all"
 
 
 class HookBindings:
@@ -248,15 +262,15 @@ class HookBindings:
         """Return the snapshots of all kubernetes bindings of a hook, as its lifecycle steps see them."""
         return self._tasks.objects.snapshots(hook)
 
+    @property
+    def allowed_failures(self) -> Sequence[hook_tasks.AllowedFailure]:
+        """Hooks that failed, as their bindings allow, the last time that they ran for them."""
+        return self._tasks.allowed_failures
+
     def waiting(self, owner: str) -> list[WaitingBinding]:
         """Return the owner's bindings whose objects cannot be followed just now, and why."""
         return [
-            {
-                "hook": followed.hook.name,
-                "binding": followed.binding.name,
-                "kind": followed.binding.kind,
-                "reason": followed.reason,
-            }
+            waiting_row(followed.hook, followed.binding, followed.reason)
             for followed in self._followed.get(owner, ())
             if followed.reason is not None
         ]

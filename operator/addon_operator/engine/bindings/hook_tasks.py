@@ -7,6 +7,7 @@ Synchronization takes a token if there is one and does not wait, and lifecycle s
 one hook's interval does not hold up its module.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,6 +27,19 @@ SYNCHRONIZATION: Final = "Synchronization"
 """Activation of Synchronization runs that are not part of a start."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class AllowedFailure:
+    """That a hook failed, as its binding allows, the last time that it ran for it: it is not tried again."""
+
+    hook: state.Hook
+    binding: str
+    queue: str
+    times: int
+    """How often in a row."""
+    error: str
+    error_without_values: str
+
+
 class HookTasks:
     """Puts triggers into queues, merged with what waits there, and runs hooks for them."""
 
@@ -43,6 +57,12 @@ class HookTasks:
         self.objects: Final = objects
         """What runs see of the cluster."""
         self._inbox = inbox
+        self._allowed: dict[tuple[str | None, str, str], AllowedFailure] = {}
+
+    @property
+    def allowed_failures(self) -> tuple[AllowedFailure, ...]:
+        """All of hooks that are there."""
+        return tuple(self._allowed.values())
 
     def add(self, hook: state.Hook, trigger: triggers.Trigger, activation: str = "") -> "HookTask":
         """Queue a run, or let the trigger join one that waits; the task that will run for it."""
@@ -65,6 +85,7 @@ class HookTasks:
     def forget(self, hook: state.Hook) -> None:
         """Forget a hook that is gone, and the queues that only it used."""
         self._rates.forget(hook)
+        self._allowed = {key: each for key, each in self._allowed.items() if each.hook != hook}
         self.objects.remove(hook)
         for name in _queues_of(hook):
             self._queues.leave(name)
@@ -72,6 +93,7 @@ class HookTasks:
     def drop(self, owner: str) -> None:
         """Forget all runs of a module's hooks that wait."""
         self._queues.drop(lambda task: isinstance(task, HookTask) and task.owner == owner)
+        self._allowed = {key: each for key, each in self._allowed.items() if (key[0] or "") != owner}
 
     async def run_task(self, task: "HookTask") -> None:
         """Run a hook for its turn in a queue; values that it changes make the engine react."""
@@ -111,10 +133,24 @@ class HookTasks:
         except BaseException as error:
             for followed in starting:
                 _end(followed, error, is_fine=allow_failure and isinstance(error, errors.AddonOperatorError))
+            if allow_failure:
+                self._note_allowed(labels, hook, error)
             raise
+        for trigger in run_for:
+            self._allowed.pop((hook.module, hook.name, trigger.binding.name), None)
         for followed in starting:
             followed.synchronization_ended()
         return effects
+
+    def _note_allowed(self, labels: events.HookLabels, hook: state.Hook, error: BaseException) -> None:
+        if isinstance(error, tasks.SupersededError) or not isinstance(error, Exception):
+            return
+        key = (hook.module, hook.name, labels.binding)
+        times = self._allowed[key].times + 1 if key in self._allowed else 1
+        texts = (
+            errors.of_module(text, hook.module or "") for text in (str(error), errors.without_values(error))
+        )
+        self._allowed[key] = AllowedFailure(hook, labels.binding, labels.queue, times, *texts)
 
     def _may_join(self, task: "HookTask", trigger: triggers.Trigger, pending: Sequence[tasks.Task]) -> bool:
         is_near = task is pending[-1] or len(pending) > CROWDED

@@ -115,7 +115,9 @@ class Discovery:
         purges = (f"release {name} is purged: {plan.purge_reason(observed, name)}" for name in decided.purges)
         due: list[events.Event] = [events.RemovalDue(text) for text in (*deletes, *purges)]
         stays = [events.Warned(text) for text in plan.stays(observed)]
-        told = (*due, *stays, *(events.Warned(text) for text in plan.chartless(observed)))
+        chartless = plan.chartless(observed)
+        self._states.lose_charts(chartless)
+        told = (*due, *stays, *map(events.Warned, chartless.values()))
         for event in told:
             if event not in self._removals_told:
                 self._tell(event)

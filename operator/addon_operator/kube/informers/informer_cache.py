@@ -24,6 +24,8 @@ Difference = tuple[ChangeType, Key, Kept, bytes | None]
 """A change before anybody wants to read it, and the entry before a Modified."""
 _SLICE: Final = 200
 """How many objects are handled before others get their turn in the event loop."""
+SKIPS: Final = "skips "
+"""Begins the reason of a cache that is up to date but for objects which its projection fails on."""
 _CONFIDENTIAL: Final = "Secret"
 """Kind of objects that no message may quote."""
 
@@ -77,11 +79,16 @@ class InformerCache:
         self._unlisted: set[Key] | None = None
         self._trouble: str | None = None
         self._failing: dict[Key, str] = {}
+        """What is said of objects that the projection fails on, and nothing of their content."""
 
     @property
     def reason(self) -> str | None:
         """Why the cache is not up to date, or lacks objects; ``None`` when all is well."""
-        return self._trouble or next(iter(self._failing.values()), None)
+        if self._trouble or not self._failing:
+            return self._trouble
+        more = len(self._failing) - 1
+        first = next(iter(self._failing.values()))
+        return f"{SKIPS}{first}{f'; so it is with {more} more' if more else ''}"
 
     @property
     def count(self) -> int:
@@ -231,14 +238,14 @@ class InformerCache:
     def _note_failure(self, event: wire.ObjectEvent, error: projections.ProjectionError) -> list[Difference]:
         """Keep the last good entry, but not that of another object which had the name before."""
         old = self._kept.get(event.key)
-        last_reason = self._failing.get(event.key)
+        before = self._failing.get(event.key)
         removed = self._remove(event.key) if old is not None and old[2] != hash(event.uid) else []
         namespace, name = event.key
-        shown = error.discreet if self._label == _CONFIDENTIAL else str(error)
-        text = f"{self._label} {namespace}/{name}: {shown}" if namespace else f"{self._label} {name}: {shown}"
-        self._failing[event.key] = text
-        if text != last_reason:
-            _log.warning("an event is skipped: %s", text)
+        named = f"{self._label} {namespace}/{name}" if namespace else f"{self._label} {name}"
+        self._failing[event.key] = f"{named}: {error.discreet}"
+        if self._failing[event.key] != before:
+            shown = error.discreet if self._label == _CONFIDENTIAL else str(error)
+            _log.warning("an event is skipped: %s: %s", named, shown)
         return removed
 
 

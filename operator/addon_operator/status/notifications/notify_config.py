@@ -63,11 +63,20 @@ class Kind(enum.StrEnum):
     UPGRADED = "upgraded"
     ROLLED_BACK = "rolledBack"
     HELD_BACK = "heldBack"
+    HOOK_FAILS = "hookFails"
+    CHART_LOST = "chartLost"
 
 
-LASTING: Final = frozenset({Kind.FAILED, Kind.ROLLED_BACK, Kind.UNHEALTHY, Kind.DRIFTED, Kind.HELD_BACK})
+LASTING: Final = frozenset(Kind) - {Kind.RECOVERED, Kind.UPGRADED}
 """What begins and is over some time."""
-_USUAL: Final = (Kind.FAILED, Kind.ROLLED_BACK, Kind.UNHEALTHY, Kind.RECOVERED)
+_USUAL: Final = (
+    Kind.FAILED,
+    Kind.ROLLED_BACK,
+    Kind.UNHEALTHY,
+    Kind.HOOK_FAILS,
+    Kind.CHART_LOST,
+    Kind.RECOVERED,
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

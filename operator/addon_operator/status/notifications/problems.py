@@ -34,7 +34,7 @@ Observed = Mapping[Kind, Problem | None]
 def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
     """Return what is known of a module now."""
     if module.status is _Status.DISABLED:
-        return dict.fromkeys((Kind.FAILED, Kind.UNHEALTHY, Kind.DRIFTED, Kind.HELD_BACK))
+        return dict.fromkeys(notify_config.LASTING - {Kind.ROLLED_BACK})
     seen: dict[Kind, Problem | None] = {}
     error = _line(module.last_error_without_values)
     if module.status is _Status.READY:
@@ -48,12 +48,29 @@ def observed(module: state.ModuleState) -> dict[Kind, Problem | None]:
         seen[Kind.UNHEALTHY] = Problem(_line(module.health.message)) if is_failed else None
     if module.drift is not None:
         seen[Kind.DRIFTED] = Problem(_line(module.drift.message)) if module.drift.resources else None
-    if module.held_back is not None:
-        until = module.held_back.until
-        seen[Kind.HELD_BACK] = Problem(_line(module.held_back.what), "the window opens", until)
-    elif module.status is _Status.READY:
-        seen[Kind.HELD_BACK] = None
+    is_ready = module.status is _Status.READY
+    if (held := _held_back(module)) is not None or is_ready:
+        seen[Kind.HELD_BACK] = held
+    if (hooks := _of_hooks(module)) is not None or (is_ready and module.hooks is not None):
+        seen[Kind.HOOK_FAILS] = hooks
+    if module.lost_chart or is_ready:
+        seen[Kind.CHART_LOST] = Problem(_line(module.lost_chart)) if module.lost_chart else None
     return seen
+
+
+def _held_back(module: state.ModuleState) -> Problem | None:
+    if (held := module.held_back) is None:
+        return None
+    return Problem(_line(held.what), "the window opens", held.until)
+
+
+def _of_hooks(module: state.ModuleState) -> Problem | None:
+    """Say which hooks fail beside runs, which are not asked, and which bindings wait."""
+    is_settled = module.status in (_Status.READY, _Status.FAILED)
+    not_registered = module.not_registered if is_settled else ""
+    beside = module.beside
+    wrong = [*beside.failing_hooks, *filter(None, [not_registered]), *beside.waiting_bindings]
+    return Problem(_line("; ".join(wrong)), "it goes on by itself when that is mended") if wrong else None
 
 
 def _line(text: str) -> str:

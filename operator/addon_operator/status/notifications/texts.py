@@ -34,6 +34,8 @@ _BEGAN: Final[Mapping[Kind, str]] = {
     Kind.UNHEALTHY: "is unhealthy",
     Kind.DRIFTED: "was changed by others",
     Kind.HELD_BACK: "waits for a window",
+    Kind.HOOK_FAILS: "has trouble with its hooks",
+    Kind.CHART_LOST: "has lost its chart",
     Kind.UPGRADED: "was upgraded",
 }
 _OVER: Final[Mapping[Kind, str]] = {
@@ -42,6 +44,8 @@ _OVER: Final[Mapping[Kind, str]] = {
     Kind.UNHEALTHY: "is healthy again",
     Kind.DRIFTED: "is as its chart says again",
     Kind.HELD_BACK: "no longer waits for a window",
+    Kind.HOOK_FAILS: "has no trouble with its hooks any more",
+    Kind.CHART_LOST: "has its chart again",
 }
 _NO_LONGER: Final[Mapping[Kind, str]] = {
     Kind.FAILED: "no longer fails",
@@ -49,6 +53,8 @@ _NO_LONGER: Final[Mapping[Kind, str]] = {
     Kind.UNHEALTHY: "is no longer unhealthy",
     Kind.DRIFTED: "is no longer changed by others",
     Kind.HELD_BACK: "no longer waits for a window",
+    Kind.HOOK_FAILS: "has no trouble with its hooks any more",
+    Kind.CHART_LOST: "no longer lacks a chart",
 }
 _SINCE: Final[Mapping[Kind, str]] = {
     Kind.FAILED: "It has failed since",
@@ -56,6 +62,8 @@ _SINCE: Final[Mapping[Kind, str]] = {
     Kind.UNHEALTHY: "Its resources have not been healthy since",
     Kind.DRIFTED: "Others changed its resources, seen at",
     Kind.HELD_BACK: "It has waited since",
+    Kind.HOOK_FAILS: "Its hooks have not worked since",
+    Kind.CHART_LOST: "It has had no chart since",
     Kind.UPGRADED: "It was upgraded at",
 }
 _FOLLOWS: Final[Mapping[Kind, str]] = {
@@ -131,12 +139,12 @@ def _headline(message: Message, place: Place) -> str:
 
 def _plural(words: str) -> str:
     verb, _, rest = words.partition(" ")
-    plural = {"is": "are", "was": "were", "works": "work", "waits": "wait"}.get(verb, verb)
+    plural = {"is": "are", "was": "were", "works": "work", "waits": "wait", "has": "have"}.get(verb, verb)
     if rest.startswith("as its chart says"):
         return "are as their charts say again"
     if verb == "no":
         return "no longer wait for a window"
-    return f"{plural} {rest}".strip()
+    return f"{plural} {rest.replace(' its ', ' their ')}".strip()
 
 
 def _what(item: Item) -> str:

@@ -21,6 +21,7 @@ from addon_operator.admission.certificates import (
 from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
+from addon_operator.kube.objects import events
 from tests.fakes import api_server, logs
 
 LIFE = dt.timedelta(days=30)
@@ -265,8 +266,12 @@ def kube(server: api_server.ApiServer, clock: Clock) -> client.KubeClient:
     return api_server.client_of(server, clock)
 
 
-def source(kube: client.KubeClient, clock: Clock) -> certificate_store_secret.SecretSource:
-    return certificate_store_secret.SecretSource(kube, "system", "webhook", NAMES, clock)
+def source(
+    kube: client.KubeClient, clock: Clock, told: list[str] | None = None
+) -> certificate_store_secret.SecretSource:
+    about = events.ObjectReference("v1", "Secret", "webhook", "system")
+    kept = [] if told is None else told
+    return certificate_store_secret.SecretSource(kube, about, NAMES, clock, lambda _, text: kept.append(text))
 
 
 async def test_a_missing_secret_is_made(kube: client.KubeClient, clock: Clock, stored: Secrets) -> None:
@@ -326,24 +331,50 @@ async def test_a_new_authority_is_trusted_before_it_is_used(
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "wrong"),
     [
-        pytest.param(None, id="deleted"),
-        pytest.param({}, id="emptied"),
-        pytest.param({"tls.crt": b"x", "tls.key": b"x", "ca.crt": b"x", "ca.key": b"x"}, id="overwritten"),
+        pytest.param(None, "was deleted", id="deleted"),
+        pytest.param({}, "held no certificate that can be used", id="emptied"),
+        pytest.param(
+            {"tls.crt": b"x", "tls.key": b"x", "ca.crt": b"x", "ca.key": b"x"},
+            "held no certificate that can be used",
+            id="overwritten",
+        ),
     ],
 )
-async def test_a_lost_secret_is_restored_from_what_is_served(
-    kube: client.KubeClient, clock: Clock, stored: Secrets, damage: dict[str, bytes] | None
+async def test_a_lost_secret_is_restored_from_what_is_served_and_that_is_told(
+    kube: client.KubeClient, clock: Clock, stored: Secrets, damage: dict[str, bytes] | None, wrong: str
 ) -> None:
-    replica = source(kube, clock)
+    told = list[str]()
+    replica = source(kube, clock, told)
     before = await replica.load()
+    assert told == [], "it was made"
     if damage is None:
         stored.stored = None
     else:
         stored.put(damage)
     assert await replica.load() == before
     assert stored.data["ca.crt"] == before.bundle
+    await replica.load()
+    (said,) = told
+    assert said.startswith(f"Secret system/webhook {wrong}, and is written again from what is in use")
+
+
+async def test_what_an_operator_before_left_damaged_is_told_and_what_is_rotated_is_not(
+    kube: client.KubeClient, clock: Clock, stored: Secrets
+) -> None:
+    told = list[str]()
+    first = await source(kube, clock, told).load()
+    clock.now += 250 * 86400
+    await source(kube, clock, told).load()
+    assert told == [], "only rotated"
+    stored.put({**stored.data, "tls.crt": b"x"})
+    assert (await source(kube, clock, told).load()).bundle == first.bundle
+    stored.put({**stored.data, "ca.crt": b"x"})
+    await source(kube, clock, told).load()
+    ours, new = told
+    assert "is written again with its own authority" in ours
+    assert "with a new authority" in new
 
 
 async def test_keys_of_others_in_the_secret_are_kept(

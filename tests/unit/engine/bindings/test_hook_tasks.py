@@ -340,6 +340,28 @@ async def test_a_run_may_fail_if_all_its_bindings_say_so(
     assert task.done.done()
 
 
+async def test_a_failure_that_is_allowed_is_known_until_the_hook_works_or_is_gone(bench: Bench) -> None:
+    one = hook("a.sh", pods(allowFailure=True), pods("nodes", allowFailure=True))
+
+    async def run(binding: int = 0) -> list[tuple[str, int]]:
+        bench.tasks.add(one, event(one, "a", binding=binding))
+        await clocks.settle()
+        return [(each.binding, each.times) for each in bench.tasks.allowed_failures]
+
+    bench.hooks.fail["a.sh"] = 3
+    assert await run() == [("pods", 1)]
+    assert await run() == [("pods", 2)]
+    assert await run(1) == [("pods", 2), ("nodes", 1)]
+    assert await run() == [("nodes", 1)], "it worked for that binding"
+    assert bench.tasks.allowed_failures[0].error == "hook a.sh failed"
+    bench.tasks.forget(one)
+    assert bench.tasks.allowed_failures == ()
+    bench.hooks.fail["a.sh"] = 1
+    await run()
+    bench.tasks.drop(one.module or "")
+    assert bench.tasks.allowed_failures == ()
+
+
 async def test_synchronizations_report_their_start_and_end(bench: Bench) -> None:
     one = hook("a.sh", pods(), pods("nodes"))
     bound = [Bound(one, 0), Bound(one, 1)]

@@ -136,6 +136,9 @@ async def test_each_removal_and_each_that_is_put_off_is_told_once() -> None:
     discovery.found = plan.Observed([module], wanted, {"web": True})
     [line] = await told()
     assert line.startswith("release web stays as it is, because module web has no chart any more")
+    assert states[WEB].lost_chart == line
+    states.replace([dataclasses.replace(module, has_chart=True)])
+    assert states[WEB].lost_chart == "", "it is back, and no discovery follows"
     assert (await told(), states.withholds) == ([], False)
 
 

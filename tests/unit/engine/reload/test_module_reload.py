@@ -368,7 +368,7 @@ async def test_a_module_whose_changed_files_are_wrong_says_so_until_they_are_rig
     web = bench.states[WEB]
     assert "010-web/values.yaml, line 2" in web.not_in_force
     assert bench.states[DB].not_in_force == ""
-    assert bench.states.refusals == [f"{state.REFUSED}: {web.not_in_force}"]
+    assert bench.states.refusals == [web.not_in_force]
     bench.write("010-web/values.yaml", "webEnabled: true\nweb: {size: 3}")
     await bench.changed()
     assert (web.not_in_force, bench.states.refusals) == ("", [])
@@ -535,8 +535,8 @@ async def test_hooks_that_cannot_be_used_are_reported_and_the_run_of_their_modul
     assert await bench.changed() == reactions.Reaction(runs=(WEB,))
     said = "module web: no configuration"
     assert bench.refusals == [said]
-    assert bench.states[WEB].not_in_force == said
-    assert bench.states.refusals == [f"{state.HOOKS_REFUSED}: {said}"], "their files are not as they were"
+    assert bench.states[WEB].not_in_force == f"{state.HOOKS_REFUSED}: {said}"
+    assert bench.states.refusals == [bench.states[WEB].not_in_force], "their files are not as they were"
     assert bench.noted == []
     bench.hooks.are_broken = False
     bench.write("010-web/hooks/a.sh", "#!/bin/sh")

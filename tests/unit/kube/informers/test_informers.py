@@ -259,27 +259,33 @@ async def test_an_empty_choice_of_namespaces_is_complete_at_once(world: informin
 
 
 async def test_an_object_on_which_the_filter_fails_is_skipped_with_a_reason(
-    world: informing.World,
+    world: informing.World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.server.put("bad", data={"k": 1})
     world.server.put("good", data={"k": {"in": "x"}})
     subscription, recorder = await world.synced(projection=informing.jq(".data.k.in"))
     assert subscription.keys() == [("a", "good")]
-    assert subscription.reason == 'ConfigMap a/bad: jqFilter: Cannot index number with string ("in")'
+    assert subscription.reason is not None
+    assert subscription.reason.startswith("skips ConfigMap a/bad: jqFilter: the program fails on it")
+    assert 'ConfigMap a/bad: jqFilter: Cannot index number with string ("in")' in caplog.text
+    world.server.put("worse", data={"k": 2})
+    await recorder.until(lambda: str(subscription.reason).endswith("; so it is with 1 more"))
+    world.server.delete("worse")
     world.server.put("bad", data={"k": {"in": "y"}})
     await recorder.until(lambda: recorder.troubles[-1:] == [None])
     assert recorder.reported == ["Added a/bad"]
 
 
-async def test_what_jq_says_of_a_secret_is_not_reported(world: informing.World) -> None:
+async def test_what_jq_says_of_a_secret_is_not_reported(
+    world: informing.World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.server.kinds["secrets"] = ("Secret", True)
     world.server.put("x", plural="secrets", data={"k": "czNjcmV0"})
     selection = Selection("Secret", "v1")
     subscription, _ = await world.synced(selection, informing.jq(".data.k | @base64d | tonumber"))
     assert subscription.reason is not None
-    assert subscription.reason.startswith(
-        "Secret a/x: jqFilter: the program fails; what jq says is not shown"
-    )
+    assert subscription.reason.startswith("skips Secret a/x: jqFilter: the program fails on it")
+    assert "cannot be parsed" not in caplog.text
 
 
 async def test_an_object_keeps_its_last_good_entry_while_the_filter_fails(world: informing.World) -> None:

@@ -109,6 +109,20 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
             ],
         ),
         (
+            an_item(
+                kind=Kind.HOOK_FAILS,
+                text="hook a.sh on pods failed 9 times: exit code 3",
+                follows="it goes on by itself when that is mended",
+            ),
+            [
+                "web has trouble with its hooks",
+                (
+                    "Its hooks have not worked since 10:02 UTC (3 min): hook a.sh on pods failed 9 times: "
+                    "exit code 3. It goes on by itself when that is mended."
+                ),
+            ],
+        ),
+        (
             an_item(kind=Kind.ROLLED_BACK, text="timed out"),
             [
                 "web was rolled back",
@@ -171,6 +185,8 @@ def test_many_at_once_are_counted_and_the_first_are_told_in_full() -> None:
         ),
         (several(Kind.DRIFTED, over=NOW), "4 modules are as their charts say again"),
         (several(Kind.HELD_BACK, over=NOW), "4 modules no longer wait for a window"),
+        (several(Kind.HOOK_FAILS), "4 modules have trouble with their hooks"),
+        (several(Kind.HOOK_FAILS, over=NOW), "4 modules have no trouble with their hooks any more"),
         ([*several(Kind.FAILED, over=NOW), an_item("e")], "4 modules work again, 1 failed"),
         ([an_item("e"), *several(Kind.UPGRADED)], "1 module failed, 4 were upgraded"),
     ],

@@ -59,10 +59,13 @@ class People:
         drift: drift_report.DriftReport | None = None,
         held: windows.HeldBack | None = None,
         next_try: float | None = None,
+        beside: state.Beside | None = None,
+        lost_chart: str = "",
     ) -> None:
         found = state.ModuleState(model.Module(names.ModuleName(name), 1, pathlib.Path("/m")), status)
         found.last_error_without_values, found.failure, found.health = error, failure, health
         found.drift, found.held_back, found.next_try = drift, held, next_try
+        found.hooks, found.beside, found.lost_chart = (), beside or state.Beside(), lost_chart
         self.ledger.saw_state(found, "addons", self.now)
 
     def fail(self, name: str = "web", failure: str = "") -> None:
@@ -210,8 +213,11 @@ def test_a_flapping_module_is_calm_as_long_after_a_restart(people: People) -> No
             {"drift": drift_report.DriftReport()},
         ),
         (Kind.HELD_BACK, {"held": windows.HeldBack("revision 3", BEGIN + 3600)}, {}),
+        (Kind.HOOK_FAILS, {"beside": state.Beside(("hook a.sh failed twice",))}, {}),
+        (Kind.HOOK_FAILS, {"beside": state.Beside(waiting_bindings=("binding b waits",))}, {}),
+        (Kind.CHART_LOST, {"lost_chart": "put Chart.yaml back"}, {}),
     ],
-    ids=["unhealthy", "drifted", "held back"],
+    ids=["unhealthy", "drifted", "held back", "a hook that fails", "a binding that waits", "a lost chart"],
 )
 def test_every_kind_that_lasts_has_a_beginning_and_an_end(
     people: People, kind: Kind, begin: dict[str, object], end: dict[str, object]

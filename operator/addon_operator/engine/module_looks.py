@@ -1,0 +1,179 @@
+"""What of modules does not work, or waits, beside their runs: one answer for all who show modules.
+
+The page and the commands ask when somebody looks. Once a second it is noted in the states of modules, from
+which Module objects and notifications are made.
+"""
+
+import asyncio
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Self, TypedDict
+
+from addon_operator.aio import turns
+from addon_operator.engine import module_states, state, tasks
+from addon_operator.engine.bindings import hook_bindings, hook_tasks, webhooks
+from addon_operator.engine.queues import queue_set
+from addon_operator.kernel import names
+
+_LOOK_SECONDS: Final = 1.0
+_SHOWN: Final = 20
+"""Failing hooks, and waiting bindings, of one module."""
+_WAITED_FOR: Final = 3
+
+
+class FailingHook(TypedDict):
+    """A hook that failed by itself, not as a step of a run."""
+
+    queue: str
+    hook: str
+    binding: str
+    tries: int
+    """Failed ones."""
+    lastError: str
+
+
+class ModuleLooks:
+    """Looks at queues and bindings; ``owner`` is a module, or ``tasks.GLOBAL_OWNER`` for the global hooks."""
+
+    def __init__(
+        self,
+        states: module_states.ModuleStates,
+        queues: queue_set.QueueSet,
+        bindings: hook_bindings.HookBindings,
+    ) -> None:
+        self._states = states
+        self._queues = queues
+        self._bindings = bindings
+
+    def hooks_of(self, owner: str) -> list[FailingHook]:
+        """Return the first failing hooks, with what they wrote."""
+        return [each.shown for each in self._failing().get(owner, ())]
+
+    def of_global_hooks(self) -> list[str]:
+        """Say what of the global hooks does not work, the worst first; without values."""
+        owner = tasks.GLOBAL_OWNER
+        beside = self._beside(owner, self._failing().get(owner, ()), ())
+        not_registered = hook_bindings.not_registered(self._bindings.answering(owner))
+        return [*filter(None, [not_registered]), *beside.failing_hooks, *beside.waiting_bindings]
+
+    def of(self, module: names.ModuleName) -> state.Beside:
+        """Return what is beside the runs of one module."""
+        earlier = itertools.takewhile(lambda each: each.module.name != module, self._states)
+        before = [text for each in earlier for text in each.holds_up]
+        awaited = self._queues.main.awaited
+        return self._look(self._states[module], self._failing(), before, awaited)
+
+    async def all(self) -> dict[str, state.Beside]:
+        """Return what is beside the runs of all modules; others have their turn meanwhile."""
+        failing, awaited = self._failing(), self._queues.main.awaited
+        before: list[str] = []
+
+        def look(module: state.ModuleState) -> tuple[str, state.Beside]:
+            found = self._look(module, failing, before, awaited)
+            before.extend(module.holds_up)
+            return module.module.name, found
+
+        return dict(await turns.mapped(look, self._states))
+
+    async def note(self) -> None:
+        """Note it in the states of all modules."""
+        for name, found in (await self.all()).items():
+            self._states.note_beside(names.ModuleName(name), found)
+
+    async def work(self) -> None:
+        """Note it again and again, until cancelled."""
+        while True:
+            await self.note()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _look(
+        self,
+        module: state.ModuleState,
+        failing: "_Failing",
+        before: Sequence[str],
+        awaited: Mapping[str, Sequence[str]],
+    ) -> state.Beside:
+        name = module.module.name
+        if module.status is not state.ModuleStatus.PENDING:
+            before = self._states.held_up(module, awaited.get(name, ()))
+        elif name not in self._states.enabled:
+            before = ()
+        return self._beside(name, failing.get(name, ()), before)
+
+    def _beside(self, owner: str, failing: Sequence["_Failure"], before: Sequence[str]) -> state.Beside:
+        unanswered = filter(None, map(_unanswered, self._bindings.answering(owner)))
+        waiting = itertools.islice(self._bindings.waiting(owner), _SHOWN)
+        return state.Beside(
+            failing_hooks=(*map(_failing_text, failing), *unanswered),
+            waiting_bindings=tuple(map(hook_bindings.waiting_text, waiting)),
+            waits_for=tuple(before[:_WAITED_FOR]),
+        )
+
+    def _failing(self) -> "_Failing":
+        """Return the first that failed of each owner."""
+        found: dict[str, list[_Failure]] = {}
+        for each in itertools.chain(self._queued(), map(_Failure.allowed, self._bindings.allowed_failures)):
+            if len(kept := found.setdefault(each.owner, [])) < _SHOWN:
+                kept.append(each)
+        return found
+
+    def _queued(self) -> "Iterator[_Failure]":
+        return (
+            _Failure.queued(queue.name, task)
+            for queue in self._queues.all
+            for task in queue.tasks
+            if task.hook and task.last_error
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Failure:
+    """A hook that failed."""
+
+    owner: str
+    shown: FailingHook
+    error_without_values: str
+    is_allowed: bool = False
+
+    @classmethod
+    def queued(cls, queue: str, task: tasks.Task) -> Self:
+        shown = FailingHook(
+            queue=queue, hook=task.hook, binding=task.binding, tries=task.attempts, lastError=task.last_error
+        )
+        return cls(task.owner, shown, task.last_error_without_values)
+
+    @classmethod
+    def allowed(cls, failure: hook_tasks.AllowedFailure) -> Self:
+        hook = failure.hook
+        shown = FailingHook(
+            queue=failure.queue,
+            hook=hook.name,
+            binding=failure.binding,
+            tries=failure.times,
+            lastError=failure.error,
+        )
+        return cls(hook.module or tasks.GLOBAL_OWNER, shown, failure.error_without_values, is_allowed=True)
+
+
+_Failing = Mapping[str, Sequence[_Failure]]
+
+
+def _failing_text(failure: _Failure) -> str:
+    """Say which hook fails, and how."""
+    hook, error = failure.shown, failure.error_without_values
+    named = repr(hook["binding"]) if " " in hook["binding"] else hook["binding"]
+    binding = f" on {named}" if named else ""
+    often = "once" if hook["tries"] == 1 else f"{hook['tries']} times"
+    told = error.removeprefix(f"hook {hook['hook']} ").removeprefix("failed with ")
+    allowed = (
+        ", which is allowed, so that it is tried again with its next event" if failure.is_allowed else ""
+    )
+    return f"hook {hook['hook']}{binding} failed {often}{allowed}{f': {told}' if told else ''}"
+
+
+def _unanswered(row: webhooks.AnsweringRow) -> str:
+    if not row["unanswered"]:
+        return ""
+    named = f"{row['binding']} {row['name']} of hook {row['hook']}"
+    return f"{named} did not answer the last request: {row['unanswered']}"

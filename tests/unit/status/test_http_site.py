@@ -215,7 +215,7 @@ class Held(Threads):
     def render(self, form: metrics.Form | None = None) -> metrics.Exposition:
         found = super().render(form)
         self.begun.set()
-        self.go.wait(10)
+        self.go.wait(60)
         return found
 
 

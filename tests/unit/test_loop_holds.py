@@ -1,11 +1,17 @@
 """What the walk over foreign content finds the longest holds of the loop with."""
 
 import asyncio
+import os
 import pathlib
 import re
 import time
 
+import pytest
+
 from tests.integration import loop_holds
+
+BUSY = 4
+"""So many processes for each processor keep who looks from looking in time."""
 
 
 def burn(seconds: float) -> None:
@@ -52,6 +58,8 @@ async def test_a_thread_that_keeps_the_interpreter_is_named(tmp_path: pathlib.Pa
     for times in (1, 2, 4, 8, 16):
         # On a busy machine, who looks waits for a processor as well, and that counts as a pause.
         holds = holds or await long_holds(tmp_path / str(times), times)
+    if not holds and os.getloadavg()[0] > BUSY * len(os.sched_getaffinity(0)):
+        pytest.skip("who looks got no processor while the lock was held")
     assert {hold.kind for hold in holds} == {"lock"}
     assert any(hold.frames[-1].endswith((" fullmatch", " search_long")) for hold in holds)
 

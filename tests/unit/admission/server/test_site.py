@@ -342,7 +342,7 @@ async def test_requests_that_wait_for_hooks_leave_connections_to_pods(
     routes = {
         "/hooks": site.Route(
             review_handlers.Calling(gate),
-            timeout=60,
+            timeout=3600,
             account=review_budget.MemoryBudget(admission_webhooks.HOOK_LIMITS),
         ),
         PATH: site.Route(review_handlers.Calling(tls_clients.allowing)),

@@ -18,10 +18,12 @@ from tests.integration import operator_forks
 
 T = TypeVar("T")
 
-READY_DEADLINE: Final = 30.0
+READY_DEADLINE: Final = 60.0
 """Seconds until an operator with a handful of small modules has to be ready, on a busy machine."""
 STOP_DEADLINE: Final = 40.0
 """Seconds that an operator may take to end; more than its grace period."""
+_ANSWER_SECONDS: Final = 20.0
+"""Seconds until an operator that listens and does not answer counts as hung, on a busy machine."""
 _FIRST_POLL: Final = 0.02
 _POLL: Final = 0.1
 _PREFIX: Final = "addon_operator_"
@@ -161,7 +163,8 @@ class OperatorProcess:
     def get(self, path: str) -> Answer:
         """What an HTTP path answers; an error status is an answer too."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as response:
+            url = f"http://127.0.0.1:{self.port}{path}"
+            with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
                 return Answer(response.status, response.read().decode())
         except urllib.error.HTTPError as error:
             with error:

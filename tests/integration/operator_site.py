@@ -24,6 +24,15 @@ CONFIG_MAP: Final = "addon-operator"
 SOON: Final = 0.5
 """Seconds until a second try, for tests that wait for it."""
 
+LEASE_SECONDS: Final = 8.0
+SHORT_LEASE: Final = {
+    "ADDON_OPERATOR_HA": "true",
+    "LEASE_DURATION": f"{LEASE_SECONDS:g}s",
+    "LEASE_RENEW_DEADLINE": "6500ms",
+    "LEASE_RETRY_PERIOD": "500ms",
+}
+"""For tests that wait for its end; who is held up for some seconds on a busy machine does not lose it."""
+
 _EXECUTABLE: Final = 0o755
 _HOOK: Final = """\
 #!/bin/bash

@@ -371,17 +371,11 @@ def test_replicas_that_stand_by_convert_and_the_next_leader_sets_back_what_went_
     crons: Crons, devcluster: handle.DevCluster
 ) -> None:
     site = crons.site
-    ha = {
-        "ADDON_OPERATOR_HA": "true",
-        "LEASE_DURATION": "4s",
-        "LEASE_RENEW_DEADLINE": "3s",
-        "LEASE_RETRY_PERIOD": "500ms",
-    }
-    with admitting.admitting(site, devcluster, **ha) as leader:
+    with admitting.admitting(site, devcluster, **operator_site.SHORT_LEASE) as leader:
         wait_converted(leader, crons)
         assert crons.create("v1", "a", schedule="1 2") == ""
         port = operator_process.free_port()
-        environment = {**admitting.webhook_environment(port), **ha}
+        environment = {**admitting.webhook_environment(port), **operator_site.SHORT_LEASE}
         second = site.start(**environment, DEBUG_UNIX_SOCKET=str(site.root / "second.socket"))
         second.wait_logged("standing by")
         assert '"cron":["1","2"]' in ask(port, crons)

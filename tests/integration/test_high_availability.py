@@ -18,14 +18,8 @@ from tests.integration import admitting, balancing, operator_process, operator_s
 pytestmark = pytest.mark.integration
 
 LEASE: Final = "addon-operator-leader-election"
-QUICK: Final = {
-    "LEASE_DURATION": "4s",
-    "LEASE_RENEW_DEADLINE": "2500ms",
-    "LEASE_RETRY_PERIOD": "500ms",
-}
-"""Durations that keep tests short in which they are not the point."""
-TAKE_OVER_AFTER_KILL: Final = 20.0
-TAKE_OVER_AFTER_STOP: Final = 3.0
+LONG_LEASE: Final = {"LEASE_DURATION": "10m", "LEASE_RENEW_DEADLINE": "5m"}
+"""Who takes over from such a leader has not waited for the end of its Lease."""
 AT_A_TIME: Final = 4
 """Pods that are created side by side."""
 
@@ -44,9 +38,8 @@ def leads(operator: operator_process.OperatorProcess) -> bool:
     return operator.get("/metrics").status == 200 and operator.metrics().total("leader") == 1
 
 
-def wait_leads(operator: operator_process.OperatorProcess, within: float) -> None:
-    """The deadline is the promise that is tested; a machine that is busy has the margins of the defaults."""
-    operator.wait_until(lambda: leads(operator), f"it leads within {within:g} s", deadline=within)
+def wait_leads(operator: operator_process.OperatorProcess) -> None:
+    operator.wait_until(lambda: leads(operator), "it leads")
 
 
 def wait_standing_by(operator: operator_process.OperatorProcess, leader: str) -> None:
@@ -60,7 +53,7 @@ def pair(
 ) -> tuple[operator_process.OperatorProcess, operator_process.OperatorProcess]:
     """A leader and a standby."""
     first = replica(site, "first", **extra)
-    wait_leads(first, operator_process.READY_DEADLINE)
+    wait_leads(first)
     second = replica(site, "second", **extra)
     wait_standing_by(second, "first")
     return first, second
@@ -70,7 +63,7 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     site.values("webEnabled: true")
     web = site.module("010-web", {"color": "green"})
     site.hook(web, "look.sh", {"onStartup": 1})
-    first, second = pair(site)
+    first, second = pair(site, **LONG_LEASE)
     first.wait_ready()
     second.wait_ready()
     assert (leads(first), leads(second)) == (True, False)
@@ -87,7 +80,7 @@ def test_one_replica_leads_and_another_takes_over_at_once_when_it_stops(site: op
     assert "<dt>Revision</dt><dd>1</dd>" in page
     assert lease(site)["holderIdentity"].startswith("first")
     first.terminate()
-    wait_leads(second, TAKE_OVER_AFTER_STOP)
+    wait_leads(second)
     assert first.wait_end().exit_code == 0
     second.wait_ready()
     assert lease(site)["holderIdentity"].startswith("second")
@@ -112,7 +105,7 @@ def test_a_killed_leader_is_followed_by_another_with_the_default_durations(site:
     first.wait_until(lambda: site.labels() == ["gate.sh beforeHelm"], "the second module runs")
     first.kill()
     (site.root / "open").touch()
-    wait_leads(second, TAKE_OVER_AFTER_KILL)
+    wait_leads(second)
     second.wait_ready()
     assert site.revisions() == {"web": 1, "api": 1}
 
@@ -130,7 +123,7 @@ def test_a_leader_that_was_paused_past_its_lease_does_nothing_any_more(site: ope
     touch {done}
     """
     site.hook(web, "slow.sh", {"beforeHelm": 1}, body)
-    first, second = pair(site, **QUICK)
+    first, second = pair(site, **operator_site.SHORT_LEASE)
     first.wait_until(lambda: pid.exists() and pid.read_text().strip(), "the hook runs")
     hook, processes = int(pid.read_text()), daemons.ProcessTable()
     os.kill(first.pid, signal.SIGSTOP)
@@ -156,7 +149,7 @@ def test_a_lease_taken_away_ends_the_leader_and_its_hook(site: operator_site.Sit
     web = site.module("010-web", {"color": "green"})
     pid = site.root / "pid"
     site.hook(web, "slow.sh", {"beforeHelm": 1}, f"echo $$ > {pid}; exec sleep 60")
-    operator = replica(site, "first", **QUICK)
+    operator = replica(site, "first", **operator_site.SHORT_LEASE)
     operator.wait_until(lambda: pid.exists() and pid.read_text().strip(), "the hook runs")
     hook, processes = int(pid.read_text()), daemons.ProcessTable()
     site.kubectl("patch", "lease", LEASE, "--type=merge", '--patch={"spec":{"holderIdentity":"somebody"}}')
@@ -174,7 +167,7 @@ def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: o
     web = site.module("010-web", {"color": "{{ .Values.web.color }}"})
     (web / "module.yaml").write_text("requires: {kubernetes: '>=1.30'}")
     site.config(web="color: green")
-    first, second = pair(site, **QUICK)
+    first, second = pair(site, **operator_site.SHORT_LEASE)
     first.wait_ready()
     first.wait_until(lambda: "Ready" in site.kubectl("get", "events"), "it told of the module")
     site.config(web="[")
@@ -191,7 +184,7 @@ def test_a_wrong_config_map_ends_neither_the_standby_nor_the_next_leader(site: o
     assert '<li class="attention" id="m-web">' in second.get("/").text
     assert leads(second)
     assert "'web'" in second.get("/readyz").text
-    third = replica(site, "third", **QUICK)
+    third = replica(site, "third", **operator_site.SHORT_LEASE)
     wait_standing_by(third, "second")
     third.wait_ready()
     site.config(web="color: red")
@@ -264,9 +257,11 @@ def admitting_pair(
         for path in configurations:
             stack.callback(client.request, "DELETE", path)
         url = {"WEBHOOK_URL": f"https://127.0.0.1:{balancer.port}", "WEBHOOK_FAILURE_POLICY": "Fail"}
-        environments = [QUICK | admitting.webhook_environment(port) | url for port in ports]
+        environments = [
+            operator_site.SHORT_LEASE | admitting.webhook_environment(port) | url for port in ports
+        ]
         first = replica(site, "first", **environments[0])
-        wait_leads(first, operator_process.READY_DEADLINE)
+        wait_leads(first)
         second = replica(site, "second", **environments[1])
         stack.callback(second.kill)
         stack.callback(first.kill)
@@ -309,7 +304,7 @@ def test_pods_are_admitted_all_the_time_while_the_leader_stops(
     with admitting_pair(site, devcluster) as (first, second, load):
         load.wait_more(30)
         first.stop()
-        wait_leads(second, operator_process.READY_DEADLINE)
+        wait_leads(second)
         load.wait_more(30)
         load.stop()
         assert load.bad == []
@@ -323,7 +318,7 @@ def test_pods_are_admitted_all_the_time_while_the_leader_is_killed(
     with admitting_pair(site, devcluster) as (first, second, load):
         load.wait_more(30)
         first.kill()
-        wait_leads(second, operator_process.READY_DEADLINE)
+        wait_leads(second)
         load.wait_more(30)
         load.stop()
         # Pods that are in the hands of a process when it is killed are out of anybody's reach.

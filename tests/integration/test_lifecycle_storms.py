@@ -197,7 +197,7 @@ class Storm:
         paused = self.random.choice(self.operators)
         with contextlib.suppress(ProcessLookupError):
             os.kill(paused.pid, signal.SIGSTOP)
-            time.sleep(6.0)
+            time.sleep(operator_site.LEASE_SECONDS + 2.0)
             os.kill(paused.pid, signal.SIGCONT)
 
     def start(self) -> None:
@@ -282,12 +282,6 @@ TROUBLE: Final = [*EDITS, *["objects"] * 4, "fail", "mend", "mend", "remove", "u
 DEATHS: Final = [*TROUBLE, "chart", "chart", "kill", "restart"]
 PAIR: Final = [*DEATHS, "kill", "pause"]
 ON_DISK: Final = {"WATCH_MODULES": "yes"}
-SHORT_LEASE: Final = {
-    "ADDON_OPERATOR_HA": "true",
-    "LEASE_DURATION": "4s",
-    "LEASE_RENEW_DEADLINE": "2500ms",
-    "LEASE_RETRY_PERIOD": "500ms",
-}
 
 
 @pytest.mark.parametrize(
@@ -310,7 +304,7 @@ def test_whatever_happens_the_last_edit_is_what_there_is_in_the_end(
 def test_two_replicas_that_are_killed_and_paused_never_work_at_once(
     site: operator_site.Site, helm4: pathlib.Path, seed: int
 ) -> None:
-    environment = {"HELM_BIN_PATH": str(helm4), **ON_DISK, **SHORT_LEASE}
+    environment = {"HELM_BIN_PATH": str(helm4), **ON_DISK, **operator_site.SHORT_LEASE}
     go_through(Storm(site, seed, replicas=2, environment=environment), PAIR)
 
 

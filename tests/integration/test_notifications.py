@@ -220,8 +220,7 @@ def test_a_busy_receiver_gets_everything_later_and_a_fail_over_misses_no_recover
     receivers.write_targets(
         site, [receivers.target(receiver, "chat", "slack", on=["failed", "recovered", "upgraded"])]
     )
-    high = {"CONVERGE_ON_FAILURE": "continue", "ADDON_OPERATOR_HA": "true", "LEASE_DURATION": "4s"}
-    high |= {"LEASE_RENEW_DEADLINE": "2500ms", "LEASE_RETRY_PERIOD": "500ms"}
+    high = {"CONVERGE_ON_FAILURE": "continue", **operator_site.SHORT_LEASE}
     first = site.start(**high, DEBUG_UNIX_SOCKET=str(site.root / "first.socket"))
     first.wait_logged("notifications do not reach target chat, and are tried again", "500")
     second = site.start(**high)

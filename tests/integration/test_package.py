@@ -10,6 +10,7 @@ import venv
 
 import pytest
 
+from addon_operator.app import hook_environment
 from tests.unit.deploy import dockerfile
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -89,9 +90,9 @@ def test_the_installed_operator_has_its_library_for_hooks_in_bash(python: pathli
         "found = hook_environment.SHELL_LIBRARY; "
         "print(found.is_file(), *sorted(path.name for path in found.parent.rglob('*.sh')))"
     )
-    assert run(python, "-c", look).split() == [
-        "True", "context.sh", "hook.sh", "kubernetes.sh", "metrics.sh", "shell_lib.sh", "values.sh",
-    ]  # fmt: skip
+    ours = sorted(path.name for path in hook_environment.SHELL_LIBRARY.parent.rglob("*.sh"))
+    assert len(ours) > 1
+    assert run(python, "-c", look).split() == ["True", *ours]
 
 
 def test_every_module_of_the_installed_operator_can_be_imported(python: pathlib.Path) -> None:

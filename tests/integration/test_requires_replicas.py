@@ -8,12 +8,10 @@ from tests.integration import definitions, operator_process, operator_site, requ
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-_QUICK = {"LEASE_DURATION": "4s", "LEASE_RENEW_DEADLINE": "2500ms", "LEASE_RETRY_PERIOD": "500ms"}
-
 
 def replica(site: operator_site.Site, name: str) -> operator_process.OperatorProcess:
     own = {"ADDON_OPERATOR_POD": name, "DEBUG_UNIX_SOCKET": str(site.root / f"{name}.socket")}
-    return site.start(ADDON_OPERATOR_HA="true", **own, **_QUICK)
+    return site.start(**own, **operator_site.SHORT_LEASE)
 
 
 def test_the_next_leader_goes_on_where_a_killed_one_waited_for_a_required_module(

@@ -217,20 +217,14 @@ def test_a_replica_that_stands_by_answers_and_goes_on_when_the_leader_dies(
         """,
     )
     site.config()
-    ha = {
-        "ADDON_OPERATOR_HA": "true",
-        "LEASE_DURATION": "4s",
-        "LEASE_RENEW_DEADLINE": "3s",
-        "LEASE_RETRY_PERIOD": "500ms",
-    }
     # What is registered leads to the second one, which stands by at first.
-    with admitting.admitting(site, devcluster, **ha) as leader:
+    with admitting.admitting(site, devcluster, **operator_site.SHORT_LEASE) as leader:
         leader.wait_logged("module run ended")
         port = operator_process.free_port()
         second = site.start(
             **{
                 **admitting.webhook_environment(port),
-                **ha,
+                **operator_site.SHORT_LEASE,
                 "DEBUG_UNIX_SOCKET": str(site.root / "second.socket"),
             }
         )

@@ -15,12 +15,6 @@ from tests.integration import admitting, balancing, guarded, operator_process, o
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-HA: Final = {
-    "ADDON_OPERATOR_HA": "true",
-    "LEASE_DURATION": "4s",
-    "LEASE_RENEW_DEADLINE": "2500ms",
-    "LEASE_RETRY_PERIOD": "500ms",
-}
 BURST: Final = 500
 AT_ONCE: Final = 64
 PATIENCE: Final = 60.0
@@ -83,7 +77,7 @@ class Pair:
         self._client = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url, PATIENCE)
         ports = [operator_process.free_port() for _ in range(2)]
         balancer = stack.enter_context(contextlib.closing(balancing.Balancer(ports)))
-        shared = {**HA, "WEBHOOK_URL": f"https://127.0.0.1:{balancer.port}"}
+        shared = {**operator_site.SHORT_LEASE, "WEBHOOK_URL": f"https://127.0.0.1:{balancer.port}"}
         first, second = (
             {**admitting.webhook_environment(port), **shared, "ADDON_OPERATOR_POD": name}
             | {"DEBUG_UNIX_SOCKET": str(site.root / f"{name}.socket")}

@@ -21,7 +21,8 @@ _SOME: Final = 40
 _MANY: Final = 100
 _LENGTH: Final = 1000
 _TIMES: Final = 4
-_TRIES: Final = 10
+_TRIES: Final = 3
+_WINS: Final = 4
 _SHORT_SECONDS: Final = 0.00025
 """Of processor time: what a pattern that is linear takes for a text of this length."""
 
@@ -92,15 +93,21 @@ def goes_back(pattern: re.Pattern[str], uses: Iterable[str]) -> str | None:
         for use in uses:
             if _seconds(pattern, use, text) < _SHORT_SECONDS:
                 continue
-            few = min(_seconds(pattern, use, text) for _ in range(_TRIES))
-            # Others may have the processor's caches meanwhile.
-            many = [_seconds(pattern, use, text * _TIMES)]
-            while many[-1] > few * _TIMES * 2:
-                if len(many) == _TRIES:
-                    length = len(text) * _TIMES
-                    return f"{use} takes {min(many):.3f} s for {length} characters of {text[:30]!r}"
-                many.append(_seconds(pattern, use, text * _TIMES))
+            if _is_quadratic(pattern, use, text):
+                long = text * _TIMES
+                seconds = _seconds(pattern, use, long)
+                return f"{use} takes {seconds:.3f} s for {len(long)} characters of {text[:30]!r}"
     return None
+
+
+def _is_quadratic(pattern: re.Pattern[str], use: str, text: str) -> bool:
+    """Say whether four times the text takes far more than four times as long, more often than not."""
+    verdicts = {True: 0, False: 0}
+    while max(verdicts.values()) < _WINS:
+        # Both at the same moment: others may have the processor's caches, for some time or for a moment.
+        few = min(_seconds(pattern, use, text) for _ in range(_TRIES))
+        verdicts[_seconds(pattern, use, text * _TIMES) > few * _TIMES * 2] += 1
+    return verdicts[True] == _WINS
 
 
 def _seconds(pattern: re.Pattern[str], use: str, text: str) -> float:

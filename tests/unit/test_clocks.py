@@ -1,7 +1,10 @@
 """The clock of tests: who wakes when it is moved, and when everything has come to rest."""
 
 import asyncio
+import pathlib
+import re
 import threading
+from typing import Final
 
 import pytest
 
@@ -67,3 +70,34 @@ async def test_what_never_rests_is_a_failure(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(AssertionError, match="it never comes to rest"):
         await clocks.settle()
     turning.cancel()
+
+
+PATIENCE: Final = 30
+"""Seconds that a busy machine may take at least for what has to come."""
+WAITS: Final = re.compile(r"\b(?:timeout|wait_for|ends_within|thread\.join)\((?:.*, )?([1-9]\d*)\)")
+"""Calls that wait for whole seconds: what is to be late is waited for for a part of one."""
+
+
+def impatient(file: pathlib.Path) -> list[str]:
+    """Return the lines of a file that wait for less."""
+    lines = enumerate(file.read_text("utf-8").splitlines(), start=1)
+    return [
+        f"{file}:{number}"
+        for number, line in lines
+        if any(int(seconds) < PATIENCE for seconds in WAITS.findall(line))
+    ]
+
+
+def test_what_has_to_come_is_waited_for_on_a_busy_machine_too(tmp_path: pathlib.Path) -> None:
+    hasty = tmp_path / "test_hasty.py"
+    calls = (
+        "asyncio.timeout(0.{})",
+        "asyncio.timeout(6{})",
+        "asyncio.wait_for(a(b, c), {})",
+        "thread.join({})",
+    )
+    hasty.write_text("\n".join(call.format(5) for call in calls))
+    assert impatient(hasty) == [f"{hasty}:3", f"{hasty}:4"]
+    tests = pathlib.Path(__file__).parents[1]
+    files = [file for room in ("fakes", "unit") for file in (tests / room).rglob("*.py")]
+    assert [place for file in files for place in impatient(file)] == [], f"wait for {PATIENCE} s or more"

@@ -11,8 +11,8 @@ from addon_operator.devcluster import layout
 from addon_operator.devcluster.controlplane import certificates
 from addon_operator.kernel import json_types
 
-REQUEST_TIMEOUT: Final = 10.0
-"""Seconds until a silent API server counts as not there."""
+REQUEST_TIMEOUT: Final = 60.0
+"""Seconds until a silent API server counts as not there; on a busy machine, it takes its time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

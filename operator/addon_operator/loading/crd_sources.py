@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.helm.charts import chart_files, chart_ignore, subcharts
-from addon_operator.kernel import json_types, names
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.loading import named_files
 from addon_operator.modules import chart_values, crd_files, model
 
@@ -28,7 +28,10 @@ class CrdSources:
         self._values = values
 
     def files(self, module: model.Module) -> Iterator[tuple[pathlib.Path, bool]]:
-        """Yield the files of a module and of its chart, and whether they are the module's own."""
+        """Yield the files of a module and of its chart, and whether they are the module's own.
+
+        Raises :class:`.ConfigurationError` if it cannot be read what the chart leaves out.
+        """
         for directory, is_own in _directories(module):
             yield from ((path, is_own) for path in self._below(directory, is_own=is_own))
 
@@ -88,7 +91,7 @@ class CrdSources:
 
     def _below(self, directory: pathlib.Path, *, is_own: bool) -> Iterator[pathlib.Path]:
         suffixes = (crd_files.SUFFIX,) if is_own else crd_files.HELM_SUFFIXES
-        ignore = None if is_own else chart_ignore.read(directory.parent)
+        ignore = None if is_own else _left_out(directory.parent)
         for path, below, files in os.walk(directory):
             below[:] = sorted(name for name in below if not name.startswith("."))
             for name in sorted(files):
@@ -102,6 +105,15 @@ class CrdSources:
 def chart_of(module: model.Module) -> subcharts.Subchart:
     """Read the module's chart with those within it."""
     return subcharts.read(module.name, module.chart_directory, is_stock=module.stock is not None)
+
+
+def _left_out(chart: pathlib.Path) -> chart_ignore.ChartIgnore:
+    try:
+        return chart_ignore.read(chart)
+    except OSError as error:
+        raise errors.ConfigurationError(
+            f"{chart / chart_ignore.FILE} cannot be read: {error.strerror}"
+        ) from None
 
 
 def _directories(module: model.Module) -> Iterator[tuple[pathlib.Path, bool]]:

@@ -69,7 +69,7 @@ async def test_work_in_a_thread_is_waited_for_by_whom_is_cancelled_and_its_error
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
 
     def work() -> float:
-        going_on.wait(10)
+        going_on.wait(60)
         ended.append(1)
         return 1 / divisor
 

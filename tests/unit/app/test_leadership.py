@@ -101,7 +101,7 @@ async def test_a_second_operator_says_whom_it_found_and_waits_until_that_one_has
     async with world.standing(LEASE_RETRY_PERIOD="10ms") as part:
         with capture_logs() as lines:
             waiting = asyncio.create_task(part.acquire())
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not lines:  # noqa: ASYNC110 - the log tells nobody
                     await asyncio.sleep(0.001)
             assert world.status.converge() == ("STANDBY: pod-0 leads", 0)

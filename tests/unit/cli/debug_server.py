@@ -34,10 +34,10 @@ def running(path: pathlib.Path) -> Iterator[inspected.World]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
-    assert started.wait(10), "the endpoint does not come up"
+    assert started.wait(60), "the endpoint does not come up"
     try:
         yield made[0]
     finally:
         loop.call_soon_threadsafe(stop.set_result, None)
-        thread.join(10)
+        thread.join(60)
         loop.close()

@@ -29,7 +29,7 @@ def answering(path: pathlib.Path, answer: bytes | None) -> Iterator[None]:
             thread.start()
         yield
         if answer is not None:
-            thread.join(10)
+            thread.join(60)
 
 
 def _answer(listener: socket.socket, answer: bytes) -> None:

@@ -1,6 +1,7 @@
 """Which values a field comes from, found with a bounded number of renders."""
 
 import hashlib
+import math
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +18,11 @@ VALUES: json_types.JsonObject = {
         **{f"other{number}": "x" for number in range(40)},
     }
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field_causes, "SECONDS", math.inf)
 
 
 class FakeChart:

@@ -24,7 +24,7 @@ class Contender:
         self._thread.start()
 
     def join(self) -> None:
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _on_wait(self, pid: int | None) -> None:
         self.waited_for.append(pid)
@@ -51,7 +51,7 @@ def test_a_waiting_process_says_for_whom_and_continues_afterwards(tmp_path: path
     with locks.exclusive(path, never):
         contender = Contender(path)
         contender.start()
-        assert contender.waits.wait(10)
+        assert contender.waits.wait(60)
         assert not contender.done.is_set()
     contender.join()
     assert contender.done.is_set()
@@ -79,7 +79,7 @@ def test_a_directory_is_made_and_held(tmp_path: pathlib.Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o700
         contender = Contender(path)
         contender.start()
-        assert contender.waits.wait(10)
+        assert contender.waits.wait(60)
         assert not contender.done.is_set()
     contender.join()
     assert contender.done.is_set()
@@ -91,7 +91,7 @@ def test_who_waited_for_a_directory_that_was_removed_gets_a_new_one(tmp_path: pa
         (path / "old").touch()
         contender = Contender(path)
         contender.start()
-        assert contender.waits.wait(10)
+        assert contender.waits.wait(60)
         shutil.rmtree(path)
     contender.join()
     assert contender.done.is_set()

@@ -214,7 +214,7 @@ async def test_schedules_tick_although_a_failing_module_keeps_the_first_converge
     bench.steps.broken = {"run web"}
     await bench.start()
     assert bench.converger.is_stalled
-    await asyncio.wait_for(bench.ticks.opened.wait(), 5)
+    await asyncio.wait_for(bench.ticks.opened.wait(), 60)
     await bench.pass_time(60)
     assert "a.sh: tick Schedule" in bench.story
 
@@ -331,7 +331,7 @@ async def test_a_change_on_disk_does_not_wait_for_a_discovery_that_fails(benches
         bench.engine.reloaded(reactions.Reaction(converge=True))
 
     task = fakes.CallTask(tasks.TaskKind.RELOAD_MODULES, take)
-    await asyncio.wait_for(bench.engine.reload(task), 10)
+    await asyncio.wait_for(bench.engine.reload(task), 60)
     await clocks.settle()
     assert (taken, bench.story) == ([], CONVERGE)
 

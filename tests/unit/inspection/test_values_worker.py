@@ -57,6 +57,8 @@ x-kubernetes-validations:
   message: names must be few
 """
 LONG: Final = "x" * 500_000
+PATIENT: Final = 30.0
+"""Seconds that a busy machine may take for what has to come."""
 
 
 @pytest.fixture(scope="module")
@@ -133,19 +135,19 @@ def test_a_rule_of_too_many_steps_is_ended_by_the_runtime(worker: values_worker.
 
 
 def test_a_rule_that_takes_too_long_is_ended_in_one_sentence_and_the_next_one_is_checked(
-    hurried: values_worker.ValuesWorker, checked: schemas.SectionSchemas
+    worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas
 ) -> None:
-    hurried.parse_section("web", "a: 1")
+    worker.parse_section("web", "a: 1")
     before = time.monotonic()
     asked, bombed = bomb()
-    [found] = hurried.config_violations(*asked, bombed)
-    assert time.monotonic() - before < 3
+    with worker.within(0.3):
+        [found] = worker.config_violations(*asked, bombed)
+    assert time.monotonic() - before < PATIENT
     assert str(found) == (
         "web: cannot be checked: it took more than 0.3 s, the time limit; make the values smaller, or the "
         "patterns and rules of the schema simpler (bomb.yaml)"
     )
-    with hurried.within(30):
-        assert hurried.config_violations(*proposal({"size": 3}), checked) == []
+    assert worker.config_violations(*proposal({"size": 3}), checked) == []
 
 
 @pytest.mark.slow  # it burns its whole time, as the rule above does
@@ -154,9 +156,9 @@ def test_all_of_an_edit_has_one_budget(worker: values_worker.ValuesWorker) -> No
     before = time.monotonic()
     worker.parse_section("web", "a: 1")
     with worker.within(0.3):
-        told = [str(found) for _ in range(20) for found in worker.config_violations(*asked, bombed)]
-    assert time.monotonic() - before < 5
-    assert len(told) == 20
+        told = [str(found) for _ in range(200) for found in worker.config_violations(*asked, bombed)]
+    assert time.monotonic() - before < PATIENT
+    assert len(told) == 200
     assert all("it took more than 0.3 s" in sentence for sentence in told)
 
 
@@ -165,7 +167,7 @@ def test_who_waits_for_another_edit_is_refused_in_time(worker: values_worker.Val
     asked, bombed = bomb()
 
     def hold() -> None:
-        with worker.within(2):
+        with worker.within(PATIENT):
             worker.config_violations(*asked, bombed)
 
     holding = threading.Thread(target=hold)
@@ -242,20 +244,16 @@ def test_a_patch_of_a_hook_is_ended_as_well(hurried: values_worker.ValuesWorker)
 
 
 @pytest.mark.slow  # it burns its whole time, as the rule above does
-async def test_the_loop_goes_on_while_a_bomb_is_checked(hurried: values_worker.ValuesWorker) -> None:
+async def test_the_loop_goes_on_while_a_bomb_is_checked(worker: values_worker.ValuesWorker) -> None:
+    worker.parse_section("web", "a: 1")
     asked, bombed = bomb()
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.01)
-            ticks += 1
-
-    ticking = asyncio.create_task(tick())
-    assert await asyncio.to_thread(hurried.config_violations, *asked, bombed)
-    ticking.cancel()
-    assert ticks >= 5
+    checking = asyncio.create_task(asyncio.to_thread(worker.config_violations, *asked, bombed))
+    for _ in range(5):
+        await asyncio.sleep(0.01)
+    assert not checking.done()
+    assert worker._worker is not None
+    worker._worker.kill()
+    assert await checking
 
 
 def test_the_worker_ends_when_its_operator_does() -> None:
@@ -263,7 +261,7 @@ def test_the_worker_ends_when_its_operator_does() -> None:
         made.parse_section("web", "a: 1")
         assert made._worker is not None
         made._worker._socket.shutdown(socket.SHUT_RDWR)
-        assert made._worker._process.wait(timeout=10) == 0
+        assert made._worker._process.wait(timeout=PATIENT) == 0
     with pytest.raises(sources.ValuesFileError, match="the operator ends"):
         made.parse_section("web", "a: 1")
 

@@ -34,7 +34,12 @@ def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
     """Yield what keeps definitions of a module and its chart from being applied, and what is left out."""
     problems: dict[str, str] = {}
     sources = crd_sources.CrdSources(FILTER_PREFIXES, lambda _: {})
-    for path, is_own in sources.files(module):
+    try:
+        files = [*sources.files(module)]
+    except errors.ConfigurationError as error:
+        yield values_check.Finding(values_check.Level.ERROR, module.name, str(error), lint_rules.Rule.CRD)
+        return
+    for path, is_own in files:
         try:
             text = named_files.read_text(path, crd_sources.MAX_FILE)
             definitions = crd_files.parse(text, str(path))

@@ -189,9 +189,10 @@ class _Module:
 
     async def _looks(self, seconds: float) -> AsyncIterator[Object]:
         ends = time.monotonic() + seconds
+        yield await self.get()
         while time.monotonic() < ends:
-            yield await self.get()
             await asyncio.sleep(_LOOK_SECONDS)
+            yield await self.get()
 
 
 def _annotations(found: Object) -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """Kinds that a module's own definitions bring: its tests may give objects of them."""
 
+import contextlib
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +14,11 @@ from addon_operator.testing.given import kinds
 def of(loaded: module_files.LoadedModules) -> list[Mapping[str, Any]]:
     """Return the definitions of all modules; what cannot be read defines nothing here."""
     sources = crd_sources.CrdSources((), lambda _module: {})
-    return [body for each in loaded.modules for path, _ in sources.files(each.module) for body in _read(path)]
+    found: list[Mapping[str, Any]] = []
+    for each in loaded.modules:
+        with contextlib.suppress(errors.ConfigurationError):
+            found += [body for path, _ in sources.files(each.module) for body in _read(path)]
+    return found
 
 
 def _read(path: pathlib.Path) -> Iterator[Mapping[str, Any]]:

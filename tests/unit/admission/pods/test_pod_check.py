@@ -213,7 +213,7 @@ async def test_what_is_not_done_is_given_up_at_the_end(world: World) -> None:
     check = world.check(gate.sleep)
     await check.decide(review(CONFLICTING))
     await clocks.settle()
-    await asyncio.wait_for(check.close(), 5)
+    await asyncio.wait_for(check.close(), 60)
     gate.open()
     assert world.observer.conflicted == []
 

@@ -63,7 +63,7 @@ class World:
             while not true():  # noqa: ASYNC110 - the code under test has nothing to wait for
                 await asyncio.sleep(0.001)
 
-        await asyncio.wait_for(poll(), 5)
+        await asyncio.wait_for(poll(), 60)
 
 
 @pytest.fixture

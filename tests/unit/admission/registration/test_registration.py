@@ -318,7 +318,7 @@ async def test_an_edit_while_one_registrar_looks_is_not_taken_from_it_by_another
     for _ in range(20):
         await asyncio.sleep(0)
     go_on.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await again.wait()
     for task in keeping:
         task.cancel()
@@ -358,7 +358,7 @@ class Rounds:
         self.left, self._answer = rounds, answer
         self.done.clear()
         task = asyncio.create_task(self.registrar.keep())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await self.done.wait()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -86,7 +86,7 @@ def is_reading(site: Site) -> bool:
 
 async def is_closed(streams: Streams) -> bool:
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await streams[0].read() == b""
     except ConnectionError:
         return True

@@ -9,6 +9,7 @@ from click import testing
 
 from addon_operator.cli import main
 from addon_operator.loading import module_files
+from addon_operator.testing.modules import definitions
 from tests.unit.engine.definitions import crd_bench
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
@@ -184,6 +185,17 @@ def test_tests_in_a_chart_are_a_warning_that_says_what_to_write_where(
     assert [each["rule"] for each in found] == ["tests-in-chart"] * is_warned
     for each in found:
         assert each["problem"].endswith(f"write the line /tests/ into {module}/.helmignore")
+
+
+def test_a_directory_in_the_place_of_what_a_chart_leaves_out_is_an_error_and_defines_nothing(
+    tmp_path: pathlib.Path,
+) -> None:
+    ignore = chart(tmp_path / "010-web") / ".helmignore"
+    ignore.mkdir()
+    _, [found] = lint(tmp_path)
+    assert (found["rule"], found["level"]) == ("crd", "error")
+    assert found["problem"] == f"{ignore} cannot be read: it is a directory, and not a file"
+    assert definitions.of(module_files.load([tmp_path], 1)) == []
 
 
 @pytest.mark.parametrize("is_stock", [True, False], ids=["in chart/", "without Chart.yaml"])

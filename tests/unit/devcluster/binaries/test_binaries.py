@@ -33,7 +33,7 @@ class Builder(gobuild.GoBuilder):
         for binary in wanted:
             (directory / binary.name).write_text("half")
             if self.before is not None:
-                assert self.before.wait(10)
+                assert self.before.wait(60)
             if binary.name == self.fails_at:
                 raise errors.BuildError("no")
             (directory / binary.name).write_text(f"built {binary.name} {pin.version}")
@@ -167,7 +167,7 @@ def test_a_second_process_waits_and_uses_what_the_first_has_built(place: Place) 
         assert any(thread.is_alive() for thread in threads)
     place.builder.before.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert place.builder.built == ["tool", "helper"]
     waiting = f"Waiting for process {os.getpid()}, which is getting tool already"
     assert waiting in place.reporter.said
@@ -184,7 +184,7 @@ def test_a_holder_that_cannot_be_named_is_another_process(place: Place) -> None:
         thread.start()
         while not place.reporter.said:
             assert thread.is_alive()
-    thread.join(10)
+    thread.join(60)
     assert place.reporter.said[0] == "Waiting for another process, which is getting tool already"
 
 

@@ -208,7 +208,7 @@ async def test_without_wait_the_start_goes_on(bench: Bench) -> None:
     bench.cluster.slow.add("Node")
     free: dict[str, Any] = {"queue": "slow", "waitForSynchronization": False}
     one = hook("a.sh", pods(**free), pods("nodes", "Node", **free))
-    await asyncio.wait_for(bench.start(one), 5)
+    await asyncio.wait_for(bench.start(one), 60)
     assert await bench.told() == ["a.sh: pods Synchronization"]
     bench.cluster.appear("Node")
     bench.hooks.gates.pop("a.sh").set()
@@ -263,7 +263,7 @@ async def test_an_allowed_failure_of_a_synchronization_is_reported_and_not_retri
 async def test_a_kind_that_comes_later_does_not_hold_up_the_start(bench: Bench) -> None:
     bench.cluster.unknown["Shop"] = "the API server has no kind Shop"
     one = hook("a.sh", pods(), pods("shops", "Shop"), beforeHelm=1)
-    await asyncio.wait_for(bench.start(one), 5)
+    await asyncio.wait_for(bench.start(one), 60)
     assert await bench.told() == ["a.sh: pods Synchronization"]
     assert bench.waits == ["shops: the API server has no kind Shop"]
     assert bench.bindings.waiting(WEB) == [
@@ -293,7 +293,7 @@ async def test_trouble_after_the_first_list_does_not_hold_up_a_start(bench: Benc
     one = hook("a.sh", pods())
     await bench.start(one)
     bench.cluster.subscriptions[0].listener.trouble("no rights")
-    await asyncio.wait_for(bench.start(one), 5)
+    await asyncio.wait_for(bench.start(one), 60)
 
 
 async def test_a_start_that_is_stopped_ends_at_once(bench: Bench) -> None:
@@ -301,7 +301,7 @@ async def test_a_start_that_is_stopped_ends_at_once(bench: Bench) -> None:
     starting = asyncio.create_task(bench.start(hook("a.sh", pods())))
     await clocks.settle()
     bench.stopping.set()
-    await asyncio.wait_for(starting, 5)
+    await asyncio.wait_for(starting, 60)
     assert await bench.told() == []
 
 
@@ -310,7 +310,7 @@ async def test_a_start_ends_when_its_module_is_ended_meanwhile(bench: Bench) -> 
     starting = asyncio.create_task(bench.start(hook("a.sh", pods())))
     await clocks.settle()
     bench.bindings.end(WEB)
-    await asyncio.wait_for(starting, 5)
+    await asyncio.wait_for(starting, 60)
     assert await bench.told() == []
 
 

@@ -109,5 +109,5 @@ async def test_news_at_the_moment_of_the_end_do_not_keep_the_work_going(bench: B
     for _ in range(turns):
         await asyncio.sleep(0)
     work.cancel()
-    await asyncio.wait({work}, timeout=0.5)
+    await asyncio.wait({work}, timeout=60)
     assert work.cancelled()

@@ -317,7 +317,7 @@ async def test_a_cancelled_run_ends_its_hook_and_removes_its_files(
     text = f"trap 'touch {tmp_path}/ended; exit' TERM; echo ready; sleep 100 & wait"
     path = hook(text, head="#!/bin/bash")
     run = asyncio.create_task(run_hook(runner, path))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not records:  # noqa: ASYNC110 - another process is waited for
             await asyncio.sleep(0.005)
     run.cancel()

@@ -148,7 +148,7 @@ def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
     began = time.monotonic()
     with settings_checks.within(1.0):
         found = verdict(asked, hooks)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert not found.is_answer
     assert "was stopped because it ran longer than its timeout of " in found.error
 
@@ -156,23 +156,18 @@ def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
 async def test_a_thread_has_the_loop_ask_which_goes_on_meanwhile(
     hooks: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    write(hooks, "time.sleep(0.2)\n" + answer(valid=False, message="no"))
+    go_on = tmp_path / "go-on"
+    write(
+        hooks,
+        f"while not os.path.exists({str(go_on)!r}): time.sleep(0.01)\n" + answer(valid=False, message="no"),
+    )
     asked = settings_programs.SettingsPrograms(
         programs.programs(), {"PATH": os.environ["PATH"]}, tmp_path / "tmp", settings_programs.in_loop()
     )
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0.01)
-
-    counting = asyncio.create_task(count())
+    # The program ends only if the loop goes on.
+    asyncio.get_running_loop().call_later(0.05, go_on.touch)
     (found,) = await asyncio.to_thread(asked.verdicts, hooks, MODULE, {})
-    counting.cancel()
     assert found.error == "no"
-    assert turns > 5
 
 
 SCHEMA = """\

@@ -387,7 +387,7 @@ async def test_before_helm_changes_a_release_after_a_start_what_is_absent_is_res
     bench.cluster.record = await bench.helm.deployed(WEB)
     bench.cluster.put("b")
     running = asyncio.create_task(bench.releases.ensure(MODULE, "x", fresh=False))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         # Manifests are read in a thread, which takes as long as it takes.
         while not bench.cluster.subscriptions:
             await clocks.settle()

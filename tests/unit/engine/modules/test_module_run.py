@@ -566,10 +566,10 @@ async def test_a_run_that_is_stopped_while_objects_are_listed_ends(bench: Bench)
     bench.cluster.slow.add("Pod")
     task = bench.run_task()
     running = asyncio.create_task(task.run())
-    await asyncio.wait_for(bench.cluster.followed.wait(), 5)
+    await asyncio.wait_for(bench.cluster.followed.wait(), 60)
     task.supersede()
     with pytest.raises(tasks.SupersededError):
-        await asyncio.wait_for(running, 5)
+        await asyncio.wait_for(running, 60)
     assert bench.helm == []
 
 

@@ -51,9 +51,9 @@ async def test_a_thread_that_is_gone_has_ended() -> None:
     ended_before = watch.ended
     assert not ended_before, "it has not begun"
     watch.start()
-    assert gone.wait(10)
+    assert gone.wait(60)
     assert watch._thread is not None
-    watch._thread.join(10)
+    watch._thread.join(60)
     assert watch.ended
     assert not watch.alive
 
@@ -89,7 +89,7 @@ async def test_kopf_is_started_again_after_an_error_of_its_own(monkeypatch: pyte
     told = threading.Event()
     watch = Watch(lambda _: None, lambda *_: told.set())
     watch.start()
-    started_again = told.wait(5)
+    started_again = told.wait(60)
     await watch.stop()
     assert started_again
 
@@ -116,7 +116,7 @@ async def test_kopf_ends_at_once_only_if_the_kind_was_not_named_when_it_looked(
     assert await asyncio.to_thread(looked.wait, 5)
     if found:
         await watch.stop()
-    ended = (await asyncio.wait_for(running, 5))[0]
+    ended = (await asyncio.wait_for(running, 60))[0]
     assert (reason in ended, told_to_end) == (True, [not found])
 
 
@@ -134,7 +134,7 @@ async def test_a_watch_that_was_stopped_has_not_ended_by_itself() -> None:
     told = threading.Event()
     watch = Watch(fails, lambda *_: told.set())
     watch.start()
-    assert told.wait(10)
+    assert told.wait(60)
     assert not watch.ended
     assert watch.health.trouble == "the watch has not come up: RuntimeError: it cannot be set up"
     await watch.stop()

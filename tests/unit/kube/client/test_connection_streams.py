@@ -14,6 +14,8 @@ from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, connection
 from tests.unit.kube import certifying, kubeconfigs
 
+PATIENT = 30.0
+"""Seconds that a busy machine may take for what has to come."""
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -25,7 +27,7 @@ class Stalling:
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._context.load_cert_chain(certificate, key)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(10)
+        self._listener.settimeout(PATIENT)
         self.url = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
         self.rest: bytes | None = None
         """What came after the request until the client's end; ``None`` when that did not come."""
@@ -33,12 +35,12 @@ class Stalling:
 
     def _serve(self) -> None:
         with self._listener, self._listener.accept()[0] as raw:
-            raw.settimeout(1)
+            raw.settimeout(PATIENT)
             with self._context.wrap_socket(raw, server_side=True) as secured:
                 secured.recv(65536)
                 secured.sendall(HEAD + b"2\r\n{}\r\n")
                 with socket.socket(fileno=secured.detach()) as bare:
-                    bare.settimeout(1)
+                    bare.settimeout(PATIENT)
                     with contextlib.suppress(TimeoutError):
                         self.rest = b"".join(iter(lambda: bare.recv(65536), b""))
 

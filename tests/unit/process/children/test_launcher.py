@@ -16,11 +16,15 @@ from typing_extensions import override
 
 from addon_operator.kernel import clock, fencing
 from addon_operator.process.children import children, launcher
-from tests.fakes import pids
+from tests.fakes import clocks, pids
 
 ENV = {"PATH": os.environ["PATH"]}
 LEADING = fencing.Fence()
 """That of a replica whose programs the limit ends."""
+PATIENT = 60.0
+"""Seconds that a busy machine may take for what has to come."""
+TIME_LIMIT = 1000.0
+"""Seconds that a test lets pass when it wants to."""
 HIGH = 1500
 """A number of a descriptor that select does not take."""
 
@@ -72,16 +76,17 @@ def children_of(pid: int) -> str:
 
 async def first_line(
     spawner: launcher.Launcher, path: pathlib.Path, *, mark: str = ""
-) -> tuple[asyncio.Task[object], int]:
+) -> tuple[asyncio.Task[children.ChildResult], int]:
     line = asyncio.get_running_loop().create_future()
     env = {**ENV, mark: "x"} if mark else ENV
     first = children.Children(spawner, LEADING).run(
-        [path], env=env, mark=mark, on_stdout_line=line.set_result
+        [path], env=env, timeout=TIME_LIMIT, mark=mark, on_stdout_line=line.set_result
     )
     run = asyncio.create_task(first)
-    pid = int(await asyncio.wait_for(line, 10))
+    pid = int(await asyncio.wait_for(line, PATIENT))
     # Answers come in their order: after this one, it is known that the first child was started.
     await children.Children(spawner).run(["true"], env=ENV)
+    await clocks.settle()
     return run, pid
 
 
@@ -162,12 +167,13 @@ async def test_cpu_time_is_the_childs(spawner: launcher.Launcher) -> None:
 
 
 async def test_a_timeout_ends_the_group(
-    spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
+    spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:
-    path = script(f"sleep 100 & echo $! > {tmp_path}/pid; wait")
-    result = await children.Children(spawner).run([path], env=ENV, timeout=0.2)
+    run, pid = await first_line(spawner, script("sleep 100 & echo $!; wait"))
+    await clocks.Clock().advance(TIME_LIMIT)
+    result = await run
     assert (result.timed_out, result.exit_code) == (True, -signal.SIGTERM)
-    assert pids.ends_within(int((tmp_path / "pid").read_text()), 10)
+    assert pids.ends_within(pid, PATIENT)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +228,6 @@ async def test_a_launcher_that_was_killed_is_started_again_and_its_children_coun
     again = await children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV)
     os.kill(pid, signal.SIGTERM)
     lost = await run
-    assert isinstance(lost, children.ChildResult)
     assert (again.exit_code, lost.exit_code) == (4, -signal.SIGKILL)
 
 
@@ -298,7 +303,7 @@ async def test_a_launcher_that_does_not_answer_is_replaced(
         run = asyncio.create_task(children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV))
         await asyncio.sleep(0)
     assert (await run).exit_code == 4
-    assert pids.ends_within(pid, 10)
+    assert pids.ends_within(pid, PATIENT)
 
 
 async def test_a_program_is_not_started_by_a_launcher_that_is_closed_meanwhile(
@@ -320,7 +325,7 @@ async def test_the_launcher_ends_its_children_when_it_is_closed(
     run, pid = await first_line(spawner, script("echo $$; sleep 100"))
     spawner.close()
     await run
-    assert pids.ends_within(pid, 10)
+    assert pids.ends_within(pid, PATIENT)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the child ends without needing a lock
@@ -341,7 +346,7 @@ def test_children_do_not_outlive_an_operator_that_is_killed(tmp_path: pathlib.Pa
             os._exit(1)
     run.close()
     assert os.waitstatus_to_exitcode(os.waitpid(operator, 0)[1]) == -signal.SIGKILL
-    assert pids.ends_within(int(written.read_text()), 10)
+    assert pids.ends_within(int(written.read_text()), PATIENT)
 
 
 def boottime_in(seconds: float) -> float:
@@ -353,19 +358,17 @@ async def test_children_run_until_the_limit_and_get_sigterm_then(
 ) -> None:
     path = script("trap 'exit 7' TERM\necho $$\nwhile :; do sleep 0.01; done")
     task, _ = await first_line(own_spawner, path)
-    own_spawner.limit(boottime_in(0.05), boottime_in(60))
-    result = await asyncio.wait_for(task, 10)
-    assert isinstance(result, children.ChildResult)
+    own_spawner.limit(boottime_in(0.05), boottime_in(600))
+    result = await asyncio.wait_for(task, PATIENT)
     assert result.exit_code == 7
 
 
 async def test_children_that_ignore_sigterm_are_killed_at_the_end_of_the_limit(
     own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
 ) -> None:
-    task, _ = await first_line(own_spawner, script("trap '' TERM\necho $$\nsleep 60"))
+    task, _ = await first_line(own_spawner, script("trap '' TERM\necho $$\nsleep 600"))
     own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
-    result = await asyncio.wait_for(task, 10)
-    assert isinstance(result, children.ChildResult)
+    result = await asyncio.wait_for(task, PATIENT)
     assert result.exit_code == -signal.SIGKILL
 
 
@@ -377,21 +380,24 @@ async def test_what_has_left_the_group_of_a_running_child_is_killed_with_it(
     task, left = await first_line(own_spawner, path, mark="RUN")
     if ends == "limit":
         own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, PATIENT)
     own_spawner.close()
     await task
-    assert pids.ends_within(left, 10)
+    assert pids.ends_within(left, PATIENT)
 
 
-async def test_a_limit_that_is_moved_on_ends_nothing(
-    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
-) -> None:
-    task, _ = await first_line(own_spawner, script("echo $$\nsleep 0.3\nexit 3"))
-    own_spawner.limit(boottime_in(0.2), boottime_in(0.2))
-    own_spawner.limit(boottime_in(60), boottime_in(60))
-    result = await asyncio.wait_for(task, 10)
-    assert isinstance(result, children.ChildResult)
-    assert result.exit_code == 3
+async def test_a_limit_that_is_moved_on_ends_nothing(script: Callable[..., pathlib.Path]) -> None:
+    codes = list[int]()
+    for seconds in (0.2, 2, 20):
+        # On a busy machine, the limit may have passed before it is moved on.
+        with launcher.Launcher() as spawner:
+            task, _ = await first_line(spawner, script(f"echo $$\nsleep {1.5 * seconds}\nexit 3"))
+            spawner.limit(boottime_in(seconds), boottime_in(seconds))
+            spawner.limit(boottime_in(600), boottime_in(600))
+            codes.append((await asyncio.wait_for(task, PATIENT)).exit_code)
+        if codes[-1] == 3:
+            break
+    assert codes[-1] == 3
 
 
 async def test_no_child_is_started_once_the_limit_has_passed_and_it_cannot_be_moved_any_more(
@@ -400,7 +406,7 @@ async def test_no_child_is_started_once_the_limit_has_passed_and_it_cannot_be_mo
     path, led = script("exit 0"), children.Children(own_spawner, LEADING)
     assert (await led.run([path], env=ENV)).exit_code == 0
     own_spawner.limit(boottime_in(0), boottime_in(0))
-    own_spawner.limit(boottime_in(60), boottime_in(60))
+    own_spawner.limit(boottime_in(600), boottime_in(600))
     with pytest.raises(children.ChildStartError, match="canceled"):
         await led.run([path], env=ENV)
 
@@ -413,14 +419,13 @@ async def test_what_any_replica_may_run_goes_on_past_the_limit_and_is_started_af
     answering = children.Children(own_spawner, LEADING).unfenced
     line = asyncio.get_running_loop().create_future()
     run = asyncio.create_task(answering.run([path], env=ENV, on_stdout_line=line.set_result))
-    await asyncio.wait_for(line, 10)
+    await asyncio.wait_for(line, PATIENT)
     own_spawner.limit(boottime_in(0), boottime_in(0))
-    ended = await asyncio.wait_for(led, 10)
-    assert isinstance(ended, children.ChildResult)
+    ended = await asyncio.wait_for(led, PATIENT)
     assert ended.exit_code == -signal.SIGKILL
     assert (await answering.run(["sh", "-c", "exit 4"], env=ENV)).exit_code == 4
     (tmp_path / "end").touch()
-    assert (await asyncio.wait_for(run, 10)).exit_code == 3
+    assert (await asyncio.wait_for(run, PATIENT)).exit_code == 3
 
 
 async def test_a_limit_holds_for_a_launcher_that_is_started_later(

@@ -16,8 +16,8 @@ from addon_operator.process.jq import jq_workers
 from tests.fakes import clocks
 
 PATIENT = 30.0
-TOLERANT = 0.2
-"""Long enough for a program that ends to end, on a busy machine too."""
+TOLERANT = (0.2, 2.0, 20.0)
+"""Long enough for a program that ends to end; the others on a machine that is ever busier."""
 SHORT = 0.02
 
 
@@ -95,11 +95,15 @@ async def test_a_program_that_never_ends_is_stopped_and_costs_only_its_own_docum
     program = "if .stuck then repeat(1) | empty else .n end"
     stuck = b'{"stuck": true}'
     documents = [b'{"n": 1}', stuck, b'{"n": 3}']
-    assert results(await workers.run(program, documents, TOLERANT)) == [
-        [1],
-        "it was stopped because it did not end within 0.2 s; look for endless recursion or repeat",
-        [3],
-    ]
+    answers, seconds = list[object](), 0.0
+    for seconds in TOLERANT:
+        answers = results(await workers.run(program, documents, seconds))
+        if answers[0] == [1] and answers[2] == [3]:
+            break
+    stopped = (
+        f"it was stopped because it did not end within {seconds:g} s; look for endless recursion or repeat"
+    )
+    assert answers == [[1], stopped, [3]]
     assert results(await workers.run(".n", [b'{"n": 4}'], PATIENT)) == [[4]]
 
 

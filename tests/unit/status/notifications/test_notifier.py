@@ -458,9 +458,10 @@ async def test_a_receiver_may_send_what_it_likes_and_only_the_beginning_is_read(
 
 
 async def test_a_receiver_that_never_answers_or_is_not_there_is_told_by_its_host_alone() -> None:
-    post = sender.Sender(seconds=0.05)
+    hurried, post = sender.Sender(seconds=0.05), sender.Sender()
     async with served(200, delay=0.5) as target:
-        assert await post.send(target, BODY) == Answer("127.0.0.1 does not answer within 0.05 s")
+        assert await hurried.send(target, BODY) == Answer("127.0.0.1 does not answer within 0.05 s")
+    await hurried.close()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = a_target(url=f"http://127.0.0.1:{taken.getsockname()[1]}/canary")

@@ -36,6 +36,7 @@ MAX_HOOKS: Final = 1000
 MAX_DEPTH: Final = 100
 """Directories within each other."""
 _SHOWN: Final = 10
+_NOT_TEXT: Final = "has a name that is not text in UTF-8; rename it"
 _SHOWN_CHARS: Final = 200
 
 _Identity: TypeAlias = tuple[int, int]
@@ -222,13 +223,22 @@ def _verdict(file: HookFile) -> _Judged:
             return _Verdict.SUSPECT, "is ignored: it is not a regular file"
         if file.path.suffix == GO_SUFFIX:
             return _Verdict.SUSPECT, GO_VERDICT
-        if start_errors.is_executable(file.path):
-            return _Verdict.HOOK, ""
-        return _not_executable(file)
+        if not start_errors.is_executable(file.path):
+            return _not_executable(file)
+        # The name of a hook is told to the API server, to scrapes and to the log.
+        return (_Verdict.HOOK, "") if _is_text(file.name) else (_Verdict.REFUSED, _NOT_TEXT)
     except OSError as error:
         if hook_names.is_data(file.name) or hook_names.is_library(file.name):
             return _Verdict.SUSPECT, f"is ignored: {error.strerror}"
         return _Verdict.REFUSED, f"cannot be read: {error.strerror}; mend it, or remove it"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_of_go_operator(file: HookFile) -> bool:

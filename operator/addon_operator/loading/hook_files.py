@@ -142,7 +142,9 @@ def discover(root: pathlib.Path) -> HookFiles:
     if not root.exists():
         return HookFiles()
     try:
-        files = sorted(_Walk().files(root, "", frozenset()), key=lambda file: file.name)
+        files = sorted(
+            _Walk().files(root, "", frozenset(), is_linked=root.is_symlink()), key=lambda file: file.name
+        )
     except OSError as error:
         raise HookFilesError(f"cannot read the hooks in {root}: {error.strerror}") from error
     verdicts = [(file, *_verdict(file)) for file in files]

@@ -15,7 +15,7 @@ from addon_operator.helm import messages
 
 MAX_FILE: Final = 5 * 1024 * 1024
 """How many bytes a file may have: Helm takes no larger one in a chart either."""
-MAX_LINKED: Final = 100_000
+MAX_LINKED: Final = 20_000
 """How many files may lie behind the links of a directory."""
 _MIB: Final = 1024 * 1024
 

@@ -262,6 +262,31 @@ def test_a_chart_that_cannot_be_rendered_is_reported_with_helms_own_message(site
     assert site.revisions() == {"web": 1, "api": 1}
 
 
+ENDLESS = {
+    "loop": "{{ range until 1000000000 }}{{ end }}",
+    "growth": '{{ $x := "0123456789" }}{{ range until 40 }}{{ $x = print $x $x }}{{ end }}',
+    "nesting": '{{ define "b" }}{{ tpl `{{ include "b" . }}` . }}{{ end }}{{ include "b" . }}',
+    "documents": "{{ range until 9000000 }}---\nkind: ConfigMap\n{{ end }}",
+}
+"""Templates by the names of modules: each takes as much memory as it gets."""
+
+
+def test_a_template_without_end_is_the_trouble_of_its_module_alone(site: operator_site.Site) -> None:
+    for name, template in ENDLESS.items():
+        chart = site.module(f"010-{name}", {"color": "blue"}, values=f"{name}Enabled: true")
+        (chart / "templates" / "endless.yaml").write_text(template)
+    site.first_retry = 60.0
+    operator = site.start(HELM_MEMORY="192Mi")
+    operator.wait_until(lambda: site.deployed() == {"web": 1}, "the other module is installed")
+    for name in ENDLESS:
+        operator.wait_logged("level=error", f"module={name}", "192 MiB of memory", "HELM_MEMORY")
+    for name in ENDLESS:
+        (site.modules / f"010-{name}" / "templates" / "endless.yaml").unlink()
+        site.config(**{name: "note: an edit ends the wait for the next try"})
+    operator.wait_ready()
+    assert site.revisions() == {"web": 1, **dict.fromkeys(ENDLESS, 1)}
+
+
 WRONG_EDITS = {
     "broken YAML": ("web", "color: [red"),
     "a list": ("web", "- red"),

@@ -1,5 +1,6 @@
 """The objects of a running operator, and how they know each other."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
@@ -180,7 +181,7 @@ class Graph(health.Beginning):
             monitor,
             self._cluster,
             answers,
-            {**self._beside(running, monitor, runner), **looks},
+            {**await self._beside(running, monitor, runner), **looks},
         )
 
     def _listeners(self, tell: events.Listener) -> events.Listener:
@@ -269,7 +270,7 @@ class Graph(health.Beginning):
             secret=tools_module.secret_of(self._settings, self._tools.kube),
         )
 
-    def _beside(
+    async def _beside(
         self,
         running: engine.Engine,
         monitor: release_monitor.ReleaseMonitor,
@@ -293,7 +294,8 @@ class Graph(health.Beginning):
                 self._tell,
             )
             directories, order = self._settings.modules_dirs, self._settings.unnumbered_module_order
-            first, check = module_scan.scan(directories), module_reload.config_check(self._values)
+            first = await asyncio.to_thread(module_scan.scan, directories)
+            check = module_reload.config_check(self._values)
             loader = module_loader.ModuleLoader(directories, order, self._modules, first, check)
             interval = self._settings.watch_modules_interval
             beside["modules"] = module_watch.ModuleWatch(loader, first, reload, interval=interval).work

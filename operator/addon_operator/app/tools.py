@@ -121,7 +121,11 @@ class Tools:
     def _helm(self, helm: binary.HelmBinary) -> command.Helm:
         settings, access = self.settings, self.kube.access
         target = command.HelmTarget(
-            settings.namespace, access.kubeconfig, access.context, access.server_override
+            settings.namespace,
+            access.kubeconfig,
+            access.context,
+            access.server_override,
+            settings.helm_memory,
         )
         workspace = self._workspace / "helm"
         workspace.mkdir(mode=0o700)

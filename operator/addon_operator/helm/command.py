@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from addon_operator.helm import binary, helm_errors, messages, places
+from addon_operator.helm import binary, helm_bounds, helm_errors, messages, places
 from addon_operator.helm.charts import chart_files
 from addon_operator.kernel import json_types, names
 from addon_operator.process.children import children
@@ -42,7 +42,7 @@ _ABOUT_THE_KUBECONFIG: Final = "Kubernetes configuration file is "
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HelmTarget:
-    """The cluster, and the namespaces of releases."""
+    """The cluster, the namespaces of releases, and what a process of Helm may take."""
 
     namespace: str
     """The operator's, where releases are unless their module says something else."""
@@ -51,6 +51,8 @@ class HelmTarget:
     context: str | None = None
     server: str | None = None
     """URL of the API server, if not that of the kubeconfig."""
+    memory: int = helm_bounds.MEMORY
+    """In bytes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class Helm:
         self._target = target
         self._environ = child_environment(environ, target, self.workspace)
         self._programs = programs
+        self._bounds = children.ChildBounds(target.memory, cpu_seconds=helm_bounds.CPU_SECONDS)
         self.warn = on_warning
         """Hands on a warning about a module's release."""
         self._said: set[str] = set()
@@ -185,6 +188,7 @@ class Helm:
                 on_stderr_line=lambda line: self._read(line, call, said),
                 capture_stdout=capture_stdout,
                 capture_stderr=_STDERR_BYTES,
+                bounds=self._bounds,
             )
         except children.ChildEndedError as ended:
             what = f"'helm {call.called(arguments[0])}' was ended by a person after {ended.seconds:.0f} s"
@@ -199,17 +203,17 @@ class Helm:
                 f"'helm {call.called(arguments[0])}' did not end within {timeout:.0f} s and was stopped",
             )
         if result.exit_code != 0:
-            error, only_for_the_log = await asyncio.to_thread(
-                _explained,
-                call,
-                self.places.of(call.module).namespace,
-                call.called(arguments[0]),
-                result,
-            )
-            if only_for_the_log:
-                self.warn(call.module, only_for_the_log)
-            raise error
+            await self._fail(call, call.called(arguments[0]), result)
         return result
+
+    async def _fail(self, call: Call, verb: str, result: children.ChildResult) -> None:
+        if exceeded := helm_bounds.exceeded(result, self._bounds, verb):
+            raise helm_errors.HelmError(call.module, exceeded)
+        namespace = self.places.of(call.module).namespace
+        error, only_for_the_log = await asyncio.to_thread(_explained, call, namespace, verb, result)
+        if only_for_the_log:
+            self.warn(call.module, only_for_the_log)
+        raise error
 
     async def run_apart(
         self,
@@ -287,6 +291,7 @@ def child_environment(
         "HELM_DATA_HOME": str(workspace / "data"),
         "HELM_NO_PLUGINS": "1",
         "KUBECACHEDIR": str(workspace / "kube-cache"),
+        **helm_bounds.environment(target.memory),
         # An empty file keeps ~/.kube/config out when the operator itself uses the service account.
         "KUBECONFIG": ":".join(str(path.absolute()) for path in target.kubeconfig) or "/dev/null",
     }

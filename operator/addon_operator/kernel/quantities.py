@@ -24,6 +24,7 @@ _DECIMAL: Final = {
 }
 _SCALES: Final = {**_BINARY, **_DECIMAL}
 _MAX_INT64: Final = 2**63 - 1
+_LEAST_MEMORY: Final = 128 * 1024 * 1024
 
 
 def parse(text: str) -> Fraction | None:
@@ -46,6 +47,23 @@ def canonical(value: str | int) -> str:
     text = str(value)
     amount = parse(text)
     return text if amount is None else str(amount)
+
+
+def memory(text: str) -> int:
+    """Return the bytes that a quantity of memory for a process stands for: 128 MiB or more.
+
+    No program of Go even starts with less than half of that. Raises ``ValueError``.
+    """
+    amount = parse(text)
+    if amount is None or amount < _LEAST_MEMORY:
+        raise ValueError
+    return int(amount)
+
+
+def mebibytes(amount: int) -> str:
+    """Return bytes as a quantity: in ``Mi`` if that is a whole number."""
+    count, rest = divmod(amount, 1024 * 1024)
+    return str(amount) if rest else f"{count}Mi"
 
 
 def ratio(quantity: Fraction, divisor: Fraction) -> str:

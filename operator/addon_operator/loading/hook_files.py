@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from addon_operator.helm.charts import plain_files
-from addon_operator.kernel import errors
+from addon_operator.kernel import errors, shown_texts
 from addon_operator.loading import hook_names
 from addon_operator.process import start_errors
 
@@ -36,6 +36,7 @@ MAX_HOOKS: Final = 1000
 MAX_DEPTH: Final = 100
 """Directories within each other."""
 _SHOWN: Final = 10
+_NOT_TEXT: Final = "has a name that is not text in UTF-8; rename it"
 _SHOWN_CHARS: Final = 200
 
 _Identity: TypeAlias = tuple[int, int]
@@ -71,7 +72,7 @@ class HookFiles:
         clauses = [f"hook {file.path} {verdict}" for file, verdict in self.refused[:_SHOWN]]
         if len(self.refused) > _SHOWN:
             clauses.append(f"and {len(self.refused) - _SHOWN} more")
-        return "; ".join(clauses)
+        return shown_texts.writable("; ".join(clauses))
 
     @property
     def told(self) -> tuple[tuple[HookFile, str], ...]:
@@ -141,7 +142,9 @@ def discover(root: pathlib.Path) -> HookFiles:
     if not root.exists():
         return HookFiles()
     try:
-        files = sorted(_Walk().files(root, "", frozenset()), key=lambda file: file.name)
+        files = sorted(
+            _Walk().files(root, "", frozenset(), is_linked=root.is_symlink()), key=lambda file: file.name
+        )
     except OSError as error:
         raise HookFilesError(f"cannot read the hooks in {root}: {error.strerror}") from error
     verdicts = [(file, *_verdict(file)) for file in files]
@@ -222,13 +225,22 @@ def _verdict(file: HookFile) -> _Judged:
             return _Verdict.SUSPECT, "is ignored: it is not a regular file"
         if file.path.suffix == GO_SUFFIX:
             return _Verdict.SUSPECT, GO_VERDICT
-        if start_errors.is_executable(file.path):
-            return _Verdict.HOOK, ""
-        return _not_executable(file)
+        if not start_errors.is_executable(file.path):
+            return _not_executable(file)
+        # The name of a hook is told to the API server, to scrapes and to the log.
+        return (_Verdict.HOOK, "") if _is_text(file.name) else (_Verdict.REFUSED, _NOT_TEXT)
     except OSError as error:
         if hook_names.is_data(file.name) or hook_names.is_library(file.name):
             return _Verdict.SUSPECT, f"is ignored: {error.strerror}"
         return _Verdict.REFUSED, f"cannot be read: {error.strerror}; mend it, or remove it"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_of_go_operator(file: HookFile) -> bool:

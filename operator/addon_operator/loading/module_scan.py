@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NewType
 
-from addon_operator.helm.charts import chart_files
+from addon_operator.helm.charts import chart_files, plain_files
 from addon_operator.loading import (
     module_directories,
     module_files,
@@ -74,7 +74,11 @@ def _of_file(path: pathlib.Path) -> Fingerprint:
 
 
 def _of_directory(directory: pathlib.Path) -> Fingerprint:
-    return _fingerprint(sorted(_files(directory), key=lambda entry: entry[0]))
+    try:
+        return _fingerprint(sorted(_files(directory), key=lambda entry: entry[0]))
+    except plain_files.TooMuchLinkedError as error:
+        # To read the module says it, too.
+        return Fingerprint(str(error).encode(errors="surrogateescape"))
 
 
 def _fingerprint(entries: Sequence[tuple[str, os.stat_result]]) -> Fingerprint:
@@ -86,10 +90,14 @@ def _fingerprint(entries: Sequence[tuple[str, os.stat_result]]) -> Fingerprint:
 
 
 def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield all files below a directory, symbolic links followed, each directory once."""
-    pending, seen = [("", str(directory))], set[tuple[int, int]]()
+    """Yield all files below a directory, symbolic links followed, each directory once.
+
+    Raises :class:`.TooMuchLinkedError`.
+    """
+    linked = plain_files.Linked()
+    pending, seen = [("", str(directory), directory.is_symlink())], set[tuple[int, int]]()
     while pending:
-        prefix, path = pending.pop()
+        prefix, path, is_linked = pending.pop()
         try:
             with os.scandir(path) as entries:
                 files = [(entry, _status(entry)) for entry in entries if not is_passed(entry.name)]
@@ -102,11 +110,13 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
             continue
         for entry, status in files:
             name = f"{prefix}{entry.name}"
+            if is_linked:
+                linked.take(entry.path)
             if not stat.S_ISDIR(status.st_mode):
                 yield name, status
             elif (status.st_dev, status.st_ino) not in seen:
                 seen.add((status.st_dev, status.st_ino))
-                pending.append((f"{name}/", entry.path))
+                pending.append((f"{name}/", entry.path, is_linked or entry.is_symlink()))
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result:
@@ -118,15 +128,18 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result:
 
 
 def contents(directory: pathlib.Path) -> Fingerprint | None:
-    """Return what a directory holds, however it was written; ``None`` if it changes just now."""
+    """Return what a directory holds, however it was written.
+
+    ``None`` if it changes just now, or cannot be read.
+    """
     digest = hashlib.blake2b(digest_size=16)
     try:
         for name, status in sorted(_files(directory), key=lambda entry: entry[0]):
             content = ""
             if status.st_size > chart_files.MAX_FILE:
                 content = f"{status.st_size} bytes of {status.st_mtime_ns}"
-            # A pipe would be waited for.
-            elif stat.S_ISREG(status.st_mode):
+            # A pipe would be waited for, and so would be some files that the kernel makes up when asked.
+            elif stat.S_ISREG(status.st_mode) and status.st_size:
                 with (directory / name).open("rb") as file:
                     content = hashlib.file_digest(file, "blake2b").hexdigest()
             is_executable = bool(status.st_mode & stat.S_IXUSR)

@@ -21,12 +21,13 @@ def schemas_of(module: model.Module, evaluator: schema_rules.RuleEvaluator) -> s
     Raises a :class:`.ConfigurationError` like :func:`read_schemas`.
     """
     section_schemas = read_schemas(module.path, evaluator)
-    if module.stock is None and not module.config.sensitive:
+    chart = stock_schemas.chart_of(module)
+    if chart is None and not module.config.sensitive:
         return section_schemas
     has_own = section_schemas.config is not None or section_schemas.values is not None
     return dataclasses.replace(
         section_schemas,
-        chart=None if module.stock is None else stock_schemas.section_chart(module),
+        chart=chart,
         hidden=sensitive_keys.SensitiveKeys(
             tuple(map(sensitive_keys.parse, module.config.sensitive)),
             by_name=module.stock is not None and not has_own,

@@ -8,17 +8,27 @@ from addon_operator.documents import json_documents, yaml_loader
 from addon_operator.helm import helm_errors
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.kernel import errors, json_types
-from addon_operator.modules import chart_values, model, module_config
+from addon_operator.modules import chart_values, model
 from addon_operator.values.schema import chart_schemas
 
 _HOOKS = "hooks"
 _log = logging.getLogger(__name__)
 
 
+def chart_of(module: model.Module) -> chart_schemas.SectionChart | None:
+    """Return what checks a module's values by the schemas of its chart; ``None`` where Helm alone does.
+
+    Helm does not for a stock chart, and for any whose schemas refer to other files or addresses.
+    """
+    if module.stock is not None:
+        return section_chart(module)
+    found = read(module) if module.has_chart else None
+    return section_chart(module) if found is not None and found.leads_outside else None
+
+
 def section_chart(module: model.Module) -> chart_schemas.SectionChart:
-    """Return what checks the values of a module that has a stock chart."""
-    stock = module.stock
-    is_root = stock is None or stock.values is module_config.ValuesScope.ROOT
+    """Return what checks the values of a module by the schemas of its chart."""
+    is_root = not chart_values.has_section(module)
     return chart_schemas.SectionChart(
         functools.partial(chart_values.arranged, module),
         _OnDisk(module),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from addon_operator.kernel import clock, errors, json_types, names
+from addon_operator.kernel import clock, errors, json_types, names, quantities
 from addon_operator.podpreset import volume_types
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ def _plain_rate(value: float) -> Plain:
     return int(value) if value.is_integer() else value
 
 
+MEMORY: Final = SettingType(quantities.memory, "a size of 128Mi or more", "SIZE", quantities.mebibytes)
 PORT: Final = integer(0, 65535)
 RATE: Final = SettingType(_rate, "a number of requests per second, 0 for no limit", "N", _plain_rate)
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import pathlib
+import sys
 
 import pytest
 
 from addon_operator.engine.hooks import running_hooks
-from addon_operator.helm import binary, command, helm_errors
+from addon_operator.helm import binary, command, helm_bounds, helm_errors
 from addon_operator.kernel import names
 from tests.fakes import programs
 
@@ -229,3 +230,35 @@ def test_a_relative_kubeconfig_is_made_absolute(
     monkeypatch.chdir(tmp_path)
     target = command.HelmTarget("addons", (pathlib.Path("kubeconfig"),))
     assert command.child_environment({}, target, tmp_path)["KUBECONFIG"] == str(tmp_path / "kubeconfig")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param("echo 'fatal error: runtime: out of memory' >&2; exit 2", "128 MiB of memory", id="Go"),
+        pytest.param("echo 'runtime: cannot allocate memory' >&2; exit 2", "HELM_MEMORY", id="a heap of Go"),
+        pytest.param(
+            f"exec {sys.executable} -Ic 'bytearray(256 << 20)'", "128 MiB of memory", id="what Helm starts"
+        ),
+        pytest.param(
+            f"{sys.executable} -Ic 'print(len(bytearray(80 << 20)))'; echo SIGSEGV: violation >&2; exit 2",
+            "HELM_MEMORY",
+            id="a crash of Go",
+        ),
+        pytest.param("while :; do :; done", "1 s of processor time", id="a loop"),
+    ],
+)
+async def test_a_chart_that_never_ends_takes_no_more_than_helm_may_have(
+    body: str, said: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(helm_bounds, "CPU_SECONDS", 1)
+    made = helm(tmp_path, body, command.HelmTarget("addons", memory=128 << 20))
+    with pytest.raises(helm_errors.HelmError, match=said) as raised:
+        await made.run(command.Call(WEB, is_install=True), ["upgrade"], 60)
+    assert "helm install" in str(raised.value)
+    assert "template" in str(raised.value)
+
+
+async def test_a_helm_that_somebody_else_killed_has_met_no_bound(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(helm_errors.HelmError, match="killed by signal 9"):
+        await helm(tmp_path, "kill -9 $$").run(command.Call(WEB), ["list"], 60)

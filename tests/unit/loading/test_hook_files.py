@@ -247,6 +247,18 @@ def test_directories_within_each_other_without_end_are_an_error_in_one_sentence(
     assert len(str(error.value)) < 400
 
 
+@pytest.mark.parametrize("where", ["", "more/"], ids=["the file", "below a directory"])
+def test_a_hook_whose_name_is_not_text_is_refused(tmp_path: pathlib.Path, where: str) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9" if where else b"hook\xff.sh")
+    path = path / "hook.sh" if where else path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    found = hook_files.discover(tmp_path)
+    assert found.executables == ()
+    assert "not text in UTF-8; rename it" in found.problem
+
+
 def test_of_many_refused_files_the_first_are_named(tmp_path: pathlib.Path) -> None:
     make(tmp_path, *(f"{number:03}.sh" for number in range(200)), mode=0o644)
     problem = hook_files.discover(tmp_path).problem

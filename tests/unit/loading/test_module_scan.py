@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from addon_operator.loading import module_files, module_loader, module_scan
+from addon_operator.helm import helm_errors
+from addon_operator.helm.charts import chart_files, plain_files
+from addon_operator.kernel import clock, names
+from addon_operator.loading import (
+    hook_files,
+    module_directories,
+    module_files,
+    module_loader,
+    module_scan,
+)
 
 
 @pytest.fixture
@@ -85,6 +94,52 @@ def test_links_are_followed_and_circles_end(modules: pathlib.Path) -> None:
     (modules / "020-db" / "x").touch()
     now = module_scan.scan([modules])
     assert now.modules[web] != before.modules[web]
+
+
+_TOO_MUCH = "more than 100 files lie behind links"
+
+
+def scanned(path: pathlib.Path) -> str:
+    first = module_scan.scan([path.parent])
+    assert module_scan.scan([path.parent]) == first
+    return first.modules[path].decode(errors="replace")
+
+
+def compared(path: pathlib.Path) -> str:
+    assert module_scan.contents(path) is None
+    return _TOO_MUCH
+
+
+def hooks_of(path: pathlib.Path) -> str:
+    with pytest.raises(hook_files.HookFilesError) as raised:
+        hook_files.discover(path)
+    return str(raised.value)
+
+
+def read_by_helm(path: pathlib.Path) -> str:
+    with pytest.raises(helm_errors.ChartError) as raised:
+        chart_files.ChartFilesReader(clock.SystemClock()).read(names.ModuleName("web"), path)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "look",
+    [scanned, compared, module_directories.too_much_linked, hooks_of, read_by_helm],
+    ids=lambda f: f.__name__,
+)
+@pytest.mark.parametrize("place", ["010-web", "010-web/files"], ids=["the module", "a directory of it"])
+def test_whoever_looks_through_a_module_stops_where_a_link_leads_to_too_much(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[pathlib.Path], str], place: str
+) -> None:
+    monkeypatch.setattr(plain_files, "MAX_LINKED", 100)
+    machine = tmp_path / "machine"
+    machine.mkdir()
+    for number in range(101):
+        (machine / f"{number}.sh").touch()
+    link = tmp_path / "modules" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(machine)
+    assert _TOO_MUCH in look(tmp_path / "modules" / "010-web")
 
 
 def test_modules_are_found_by_their_directory(modules: pathlib.Path, tmp_path: pathlib.Path) -> None:

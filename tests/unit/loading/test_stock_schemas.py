@@ -39,6 +39,39 @@ def test_the_schema_of_a_chart_is_read_once_it_is_there(tmp_path: pathlib.Path) 
     assert part.read() is found
 
 
+@pytest.mark.parametrize("place", ["values.schema.json", "charts/db/values.schema.json"])
+@pytest.mark.parametrize("above", ["", "chart"], ids=["the module itself", "a stock chart"])
+def test_nobody_fetches_what_a_schema_refers_to_wherever_it_lies(
+    tmp_path: pathlib.Path, above: str, place: str
+) -> None:
+    chart = tmp_path / "010-web" / above
+    for directory in (chart, chart / "charts" / "db"):
+        directory.mkdir(parents=True)
+        (directory / "Chart.yaml").write_text(f"apiVersion: v2\nname: {directory.name}\nversion: 1.0.0\n")
+    below = "db" if "db" in place else "web"
+    elsewhere = {"$ref": "http://127.0.0.1:9/a.json"}
+    schema: Any = {"properties": {"size": {"type": "integer"}, "other": elsewhere}}
+    if below == "web" and not above:
+        schema = {"properties": {"web": schema}}
+    (chart / place).write_text(json.dumps(schema))
+    read = module_files.load([tmp_path], 1)
+    made = read.store()
+    section = made.section_of(names.ModuleName("web"))
+    assert section.chart_leads_outside
+    if below == "web":
+        wrong = section.chart_violations({"size": "x"}, {}, is_complete=True)
+        assert [one.rule for one in wrong] == ["must be an integer"], wrong
+    assert any("127.0.0.1:9" in text for text in read.warnings), read.warnings
+
+
+def test_a_chart_whose_schemas_refer_to_nothing_is_left_to_helm(tmp_path: pathlib.Path) -> None:
+    directory = tmp_path / "010-web"
+    directory.mkdir()
+    (directory / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n")
+    (directory / "values.schema.json").write_text('{"properties": {"web": {"type": "object"}}}')
+    assert stock_schemas.chart_of(module_files.module_of(directory, 50)) is None
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[" * 100_000, '{"not":' * 150 + "{}" + "}" * 150], ids=["not JSON", "deep", "deep schema"]
 )

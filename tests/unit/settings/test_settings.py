@@ -169,6 +169,7 @@ def test_hooks_dir_of_the_shell_operator_is_the_directory_of_global_hooks() -> N
 READ = [
     ("MODULES_DIR", "/a:/b::/c", "modules_dirs", tuple(map(pathlib.Path, ("/a", "/b", "/c")))),
     ("HELM_TIMEOUT", "1h30m", "helm_timeout", 5400.0),
+    ("HELM_MEMORY", "1.5Gi", "helm_memory", 1536 << 20),
     ("SHUTDOWN_GRACE", "0", "shutdown_grace", 0.0),
     ("HELM_IGNORE_RELEASE", "a, b,,c", "helm_ignore_release", ("a", "b", "c")),
     ("CRD_EXTRA_LABELS", "heritage=my-app,a=b", "crd_extra_labels", {"heritage": "my-app", "a": "b"}),

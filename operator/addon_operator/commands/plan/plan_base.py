@@ -17,7 +17,7 @@ from addon_operator.settings import settings as settings_module
 _SECONDS: Final = 60.0
 _MAX_BYTES: Final = 1 << 30
 """How large the files of a commit may be."""
-_BOUNDS: Final = children.ChildBounds(_MAX_BYTES, 4 << 30)
+_BOUNDS: Final = children.ChildBounds(4 << 30, _MAX_BYTES)
 _OUTPUT: Final = 64 * 1024
 
 

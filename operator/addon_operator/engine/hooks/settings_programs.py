@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
+import signal
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -24,6 +25,7 @@ CHECK_SECONDS: Final = 10.0
 """How long a program may take to check settings; in a webhook, less is left."""
 MAX_ANSWER_BYTES: Final = 64 * 1024
 _KILL_GRACE: Final = 0.2
+_SENT_BY_OTHERS: Final = (signal.SIGKILL, signal.SIGTERM)
 _MESSAGE_CHARS: Final = 2000
 _MOST_WARNINGS: Final = 20
 _WITHOUT_MESSAGE: Final = "these settings are wrong; the program does not say why"
@@ -49,8 +51,8 @@ class _Known:
     """What is known of a program as long as its file does not change."""
 
     identity: _Identity
-    checks: bool | str
-    """Whether it checks settings, or why that cannot be found out."""
+    checks: bool | str | None
+    """Whether it checks settings, or why that cannot be found out; ``None`` if it cannot be started."""
     right: bytes | None = None
     """Digest of the last settings that it took without a warning."""
 
@@ -89,7 +91,7 @@ class SettingsPrograms(settings_checks.SettingsChecks):
             return None
         known, text = self._look_at(path), json_documents.encode(settings)
         digest = hashlib.blake2b(text, digest_size=16).digest()
-        if known.checks is False or known.right == digest:
+        if not known.checks or known.right == digest:
             return None
         if isinstance(known.checks, str):
             return _no_answer(path, known.checks)
@@ -97,6 +99,8 @@ class SettingsPrograms(settings_checks.SettingsChecks):
             verdict = self._ask(path, module, text)
         except errors.AddonOperatorError as error:
             return _no_answer(path, str(error))
+        except Exception as error:  # noqa: BLE001 - one program must not end the checks of all modules
+            return _no_answer(path, f"cannot be asked: {type(error).__name__}: {error}")
         if not verdict.error and not verdict.warnings:
             known.right = digest
         return verdict
@@ -105,21 +109,23 @@ class SettingsPrograms(settings_checks.SettingsChecks):
         """Find out whether a program checks settings, once for each state of its file."""
         identity = _identity(path)
         known = self._known.get(path)
-        if known is None or known.identity != identity or isinstance(known.checks, str):
+        if known is None or known.identity != identity or not isinstance(known.checks, bool):
             known = self._known[path] = _Known(identity, self._checks_settings(path))
         return known
 
-    def _checks_settings(self, path: pathlib.Path) -> bool | str:
+    def _checks_settings(self, path: pathlib.Path) -> bool | str | None:
         try:
             listed = self._start(path, hook_configurations.LIST, {})
             if not hook_configurations.is_batch(listed):
-                return _why_late(listed, hook_configurations.LIST) or False
+                # A hook that knows no 'hook list' ends by itself.
+                was_ended = listed.timed_out or -listed.exit_code in _SENT_BY_OTHERS
+                return _unknown(listed, hook_configurations.LIST) if was_ended else False
             printed = self._start(path, hook_configurations.CONFIG, {})
         except children.ChildStartError:
-            # It is no program at all: whoever loads the hooks says so.
-            return False
-        if printed.timed_out or hook_failures.has_failed(printed):
-            return _why_late(printed, hook_configurations.CONFIG) or False
+            # It is no program at all, or just now: whoever loads the hooks says so.
+            return None
+        if hook_failures.has_failed(printed):
+            return _unknown(printed, hook_configurations.CONFIG)
         return batch_config.has_settings_check(printed.stdout or b"")
 
     def _ask(
@@ -136,10 +142,9 @@ class SettingsPrograms(settings_checks.SettingsChecks):
         answer = None if result.timed_out else _answer(result.stderr)
         if answer is None:
             return _no_answer(path, hook_failures.describe(result, path, limit))
-        warnings = tuple(
-            _line(text) for text in (answer.get("warnings") or ())[:_MOST_WARNINGS] if isinstance(text, str)
-        )
-        message = _line(str(answer.get("message") or ""))
+        said, message = answer.get("warnings"), _line(str(answer.get("message") or ""))
+        listed = said[:_MOST_WARNINGS] if isinstance(said, list) else ()
+        warnings = tuple(_line(text) for text in listed if isinstance(text, str))
         error = "" if answer.get("valid") is True else message or _WITHOUT_MESSAGE
         return settings_checks.SettingsVerdict(shown, error, warnings=warnings)
 
@@ -164,8 +169,8 @@ def _seconds() -> float:
     return max(0.0, settings_checks.seconds_left(CHECK_SECONDS))
 
 
-def _why_late(result: children.ChildResult, words: tuple[str, ...]) -> str:
-    return f"'{' '.join(words)}' {hook_failures.ending(result, None)}" if result.timed_out else ""
+def _unknown(result: children.ChildResult, words: tuple[str, ...]) -> str:
+    return f"'{' '.join(words)}' {hook_failures.ending(result, None)}"
 
 
 def _no_answer(path: pathlib.Path, why: str) -> settings_checks.SettingsVerdict:

@@ -225,7 +225,7 @@ def _walk(
 ) -> Iterator[tuple[str, str, os.stat_result | None]]:
     """Yield all files below a directory by their relative names, symbolic links followed."""
     linked = plain_files.Linked()
-    pending = [("", str(directory), frozenset[tuple[int, int]](), False)]
+    pending = [("", str(directory), frozenset[tuple[int, int]](), directory.is_symlink())]
     while pending:
         prefix, path, above, is_linked = pending.pop()
         inside = above | {_identity(pathlib.Path(path).stat())}

@@ -15,7 +15,7 @@ from addon_operator.helm import messages
 
 MAX_FILE: Final = 5 * 1024 * 1024
 """How many bytes a file may have: Helm takes no larger one in a chart either."""
-MAX_LINKED: Final = 100_000
+MAX_LINKED: Final = 20_000
 """How many files may lie behind the links of a directory."""
 _MIB: Final = 1024 * 1024
 
@@ -70,6 +70,14 @@ def read_text(path: pathlib.Path, most: int = MAX_FILE, errors: str = "strict") 
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
+class TooMuchLinkedError(OSError):
+    """Links lead to more than :data:`MAX_LINKED` files."""
+
+    def __init__(self, path: str) -> None:
+        problem = f"more than {MAX_LINKED} files lie behind links; put copies in the place of some links"
+        super().__init__(errno.EMLINK, problem, path)
+
+
 class Linked:
     """Counts what lies behind links, as often as ways lead to it: each level of links may double it."""
 
@@ -77,11 +85,10 @@ class Linked:
         self._count = 0
 
     def take(self, path: str | pathlib.Path) -> None:
-        """Count an entry behind a link; raises :class:`OSError` for one too many."""
+        """Count an entry behind a link; raises :class:`TooMuchLinkedError` for one too many."""
         self._count += 1
         if self._count > MAX_LINKED:
-            problem = f"more than {MAX_LINKED} files lie behind links; put copies in the place of some links"
-            raise OSError(errno.EMLINK, problem, str(path))
+            raise TooMuchLinkedError(str(path))
 
 
 def walk(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
@@ -90,7 +97,7 @@ def walk(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
     Raises :class:`OSError` when links lead to too much; what cannot be read is passed over.
     """
     linked = Linked()
-    pending = [(str(directory), False)]
+    pending = [(str(directory), directory.is_symlink())]
     while pending:
         path, is_linked = pending.pop()
         files = []

@@ -22,15 +22,15 @@ from addon_operator.modules import chart_index, module_config
 from addon_operator.process.children import children
 from addon_operator.values import redaction
 
+_MIB: Final = 1024 * 1024
 SECONDS: Final = 300.0
 """How long Helm may take for one step of a pull."""
-BOUNDS: Final = children.ChildBounds(chart_archives.MAX_ARCHIVE, 512 * 1024 * 1024)
+BOUNDS: Final = children.ChildBounds(512 * _MIB, chart_archives.MAX_ARCHIVE)
 """What Helm may take: it reads an index.yaml into twenty times its size, and whatever a registry sends."""
 _TAGS_SECONDS: Final = 30.0
 """How long the registry may take to tell which other versions it has."""
 _OUTPUT_BYTES: Final = 64 * 1024
 _OCI: Final = "oci://"
-_MIB: Final = 1024 * 1024
 _SHOWN: Final = 200
 _NAME: Final = "charts"
 _FIRST_THAT_STAYS_WITH_TLS: Final = 4
@@ -293,7 +293,8 @@ class ChartPuller:
         if _TOO_LARGE.search(said):
             return PullError(
                 f"cannot pull chart {wanted}: {what} is too large; it may have "
-                f"{BOUNDS.file_bytes // _MIB} MiB: put the unpacked chart into the module's chart/ instead"
+                f"{chart_archives.MAX_ARCHIVE // _MIB} MiB: put the unpacked chart into the module's chart/ "
+                "instead"
             )
         parts = _ERROR.split(_NOISE.sub("", said))
         text = " ".join(parts[-1].split())[:1000] or "helm pull failed without a message"

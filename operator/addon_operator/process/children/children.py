@@ -64,15 +64,22 @@ class ChildResult:
 class ChildBounds:
     """What a child, and each process that it starts, may take; what takes more fails in the child."""
 
-    file_bytes: int
-    """How large a file may become that it writes."""
     memory_bytes: int
     """How much memory of its own it may have, which is not what it maps of files."""
+    file_bytes: int | None = None
+    """How large a file may become that it writes."""
+    cpu_seconds: int | None = None
+    """How long it may work, which is not how long it waits; then it is killed."""
 
     @property
     def limits(self) -> dict[int, int]:
         """As the kernel has them."""
-        return {resource.RLIMIT_FSIZE: self.file_bytes, resource.RLIMIT_DATA: self.memory_bytes}
+        limits = {
+            resource.RLIMIT_DATA: self.memory_bytes,
+            resource.RLIMIT_FSIZE: self.file_bytes,
+            resource.RLIMIT_CPU: self.cpu_seconds,
+        }
+        return {what: most for what, most in limits.items() if most is not None}
 
 
 class Children:

@@ -163,11 +163,12 @@ def _start(
         (os.POSIX_SPAWN_DUP2, stdout, 1),
         (os.POSIX_SPAWN_DUP2, stderr, 2),
     ]
-    own_limits = [(what, resource.getrlimit(what)) for what, _ in request["limits"]]
+    limits = [(what, most) for what, most in request["limits"] if what != resource.RLIMIT_CPU]
+    own_limits = [(what, resource.getrlimit(what)) for what, _ in limits]
     try:
         # A child begins in the directory and with the limits of the process that starts it.
         os.chdir(request["cwd"])
-        _limit(request["limits"])
+        _limit(limits)
         pid = _spawn(request["argv"], request["env"], actions)
     except OSError as error:
         return {"errno": error.errno or errno.EINVAL}
@@ -176,6 +177,7 @@ def _start(
             resource.setrlimit(what, own)
         os.chdir("/")
     children[pid] = Child(request["mark"].encode(), is_limited=request["is_limited"])
+    _limit_work(pid, dict(request["limits"]).get(resource.RLIMIT_CPU))
     return {"pid": pid}
 
 
@@ -183,6 +185,17 @@ def _limit(limits: list[tuple[int, int]]) -> None:
     for what, most in limits:
         _, highest = resource.getrlimit(what)
         resource.setrlimit(what, (most if highest == resource.RLIM_INFINITY else min(most, highest), highest))
+
+
+def _limit_work(pid: int, seconds: int | None) -> None:
+    """Have a child killed after so much work: the soft limit only sends a signal, which Go passes over.
+
+    It cannot inherit that from this process, which could not raise its own hard limit again.
+    """
+    if seconds is not None:
+        _, highest = resource.prlimit(pid, resource.RLIMIT_CPU)
+        most = seconds if highest == resource.RLIM_INFINITY else min(seconds, highest)
+        resource.prlimit(pid, resource.RLIMIT_CPU, (most, most))
 
 
 def _spawn(argv: list[str], env: dict[str, str], actions: list[tuple[str | int, ...]]) -> int:

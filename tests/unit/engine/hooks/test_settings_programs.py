@@ -141,6 +141,45 @@ def test_a_program_that_fails_gives_no_answer_and_says_how(
     assert len(found.error) < 11_000
 
 
+ODD: tuple[object, ...] = (None, True, 5, 1e300, "text", [], [5, None, {}], {}, {"a": 1})
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_whatever_stands_in_an_answer_the_settings_are_wrong_and_nothing_else_happens(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, odd: object
+) -> None:
+    write(hooks, answer(valid=False if odd is True else odd, message=odd, warnings=odd))
+    found = verdict(asked, hooks)
+    assert found.error
+    assert found.is_answer
+    assert set(map(type, found.warnings)) <= {str}
+
+
+@pytest.mark.parametrize("words", ["list", "config"])
+def test_a_program_that_was_killed_once_is_asked_for_its_checks_again(
+    asked: settings_programs.SettingsPrograms, hooks: pathlib.Path, words: str
+) -> None:
+    program = write(hooks, answer(valid=False, message="no"))
+    answers = hooks / "hook" / "__main__.py"
+    right = answers.read_text()
+    answers.write_text(f"import os, sys\nif sys.argv[1:] == [{words!r}]: os.kill(os.getpid(), 9)\n{right}")
+    found = verdict(asked, hooks)
+    assert not found.is_answer
+    assert f"'hook {words}' was killed by SIGKILL" in found.error
+    answers.write_text(right)
+    assert verdict(asked, hooks) == settings_checks.SettingsVerdict(f"{program} hook check", "no")
+
+
+def test_a_program_that_cannot_be_asked_is_a_verdict_of_its_own(hooks: pathlib.Path) -> None:
+    asked = settings_programs.SettingsPrograms(
+        programs.programs(), {"PATH": os.environ["PATH"]}, pathlib.Path("/proc/none")
+    )
+    write(hooks, "")
+    found = verdict(asked, hooks)
+    assert not found.is_answer
+    assert "/proc/none" in found.error
+
+
 def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
     asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:

@@ -138,10 +138,11 @@ def discover(root: pathlib.Path) -> HookFiles:
 
     Raises :class:`HookFilesError` when a directory cannot be read, and for more than :data:`MAX_HOOKS`.
     """
-    if not root.exists():
-        return HookFiles()
     try:
+        root.stat()
         files = sorted(_Walk().files(root, "", frozenset()), key=lambda file: file.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return HookFiles()
     except OSError as error:
         raise HookFilesError(f"cannot read the hooks in {root}: {error.strerror}") from error
     verdicts = [(file, *_verdict(file)) for file in files]

@@ -78,13 +78,17 @@ class ChildBounds:
 class Children:
     """Starts programs and runs each to its end."""
 
-    def __init__(self, starter: launcher.Launcher, fence: fencing.Fence = fencing.OPEN) -> None:
+    def __init__(
+        self, starter: launcher.Launcher, fence: fencing.Fence = fencing.OPEN, *, leaves_nothing: bool = False
+    ) -> None:
         """``starter`` starts them; once ``fence`` says no, nothing is started.
 
-        The limit of ``starter`` ends what has a fence.
+        The limit of ``starter`` ends what has a fence. ``leaves_nothing`` is said of all: whoever waits for a
+        command wants nothing to run behind it.
         """
         self._launcher = starter
         self._fence = fence
+        self._leaves_nothing = leaves_nothing
 
     @property
     def unfenced(self) -> "Children":
@@ -138,7 +142,7 @@ class Children:
             )
             stdout.close_write_end()
             stderr.close_write_end()
-            ending = _Ending(child, started, leaves_nothing=leaves_nothing)
+            ending = _Ending(child, started, leaves_nothing=leaves_nothing or self._leaves_nothing)
             await ending.wait(timeout, kill_grace, (stdout, stderr))
         return dataclasses.replace(_result(ending, capture, tail), stderr=said.data)
 

@@ -317,6 +317,8 @@ def _looks_like_module(path: pathlib.Path) -> bool:
 
 def check(directory: pathlib.Path) -> None:
     """Raise a :class:`.ConfigurationError` if there is no such directory."""
+    if not os.path.lexists(directory) and (module := module_around(directory.absolute().parent)):
+        raise _wrong(directory, f"does not exist, as {module.name} is a module", module.parent)
     _check_is_directory("modules", directory, "name it with MODULES_DIR or --modules-dir")
 
 

@@ -80,6 +80,16 @@ def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | 
     return flags_below(directory, global_hooks), None
 
 
+def here(modules_dirs: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the working directory if it is one module and nobody names another place: it is what is meant.
+
+    ``modules_dirs`` is the flag.
+    """
+    known = settings_loading.some(("modules_dirs",), {"modules_dirs": modules_dirs}, environ)
+    is_named = known.origins["modules_dirs"] != setting_resolution.DEFAULT_ORIGIN
+    return None if is_named or not module_directories.is_module(pathlib.Path.cwd()) else "."
+
+
 def nearest(path: pathlib.Path) -> str:
     """Say which directory was most likely meant by one that is not there."""
     around, known = path.absolute().parent, list[pathlib.Path]()

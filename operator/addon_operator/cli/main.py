@@ -158,6 +158,7 @@ def version(output: str) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; an error of the user's ends it with one sentence and exit code 1."""
+    _open_what_is_closed()
     color = False if os.environ.get("NO_COLOR") else None
     completing.bounded(is_asked=VARIABLE in os.environ)
     try:
@@ -187,10 +188,21 @@ def main(args: Sequence[str] | None = None) -> None:
         _write_no_more()
         sys.exit(EXIT_ERROR)
     except OSError as error:
-        if error.errno not in _OF_OUTPUT or error.filename is not None:
-            raise
-        _write_no_more()
-        _fail(f"the output cannot be written: {error.strerror}", color=color)
+        if error.errno in _OF_OUTPUT and error.filename is None:
+            _write_no_more()
+            _fail(f"the output cannot be written: {error.strerror}", color=color)
+        _fail(_of_system(error), color=color)
+
+
+def _open_what_is_closed() -> None:
+    """Let what is written to a closed output go nowhere, and not into the next file that is opened."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            os.dup2(opened, number)
+            if opened != number:
+                os.close(opened)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
 _NO_FILES, _FILES, _DIRECTORIES = 4, 0, 16
@@ -220,6 +232,22 @@ def _program() -> str:
 
 
 _OF_OUTPUT: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def _of_system(error: OSError) -> str:
+    """Say what the system refused that nobody expected: no user can do anything with the way to it."""
+    reason = error.strerror or type(error).__name__
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)[-_SHOWN:]}: {reason}; correct its name or its permissions"
+    try:
+        pathlib.Path.cwd()
+    except OSError:
+        return "the working directory does not exist any more; change into another one"
+    return f"the system refuses what this command needs: {reason}"
+
+
+_SHOWN: Final = 300
+"""How many characters of a path are shown, the last ones."""
 
 
 def _write_no_more() -> None:

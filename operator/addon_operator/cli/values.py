@@ -88,16 +88,16 @@ def check(
 ) -> int:
     """Check names, values and schemas of all modules in DIR, enabled or not.
 
-    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; without it, the modules
-    of the settings are looked at.
+    DIR is a module, a directory of modules, or one with modules/ and global-hooks/; without it, the working
+    directory if it is a module, else the modules of the settings.
 
     The exit code is 1 if the operator would refuse something.
     """
     from addon_operator.commands.checks import values_check, values_files
 
     flags, only = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}, None
-    if directory is not None:
-        flags, only = values_files.flags_of(directory, global_hooks_dir)
+    if meant := directory or values_files.here(modules_dirs):
+        flags, only = values_files.flags_of(meant, global_hooks_dir)
     places = dataclasses.replace(values_files.places(flags), only=only)
     report = values_check.check(places, config, secret, strict=strict)
     return print_report(report, output)

@@ -36,12 +36,12 @@ class ApiSchemas:
 
 def load(cache: pathlib.Path) -> ApiSchemas | None:
     """Return the schemas of the newest version in the cache; ``None`` if there are none."""
-    found = {tuple(map(int, match.groups())): path for path in cache.glob(_FILE.format("*"))
-             if (match := _VERSION.search(path.name))}  # fmt: skip
-    if not found:
-        return None
-    path = found[max(found)]
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        found = {tuple(map(int, match.groups())): path for path in cache.glob(_FILE.format("*"))
+                 if (match := _VERSION.search(path.name))}  # fmt: skip
+        if not found:
+            return None
+        path = found[max(found)]
         document = orjson.loads(path.read_bytes())
         return ApiSchemas(document["version"], document["definitions"], document["kinds"])
     return None

@@ -25,7 +25,7 @@ ENABLED_MODULES: Final = "enabledModules"
 ENABLED_SUFFIX: Final = "Enabled"
 MAINTENANCE_SUFFIX: Final = "Maintenance"
 
-_DIRECTORY = re.compile(r"^(?:(?P<order>[0-9]+)-)?(?P<name>.+)$")
+_DIRECTORY = re.compile(r"(?s)^(?:(?P<order>[0-9]+)-)?(?P<name>.+)\Z")
 _UPPER = re.compile(r"[A-Z]")
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _DIGIT_FIRST = re.compile(r"(?<=-)(?=[0-9])")

@@ -139,12 +139,12 @@ def discover(root: pathlib.Path) -> HookFiles:
 
     Raises :class:`HookFilesError` when a directory cannot be read, and for more than :data:`MAX_HOOKS`.
     """
-    if not root.exists():
-        return HookFiles()
     try:
-        files = sorted(
-            _Walk().files(root, "", frozenset(), is_linked=root.is_symlink()), key=lambda file: file.name
-        )
+        root.stat()
+        walked = _Walk().files(root, "", frozenset(), is_linked=root.is_symlink())
+        files = sorted(walked, key=lambda file: file.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return HookFiles()
     except OSError as error:
         raise HookFilesError(f"cannot read the hooks in {root}: {error.strerror}") from error
     verdicts = [(file, *_verdict(file)) for file in files]

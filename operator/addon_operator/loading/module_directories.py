@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import errno
 import itertools
 import os
 import pathlib
@@ -50,9 +51,10 @@ def kind_of(directory: pathlib.Path) -> Kind:
     if _has_any(directory, _FILES_OF_A_MODULE):
         return Kind.MODULE
     inner, is_numbered = directory / MODULES_NAME, _has_number(directory.absolute())
-    if _is_directory(inner) and (not is_numbered or holds_a_module(inner)):
+    has_global = _is_directory(directory / GLOBAL_NAME)
+    if _is_directory(inner) and (not is_numbered or has_global or holds_a_module(inner)):
         return Kind.MODULES if kind_of(inner) is Kind.MODULE else Kind.REPOSITORY
-    if _is_directory(directory / GLOBAL_NAME) or holds_a_module(directory):
+    if has_global or holds_a_module(directory):
         return Kind.MODULES
     marks = _MARKS_OF_NUMBERED if is_numbered else _MARKS
     is_stock = _has_any(directory / module_config.CHART_DIRECTORY, ("Chart.yaml",))
@@ -124,13 +126,42 @@ def _is_directory(entry: pathlib.Path) -> bool:
 
 
 def unreachable(path: pathlib.Path) -> str:
-    """Say why what lies there cannot be reached; empty if it can."""
+    """Say why nobody can look into the directory of a module; empty if one can.
+
+    What lies in such a one is not known, and so it is not looked for: what cannot be seen is not absent.
+    """
     try:
         path.stat()
     except OSError as error:
-        if path.is_symlink():
-            return f"{path} is a link to {path.readlink()}, which leads nowhere; correct it, or remove it"
-        return f"{path} cannot be read: {error.strerror}"
+        return f"{path} {_told(path, error)}; correct it, or remove it"
+    if not os.access(path, os.R_OK | os.X_OK, effective_ids=True):
+        return f"{path} cannot be read: {os.strerror(errno.EACCES)}; correct its permissions"
+    return _not_text(path)
+
+
+def why_no_directory(path: pathlib.Path) -> str:
+    """Say why a path is not that of a directory, in words that follow its name; empty if it is."""
+    try:
+        is_directory = stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        return _told(path, error)
+    return "" if is_directory else "is not a directory"
+
+
+def _told(path: pathlib.Path, error: OSError) -> str:
+    if os.path.islink(path):  # noqa: PTH114 - pathlib's raises where nobody may look
+        return f"is a link to {path.readlink()}, which leads nowhere"
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "does not exist"
+    return f"cannot be read: {error.strerror}"
+
+
+def _not_text(path: pathlib.Path) -> str:
+    """Say that a path is not text: nothing that names it could be written into JSON."""
+    try:
+        str(path.absolute()).encode()
+    except UnicodeEncodeError:
+        return f"{path} has a name that is not UTF-8 text; rename it"
     return ""
 
 
@@ -157,7 +188,8 @@ def strays(directories: Sequence[pathlib.Path]) -> dict[pathlib.Path, str]:
 
     Raises :class:`OSError` for a modules directory that cannot be read.
     """
-    named = {path.resolve() for path in directories}
+    # pathlib's raises for a link to itself.
+    named = {os.path.realpath(path) for path in directories}
     found: dict[pathlib.Path, str] = {}
     for directory in directories:
         for name in parts_of_module(directory):
@@ -166,7 +198,8 @@ def strays(directories: Sequence[pathlib.Path]) -> dict[pathlib.Path, str]:
                 f"'010-{name}'"
             )
         found |= {path: why for path in _below(directory) if (why := _why_stray(path))}
-    return {path: f"{path.absolute()} {why}" for path, why in found.items() if path.resolve() not in named}
+    strange = {path: why for path, why in found.items() if os.path.realpath(path) not in named}
+    return {path: f"{path.absolute()} {why}" for path, why in strange.items()}
 
 
 def by_name(found: Mapping[pathlib.Path, str]) -> dict[str, str]:
@@ -284,6 +317,8 @@ def _looks_like_module(path: pathlib.Path) -> bool:
 
 def check(directory: pathlib.Path) -> None:
     """Raise a :class:`.ConfigurationError` if there is no such directory."""
+    if not os.path.lexists(directory) and (module := module_around(directory.absolute().parent)):
+        raise _wrong(directory, f"does not exist, as {module.name} is a module", module.parent)
     _check_is_directory("modules", directory, "name it with MODULES_DIR or --modules-dir")
 
 
@@ -293,9 +328,10 @@ def check_global(directory: pathlib.Path) -> None:
 
 
 def _check_is_directory(what: str, directory: pathlib.Path, remedy: str) -> None:
-    if not directory.is_dir():
-        problem = "is not a directory" if directory.exists() else "does not exist"
+    if problem := why_no_directory(directory):
         raise errors.ConfigurationError(f"{what} directory {directory.absolute()} {problem}; {remedy}")
+    if problem := _not_text(directory):
+        raise errors.ConfigurationError(f"{what} directory {problem}")
 
 
 def names_of(paths: Iterable[pathlib.Path]) -> frozenset[names.ModuleName]:

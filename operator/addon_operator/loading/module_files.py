@@ -188,7 +188,7 @@ def read_module(
     )
     for problem in module_schemas.unknown_sensitive(module, checks):
         wrong.add(problem)
-    has_crds = (path / crd_files.DIRECTORY).is_dir()
+    has_crds = wrong.attempt((path / crd_files.DIRECTORY).is_dir, otherwise=False)
     hooks = path / hook_files.HOOKS_DIRECTORY
     values = store.ModuleValues(module.name, common, own, checks, has_crds, hooks)
     unchecked = dataclasses.replace(values, schemas=schemas.SectionSchemas())
@@ -236,26 +236,25 @@ def module_of(
 
     Whatever is wrong with its name, ``module.yaml`` and chart is its problem.
     """
-    wrong = module_problems.Problems(path)
+    wrong, of_chart = module_problems.Problems(path), module_problems.Problems(path)
     name = module_directories.module_name(path)
     if name is None:
         wrong.attempt(lambda: module_directories.check_name(path), None)
         name = names.stand_in(path.name, taken)
-    known = name
     order = wrong.attempt(lambda: names.directory_order(path.name), None)
-    config = wrong.attempt(lambda: _module_config(known, path / module_config.FILE), module_config.NOTHING)
+    module = model.Module(name, unnumbered_order if order is None else order, path)
+    if closed := module_directories.unreachable(path):
+        wrong.add(closed)
+        return dataclasses.replace(module, problem=wrong.text, problems=wrong.mistakes)
+    config = wrong.attempt(lambda: _module_config(module), module_config.NOTHING)
     stock = wrong.attempt(lambda: _stock_chart(path, config, charts), None)
     wrong.attempt(lambda: named_files.is_there(path / _CHART), otherwise=False)
-    wrong.add(module_directories.unreachable(path))
     wrong.add(module_directories.too_much_linked(path))
-    of_chart = module_problems.Problems(path)
     of_chart.add(of_chart.attempt(lambda: _chart_problem(path, stock), ""))
     for problem in (*module_directories.not_directories(path), *of_chart.mistakes):
         wrong.add(problem)
-    return model.Module(
-        name=name,
-        order=unnumbered_order if order is None else order,
-        path=path,
+    return dataclasses.replace(
+        module,
         has_chart=stock is not None or wrong.attempt(lambda: chart.is_chart(path), otherwise=False),
         enabled_script=_enabled_script(path),
         config=config,
@@ -294,10 +293,11 @@ def _chart_problem(path: pathlib.Path, stock: model.StockChart | None) -> str:
     )
 
 
-def _module_config(module: names.ModuleName, path: pathlib.Path) -> module_config.ModuleConfig:
+def _module_config(module: model.Module) -> module_config.ModuleConfig:
+    path = module.path / module_config.FILE
     if not named_files.is_there(path):
         return module_config.NOTHING
-    return module_config.parse(module, named_files.read_text(path), str(path))
+    return module_config.parse(module.name, named_files.read_text(path), str(path))
 
 
 def _stock_chart(

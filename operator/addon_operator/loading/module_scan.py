@@ -1,5 +1,6 @@
 """The state of the modules directories at one moment, to be compared with a later one."""
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -68,7 +69,7 @@ def _is_filled(path: pathlib.Path) -> bool:
 
 def _of_file(path: pathlib.Path) -> Fingerprint:
     try:
-        return _fingerprint([(path.name, path.stat())])
+        return _fingerprint([(path.name, _status_of(path))])
     except FileNotFoundError:
         return Fingerprint(b"")
 
@@ -106,7 +107,8 @@ def _files(directory: pathlib.Path) -> Iterator[tuple[str, os.stat_result]]:
             continue
         except OSError:
             # To read the module says why; others are looked at meanwhile.
-            yield f"{prefix}/", pathlib.Path(path).stat()
+            with contextlib.suppress(FileNotFoundError):
+                yield f"{prefix}/", _status_of(pathlib.Path(path))
             continue
         for entry, status in files:
             name = f"{prefix}{entry.name}"
@@ -125,6 +127,14 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result:
     except OSError:
         # A link that leads nowhere, or back to itself, and can be repaired.
         return entry.stat(follow_symlinks=False)
+
+
+def _status_of(path: pathlib.Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError:
+        # As with _status.
+        return path.lstat()
 
 
 def contents(directory: pathlib.Path) -> Fingerprint | None:

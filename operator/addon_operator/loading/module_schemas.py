@@ -40,6 +40,8 @@ def unknown_sensitive(module: model.Module, section_schemas: schemas.SectionSche
 
     What it was meant for would be shown everywhere.
     """
+    if not module.config.sensitive:
+        return
     schema = section_schemas.of_all_values(hooks=(module.path / hook_files.HOOKS_DIRECTORY).is_dir())
     if schema is None:
         return

@@ -1,6 +1,5 @@
 """Files that the operator reads by their name: whether they are there, and their text."""
 
-import os
 import pathlib
 from typing import Final
 
@@ -14,9 +13,16 @@ def is_there(path: pathlib.Path) -> bool:
     """Say whether there is such a file; a link that leads nowhere counts, as it is a mistake.
 
     Raises a :class:`.ConfigurationError` if there is none, but one whose name is written in another way,
-    such as ``values.yml``: nobody would read it, and a module that it enables would be removed.
+    such as ``values.yml``: nobody would read it, and a module that it enables would be removed. So does what
+    cannot be looked at: it may be there.
     """
-    if os.path.lexists(path):
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    else:
         return True
     for entry in _beside(path):
         if is_other_spelling(entry, path.name):
@@ -45,11 +51,15 @@ def read_text(path: pathlib.Path, most: int = plain_files.MAX_FILE) -> str:
     try:
         return plain_files.read_text(path, most)
     except OSError as error:
-        raise errors.ConfigurationError(f"{path.absolute()} cannot be read: {error.strerror}") from None
+        raise _unreadable(path, error) from None
     except UnicodeDecodeError as error:
         raise errors.ConfigurationError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8"
         ) from None
+
+
+def _unreadable(path: pathlib.Path, error: OSError) -> errors.ConfigurationError:
+    return errors.ConfigurationError(f"{path.absolute()} cannot be read: {error.strerror}")
 
 
 def text_if_there(path: pathlib.Path) -> str:

@@ -25,6 +25,8 @@ _MOST_ENTRIES: Final = 1000
 
 def in_module(module: model.Module) -> Iterator[str]:
     """Yield a sentence for each thing in a module's directory that is most likely meant to count."""
+    if module_directories.unreachable(module.path):
+        return
     yield from _near_misses(module.path, _DIRECTORIES, _FILES)
     yield from _near_misses(module.path / module_directories.SCHEMAS_DIRECTORY, (), _SCHEMAS)
     own = module.path / module_config.CHART_DIRECTORY if module.stock is None else module.stock.directory

@@ -1,5 +1,6 @@
 """Why a program could not be started, as one sentence."""
 
+import codecs
 import contextlib
 import errno
 import os
@@ -96,6 +97,9 @@ def not_a_program(program: pathlib.Path) -> str:
     """Say why the kernel takes an executable file neither for a script nor for a program."""
     if is_compiled(program):
         return "it is a program for another kind of machine; build it for this one"
+    with contextlib.suppress(OSError), program.open("rb") as file:
+        if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+            return "a byte order mark stands before its first line; save it as UTF-8 without one"
     return "it has no #! line; begin a script with a line such as '#!/usr/bin/env bash'"
 
 

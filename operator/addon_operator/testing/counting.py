@@ -37,6 +37,8 @@ class Counter:
     def __init__(self, counts: Sequence[Counts]) -> None:
         """Add to ``counts``, one for each module."""
         self.counts = counts
+        self.is_interrupted = False
+        """Whether somebody pressed Ctrl-C: what has not run is no test that is missing."""
         self._root = pathlib.Path()
 
     @pytest.hookimpl(tryfirst=True)
@@ -56,6 +58,10 @@ class Counter:
             for name, imported in list(sys.modules.items()):
                 if getattr(imported, "__file__", None) == str(error.path):
                     del sys.modules[name]
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Note Ctrl-C; pytest calls an end for other reasons, such as ``-x``, an interrupt, too."""
+        self.is_interrupted = excinfo.type is KeyboardInterrupt
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what became of a test; an error in a fixture counts as a failure."""

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import pathlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from addon_operator.commands.checks import values_files
@@ -72,10 +72,11 @@ def chosen(directories: Sequence[str], environ: Mapping[str, str] = os.environ) 
     return list(dict.fromkeys(found))
 
 
-def run(modules: Iterable[pathlib.Path], arguments: Sequence[str]) -> Outcome:
+def run(modules: Sequence[pathlib.Path], arguments: Sequence[str]) -> Outcome:
     """Run the tests of these modules with pytest, with further ``arguments`` of its.
 
-    Raises a :class:`.ConfigurationError` if pytest is not installed, or takes the arguments for wrong.
+    Raises a :class:`.ConfigurationError` if pytest is not installed, or takes the arguments for wrong, and
+    :class:`KeyboardInterrupt` after Ctrl-C.
     """
     if importlib.util.find_spec("pytest") is None:
         raise errors.ConfigurationError(_NOT_INSTALLED)
@@ -85,14 +86,19 @@ def run(modules: Iterable[pathlib.Path], arguments: Sequence[str]) -> Outcome:
 
     counter = counting.Counter([counting.Counts(module) for module in modules])
     tests = [each.module / places.TESTS for each in counter.counts]
-    given = [str(path) for path in tests if path.is_dir()]
+    # pathlib's raises where nobody may look, which is told next.
+    given = [path for path in tests if os.path.isdir(path)]  # noqa: PTH112
+    if closed := next(filter(None, map(module_directories.unreachable, [*modules, *given])), ""):
+        raise errors.ConfigurationError(closed)
     if not given:
         return Outcome(counter.counts, 1)
     sys.dont_write_bytecode = True
     plugin = () if _is_installed() else ("-p", _PLUGIN)
-    code = int(pytest.main([*plugin, *_OPTIONS, *arguments, *given], plugins=[counter]))
+    code = int(pytest.main([*plugin, *_OPTIONS, *arguments, *map(str, given)], plugins=[counter]))
     if code == pytest.ExitCode.USAGE_ERROR:
         raise errors.ConfigurationError("pytest does not take these arguments: its own words are above")
+    if counter.is_interrupted:
+        raise KeyboardInterrupt
     return Outcome(counter.counts, min(code, 1))
 
 

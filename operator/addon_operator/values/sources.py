@@ -171,7 +171,11 @@ def parse_module_values(
 
 def _are_of_chart(module: names.ModuleName, strangers: json_types.JsonObject) -> bool:
     is_more = strangers.keys() - {names.GLOBAL_KEY}
-    return bool(is_more) and not any(_near(module, key, value) for key, value in strangers.items())
+    # Of many keys one is easily like the name; a file of a module has two.
+    is_many = len(is_more) > len(names.keys_of(module))
+    return bool(is_more) and (
+        is_many or not any(_near(module, key, value) for key, value in strangers.items())
+    )
 
 
 def _of_chart(document: yaml_reading.Document, section: str, switch: str) -> str:

@@ -272,3 +272,38 @@ def test_wrong_settings_are_one_line_where_there_is_no_terminal(
     )
     assert "; LOG_TYPE: 'y'" in line
     assert "; also set: ADDON_OPERATOR_LISTEN_PRT is not a setting" in line
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_is_written_to_a_closed_output_goes_nowhere(closed: str, tmp_path: pathlib.Path) -> None:
+    command = f"'{sys.executable}' -m addon_operator settings {closed}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_what_the_system_refuses_is_one_sentence(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(SystemExit) as ended:
+        main.main(["module", "lint"])
+    said = "Error: the working directory does not exist any more; change into another one\n"
+    assert (ended.value.code, capsys.readouterr().err) == (1, said)
+
+
+def test_an_error_of_the_system_that_nobody_expected_names_the_path(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise PermissionError(13, "Permission denied", "/closed/" + "a" * 1000 + "/file")
+
+    monkeypatch.setattr(main.cli, "main", lambda **_: fail())
+    with pytest.raises(SystemExit) as ended:
+        main.main(["version"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert said.endswith("/file: Permission denied; correct its name or its permissions\n")
+    assert len(said) < 500

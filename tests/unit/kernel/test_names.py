@@ -56,3 +56,9 @@ def test_a_name_too_long_for_a_release_is_refused() -> None:
 )
 def test_a_long_list_is_cut_and_the_rest_counted(most: int, text: str) -> None:
     assert names.listed(["a", "b", "c"], most) == text
+
+
+def test_a_directory_whose_name_has_a_new_line_has_a_number_all_the_same() -> None:
+    assert names.directory_order("010-x\ny") == 10
+    with pytest.raises(names.ModuleNameError):
+        names.parse_module_directory("010-x\ny")

@@ -189,6 +189,7 @@ KINDS: dict[str, tuple[list[str], module_directories.Kind]] = {
     "global hooks beside definitions": (["addons/crds/x.yaml", "addons/global-hooks/hooks/x"], MODULES),
     "a repository with definitions": (["addons/crds/x.yaml", "addons/modules/web/templates/x"], REPOSITORY),
     "a repository with nothing yet": (["addons/templates/x", "addons/modules/README.md"], REPOSITORY),
+    "one with a number": (["010-addons/global-hooks/x", "010-addons/modules/README.md"], REPOSITORY),
     "nothing at all": (["addons/README.md"], MODULES),
 }
 

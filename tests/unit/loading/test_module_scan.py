@@ -142,6 +142,18 @@ def test_whoever_looks_through_a_module_stops_where_a_link_leads_to_too_much(
     assert _TOO_MUCH in look(tmp_path / "modules" / "010-web")
 
 
+def test_a_module_that_is_a_link_to_itself_is_looked_at(modules: pathlib.Path) -> None:
+    (modules / "030-circle").symlink_to("030-circle")
+    (modules / "values.yaml").unlink()
+    (modules / "values.yaml").symlink_to("values.yaml")
+    before = module_scan.scan([modules])
+    (modules / "030-circle").unlink()
+    (modules / "030-circle").symlink_to("020-db")
+    now = module_scan.scan([modules])
+    assert now.modules[modules / "030-circle"] != before.modules[modules / "030-circle"]
+    assert now.common == before.common
+
+
 def test_modules_are_found_by_their_directory(modules: pathlib.Path, tmp_path: pathlib.Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

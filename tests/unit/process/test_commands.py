@@ -73,6 +73,9 @@ def test_a_script_without_an_interpreter_is_reported_as_such(tmp_path: pathlib.P
     script.chmod(0o755)
     with pytest.raises(commands.CommandError, match="cannot be run: it has no #! line; begin a script"):
         commands.run([str(script)])
+    script.write_text("\ufeff#!/bin/sh\nexit 0\n")
+    with pytest.raises(commands.CommandError, match="a byte order mark stands before its first line; save"):
+        commands.run([str(script)])
 
 
 def test_a_program_that_takes_too_long_is_ended() -> None:

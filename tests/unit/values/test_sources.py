@@ -113,6 +113,13 @@ def test_values_of_a_chart_in_the_place_of_a_modules_are_one_mistake() -> None:
     )
 
 
+def test_values_of_a_chart_are_one_mistake_though_one_key_is_like_the_name_of_the_module() -> None:
+    text = "image: {}\nsomModule: {}\nresources: {}\nreplicas: 1\n"
+    with pytest.raises(sources.ValuesFileError, match="these are values of a chart") as raised:
+        sources.parse_module_values(names.ModuleName("some-module"), text, "m/values.yaml", has_chart=True)
+    assert "somModule" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "own", ["someModule: {a: 1}", "someModuleEnabled: true", "someModul: {}", "someModulEnabled: true"]
 )

@@ -41,11 +41,13 @@ def check(
     """Start every hook with --config, and check what it prints; programs with many hooks with 'hook config'.
 
     DIR is a directory of modules, a module, a directory of hooks, one with modules/ and global-hooks/, or one
-    hook; without it, all modules and global hooks of the settings are looked at. The exit code is 1 if the
-    operator would refuse one.
+    hook; without it, the working directory if it is a module, else all modules and global hooks of the
+    settings. The exit code is 1 if the operator would refuse one.
     """
-    from addon_operator.commands.checks import hook_places, hooks_check
+    from addon_operator.commands.checks import hook_places, hooks_check, values_files
 
+    if directory is None and (here := values_files.here(modules_dirs)):
+        directory = pathlib.Path(here)
     configured = hook_places.configured({"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir})
     places = list(configured.places()) if directory is None else configured.below(directory)
     report = hooks_check.check(places, configured.hook_env)

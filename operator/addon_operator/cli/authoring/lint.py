@@ -34,8 +34,8 @@ def lint(
     Hooks are started with --config.
 
     DIR is a module, a directory of modules, or one with modules/ and global-hooks/; several are looked at one
-    by one, but for definitions (crds/) that modules of several have. Without it, the modules of the settings
-    are looked at. No cluster is needed.
+    by one, but for definitions (crds/) that modules of several have. Without it, the working
+    directory is looked at if it is a module, else the modules of the settings. No cluster is needed.
 
     A comment '# lint: ignore RULE REASON' ignores a rule in its file; in module.yaml, in all of the module.
 
@@ -44,6 +44,8 @@ def lint(
     from addon_operator.commands.checks import lint_formats, module_lint, values_files
 
     flags: dict[str, str | None] = {"modules_dirs": modules_dirs, "global_hooks_dir": global_hooks_dir}
+    if not directories and (here := values_files.here(modules_dirs)):
+        directories = (here,)
     chosen = [values_files.flags_of(each, global_hooks_dir) for each in directories] or [({}, None)]
     places = [dataclasses.replace(values_files.places(flags | below), only=only) for below, only in chosen]
     report = module_lint.of_all(places, strict=strict)

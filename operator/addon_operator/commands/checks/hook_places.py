@@ -1,5 +1,6 @@
 """Where hooks are: in the configured directories, or below one that somebody names."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -61,11 +62,12 @@ class Configured:
 
         Raises a :class:`.ConfigurationError` like :meth:`places`.
         """
-        if path.is_file():
-            return [self._of_file(path)]
-        if not path.is_dir():
+        with contextlib.suppress(OSError):  # What cannot be looked at is told below.
+            if path.is_file():
+                return [self._of_file(path)]
+        if problem := module_directories.why_no_directory(path):
             raise errors.ConfigurationError(
-                f"{path.absolute()} does not exist; name a directory with hooks or modules"
+                f"{path.absolute()} {problem}; name a directory with hooks or modules"
             )
         both = [path / name for name in _BOTH if (path / name).is_dir()]
         if both and not module_directories.is_module(path):
@@ -142,6 +144,8 @@ def in_modules(directory: pathlib.Path) -> Iterator[HookRoot]:
 
 def _of_module(path: pathlib.Path) -> HookRoot:
     root, script, directory = path / hook_files.HOOKS_DIRECTORY, path / _ENABLED, path.absolute().name
+    if closed := module_directories.unreachable(path):
+        return HookRoot(root, directory, hook_config.HookKind.MODULE, problem=closed)
     place = HookRoot(root, directory, hook_config.HookKind.MODULE, script if script.is_file() else None)
     try:
         return dataclasses.replace(place, owner=names.parse_module_directory(directory)[1])

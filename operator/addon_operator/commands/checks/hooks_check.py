@@ -127,7 +127,7 @@ class _HooksCheck:
             environment=variables,
             default_timeout=None,
             log=hook_lines.HookLog(_silent()),
-            programs=children.Children(starter),
+            programs=children.Children(starter, leaves_nothing=True),
         )
         at_once = min(_AT_MOST_AT_ONCE, _AT_ONCE_PER_CPU * (os.cpu_count() or 1))
         self._turns = asyncio.Semaphore(at_once)

@@ -81,7 +81,7 @@ def lint(places: values_files.FilesToCheck, *, strict: bool = False) -> values_c
     """Look at all modules of the places: at what :func:`.values_check.check` does, and at their charts."""
     report = values_check.check(places, strict=strict)
     modules = list(_modules(places))
-    more = [*_beside(places), *itertools.chain.from_iterable(map(_of_module, modules))]
+    more = [*_beside(places), *itertools.chain.from_iterable(map(_as_it_can_be_read, modules))]
     broken = {finding.subject for finding in more if finding.level is _ERROR}
     more += _of_templates(places)
     rendered = chart_renders.check(places, broken)
@@ -171,6 +171,16 @@ def _of_templates(places: values_files.FilesToCheck) -> _Found:
     is_hooked = template_values.has_hooks(root)
     for files in _chosen(places):
         yield from template_values.problems(files, shared, global_hooks=is_hooked)
+
+
+def _as_it_can_be_read(module: model.Module) -> _Found:
+    """Yield what is wrong with a module; what nobody may read of it is no other module's trouble."""
+    if not module_directories.unreachable(module.path):
+        try:
+            yield from _of_module(module)
+        except OSError as error:
+            said = str(errors.told(error, f"reading {module.path}"))
+            yield values_check.Finding(_ERROR, module.name, said, Rule.MODULE)
 
 
 def _of_module(module: model.Module) -> _Found:

@@ -1,5 +1,6 @@
 """What of a module is passed over, because other operators read it or the API has no such field."""
 
+import os
 from collections.abc import Iterator
 from typing import Final
 
@@ -26,7 +27,7 @@ def notes(module: model.Module) -> Iterator[str]:
     yield from module.config.notes
     for name, instead in _OF_DECKHOUSE.items():
         path = module.path / name
-        if path.exists():
+        if os.path.lexists(path):
             yield f"{path}: not read here: {instead.format(key=module.key)}"
 
 

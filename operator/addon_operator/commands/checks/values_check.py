@@ -107,7 +107,9 @@ def check(
         environment = hook_environment.offered(
             hook_environment.inherited(environ, places.hook_env), workspace
         )
-        programs = settings_programs.SettingsPrograms(children.Children(starter), environment, workspace)
+        programs = settings_programs.SettingsPrograms(
+            children.Children(starter, leaves_nothing=True), environment, workspace
+        )
         return _ValuesCheck(places, level, inspector, programs).run(config, secret)
 
 
@@ -207,6 +209,9 @@ class _ValuesCheck:
         except errors.ConfigurationError as error:
             self._add(Level.ERROR, path.name, error, Rule.MODULE)
             return None
+        if module_directories.unreachable(path):
+            self._add(Level.ERROR, module.name, module.problem, Rule.MODULE)
+            return None
         own = sources.ValuesFile(str(path / module_files.VALUES_FILE))
         with self._noting(module.name, Rule.VALUES_FILE):
             own = module_files.own_values(module)
@@ -222,6 +227,8 @@ class _ValuesCheck:
     def _check_unique(self, module: model.Module) -> None:
         other = self._seen.setdefault(module.name, module.path)
         if other != module.path:
+            # One that no module can be called has the other's name only for want of its own.
+            module_directories.check_name(module.path)
             raise errors.ConfigurationError(
                 f"{module.path}: {other} holds a module of this name, too; rename or remove one of them"
             )

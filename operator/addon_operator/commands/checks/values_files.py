@@ -80,11 +80,22 @@ def flags_of(directory: str, global_hooks: str | None) -> tuple[dict[str, str | 
     return flags_below(directory, global_hooks), None
 
 
+def here(modules_dirs: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the working directory if it is one module and nobody names another place: it is what is meant.
+
+    ``modules_dirs`` is the flag.
+    """
+    known = settings_loading.some(("modules_dirs",), {"modules_dirs": modules_dirs}, environ)
+    is_named = known.origins["modules_dirs"] != setting_resolution.DEFAULT_ORIGIN
+    return None if is_named or not module_directories.is_module(pathlib.Path.cwd()) else "."
+
+
 def nearest(path: pathlib.Path) -> str:
     """Say which directory was most likely meant by one that is not there."""
-    around = path.absolute().parent
-    places = (around, around / module_directories.MODULES_NAME)
-    known = [each for place in places if place.is_dir() for each in sorted(place.iterdir()) if each.is_dir()]
+    around, known = path.absolute().parent, list[pathlib.Path]()
+    for place in (around, around / module_directories.MODULES_NAME):
+        with contextlib.suppress(OSError):  # Where nobody may look, nothing was meant.
+            known += [each for each in sorted(place.iterdir()) if each.is_dir()]
     by_name = {each.name: each for each in reversed(known)}
     by_module = {name.lstrip("0123456789").removeprefix("-"): each for name, each in by_name.items()}
     name = path.name if path.name in by_module else names.nearest(path.name, by_name)
@@ -101,8 +112,8 @@ def flags_below(directory: str, global_hooks: str | None) -> dict[str, str | Non
     """
     path = pathlib.Path(directory)
     # Several are one set of modules.
-    if os.pathsep not in directory and not path.is_dir():
-        raise errors.ConfigurationError(f"{path.absolute()} is not a directory; {nearest(path)}")
+    if os.pathsep not in directory and (problem := module_directories.why_no_directory(path)):
+        raise errors.ConfigurationError(f"{path.absolute()} {problem}; {nearest(path)}")
     if module_directories.kind_of(path) is not module_directories.Kind.REPOSITORY:
         return {"modules_dirs": directory, "global_hooks_dir": global_hooks}
     hooks = path / module_directories.GLOBAL_NAME

@@ -132,7 +132,7 @@ async def _tools(
     stack: contextlib.AsyncExitStack,
     kube: client.KubeClient,
 ) -> tools.Tools:
-    programs = children.Children(stack.enter_context(launcher.Launcher()))
+    programs = children.Children(stack.enter_context(launcher.Launcher()), leaves_nothing=True)
     helm = await authors_helm.find_helm(environ, programs, settings.helm_bin_path)
     await stack.enter_async_context(kube)
     # Nothing is left behind: a plan changes nothing.

@@ -136,6 +136,8 @@ class HookConfigurations:
                     timeout=self._timeout,
                     on_stderr_line=log.handler("stderr"),
                     capture_stdout=MAX_CONFIG_BYTES,
+                    # It is asked anew at each start and reload: what each of them left would add up.
+                    leaves_nothing=True,
                 )
         except children.ChildStartError as error:
             raise hook_config.HookConfigError(f"hook {path}", str(error)) from error

@@ -328,7 +328,10 @@ def decoded(request: connection.Request, response: connection.Response) -> Objec
     try:
         document = orjson.loads(response.body)
     except orjson.JSONDecodeError as error:
-        raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not JSON: {error}") from error
+        raise api_errors.BrokenAnswer(
+            f"{_answer_to(request)} is not JSON ({error}); is it an API server that answers, and not a proxy "
+            "or a login page?"
+        ) from error
     if not isinstance(document, dict):
         raise api_errors.BrokenAnswer(f"{_answer_to(request)} is not a JSON object")
     return document

@@ -85,18 +85,22 @@ class ChildBounds:
 class Children:
     """Starts programs and runs each to its end."""
 
-    def __init__(self, starter: launcher.Launcher, fence: fencing.Fence = fencing.OPEN) -> None:
+    def __init__(
+        self, starter: launcher.Launcher, fence: fencing.Fence = fencing.OPEN, *, leaves_nothing: bool = False
+    ) -> None:
         """``starter`` starts them; once ``fence`` says no, nothing is started.
 
-        The limit of ``starter`` ends what has a fence.
+        The limit of ``starter`` ends what has a fence. ``leaves_nothing`` is said of all: whoever waits for a
+        command wants nothing to run behind it.
         """
         self._launcher = starter
         self._fence = fence
+        self._leaves_nothing = leaves_nothing
 
     @property
     def unfenced(self) -> "Children":
         """The same for programs that change nothing: a replica that does not lead may start them, too."""
-        return Children(self._launcher)
+        return Children(self._launcher, leaves_nothing=self._leaves_nothing)
 
     async def run(  # noqa: PLR0913 - one parameter for each thing a caller may want to say
         self,
@@ -145,7 +149,7 @@ class Children:
             )
             stdout.close_write_end()
             stderr.close_write_end()
-            ending = _Ending(child, started, leaves_nothing=leaves_nothing)
+            ending = _Ending(child, started, leaves_nothing=leaves_nothing or self._leaves_nothing)
             await ending.wait(timeout, kill_grace, (stdout, stderr))
         return dataclasses.replace(_result(ending, capture, tail), stderr=said.data)
 

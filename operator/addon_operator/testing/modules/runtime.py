@@ -47,7 +47,7 @@ class Runtime:
         self.workspace = pathlib.Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="addon-operator-test-"))
         )
-        self.programs = children.Children(stack.enter_context(launcher.Launcher()))
+        self.programs = children.Children(stack.enter_context(launcher.Launcher()), leaves_nothing=True)
         self.worker = stack.enter_context(values_worker.ValuesWorker(values_worker.JQ_SECONDS))
         self._kubeconfig = self.workspace / "kubeconfig"
         self._workers = jq_workers.JqWorkers()

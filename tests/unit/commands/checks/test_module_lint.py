@@ -303,7 +303,7 @@ def test_a_colon_list_of_directories_is_one_set_of_modules(
 
 def test_a_directory_that_is_not_there_is_an_error(tmp_path: pathlib.Path) -> None:
     ran = run(tmp_path / "nowhere")
-    said = f"{tmp_path / 'nowhere'} is not a directory; name one with modules, or a module"
+    said = f"{tmp_path / 'nowhere'} does not exist; name one with modules, or a module"
     assert str(ran.exception) == said
 
 
@@ -501,7 +501,7 @@ def test_a_directory_that_is_not_there_is_told_with_the_nearest_one(tmp_path: pa
     for name in ("010-alfa", "alpha"):
         ran = run(tmp_path / name)
         assert str(ran.exception) == (
-            f"{tmp_path / name} is not a directory; did you mean '{tmp_path / '010-alpha'}'?"
+            f"{tmp_path / name} does not exist; did you mean '{tmp_path / '010-alpha'}'?"
         )
         arguments = ["module", "schema", "--values", str(tmp_path / name)]
         ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)

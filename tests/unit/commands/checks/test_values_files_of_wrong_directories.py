@@ -4,7 +4,9 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
+from click import testing
 
+from addon_operator.cli import main
 from addon_operator.commands.authoring import new_hook, new_module
 from addon_operator.commands.checks import hook_places, hooks_check, module_lint, values_check, values_files
 from addon_operator.commands.dev import dev_place
@@ -105,3 +107,26 @@ def test_an_empty_directory_is_started_with_and_told_by_who_checks(root: pathlib
     with pytest.raises(errors.AddonOperatorError, match=r"has no modules; write one with"):
         READERS["dev"](empty)
     assert hooks_check.check(list(hook_places.in_modules(empty)), ("*",)).files == ()
+
+
+@pytest.mark.parametrize("command", [["module", "lint"], ["values", "check"], ["hooks", "check"]])
+def test_a_module_that_somebody_stands_in_is_what_is_checked(
+    root: pathlib.Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / WEB / "values.yaml").write_text("nothing")
+    (root / WEB / "hooks" / "plain.sh").write_text("#!/bin/sh\n")
+    monkeypatch.chdir(root / WEB)
+    ran = testing.CliRunner().invoke(main.cli, [*command, "-o", "name"], standalone_mode=False)
+    assert (ran.return_value, ran.exception) == (1, None)
+    elsewhere = [*command, "--modules-dir", str(root / "empty")]
+    ran = testing.CliRunner().invoke(main.cli, elsewhere, standalone_mode=False)
+    assert (ran.return_value, ran.exception) == (0, None)
+
+
+def test_somebody_who_stands_in_a_part_of_a_module_is_told_where_the_modules_are(
+    root: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root / WEB / "templates")
+    said = f"modules does not exist, as 010-web is a module; set MODULES_DIR={root}/repo/modules, or"
+    with pytest.raises(errors.ConfigurationError, match=said):
+        module_files.load([pathlib.Path("modules")], 1)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from addon_operator.process import start_errors
-from addon_operator.process.children import children, groups
+from addon_operator.process.children import children, groups, launcher
 from tests.fakes import clocks, pids, programs
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -231,9 +231,15 @@ async def test_a_child_that_may_leave_nothing_takes_its_group_with_it(
     script: Callable[..., pathlib.Path], tmp_path: pathlib.Path
 ) -> None:
     path = script(f"trap '' TERM; sleep 100 & echo $! > {tmp_path}/pid; echo done")
-    result = await programs.programs().run([path], env=ENV, capture_stdout=100, leaves_nothing=True)
-    assert (result.exit_code, result.stdout) == (0, b"done\n")
-    assert pids.ends_within(int((tmp_path / "pid").read_text()), PATIENT)
+    with launcher.Launcher() as starter:
+        of_a_command = children.Children(starter, leaves_nothing=True).run(
+            [path], env=ENV, capture_stdout=100
+        )
+        told = programs.programs().run([path], env=ENV, capture_stdout=100, leaves_nothing=True)
+        for run in (told, of_a_command):
+            result = await run
+            assert (result.exit_code, result.stdout) == (0, b"done\n")
+            assert pids.ends_within(int((tmp_path / "pid").read_text()), PATIENT)
 
 
 ESCAPES = {

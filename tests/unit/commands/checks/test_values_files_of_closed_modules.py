@@ -1,0 +1,150 @@
+"""What nobody may look into is told of the module that it belongs to, and is never taken for absent."""
+
+import contextlib
+import os
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from addon_operator.commands.checks import hook_places, values_check, values_files
+from addon_operator.kernel import errors
+from addon_operator.loading import hook_files, module_directories, module_files, module_scan
+from addon_operator.testing import suites
+
+_NOBODY = 65534
+_PARTS = (".", "hooks", "hooks/run.sh", "openapi", "values.yaml", "module.yaml", "templates", "tests")
+
+
+@contextlib.contextmanager
+def _as_nobody() -> Iterator[None]:
+    """Be a user whom modes concern: they do not concern root."""
+    own = os.geteuid()
+    if own == 0:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(own)
+
+
+@pytest.fixture
+def modules() -> Iterator[pathlib.Path]:
+    # Those of pytest are closed to others than who runs it.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        pathlib.Path(made).chmod(0o755)
+        directory = pathlib.Path(made) / "modules"
+        for name in ("010-web", "020-open"):
+            module = directory / name
+            for part in ("hooks", "openapi", "templates", "tests"):
+                (module / part).mkdir(parents=True)
+            key = name.partition("-")[2]
+            (module / "values.yaml").write_text(f"{key}Enabled: true\n")
+            (module / "module.yaml").write_text("description: A module\n")
+            (module / "hooks" / "run.sh").write_text("#!/bin/sh\n")
+            (module / "hooks" / "run.sh").chmod(0o755)
+        yield directory
+        for path in [directory / "010-web", *(directory / "010-web").rglob("*")]:
+            path.chmod(0o755)
+
+
+def _load(path: pathlib.Path) -> str:
+    loaded = module_files.load([path], 1)
+    return "; ".join(mistake for each in loaded.modules for mistake in each.module.mistakes)
+
+
+def _check(path: pathlib.Path) -> str:
+    report = values_check.check(
+        values_files.places({"modules_dirs": str(path), "global_hooks_dir": str(path.parent)}, {})
+    )
+    return "; ".join(finding.problem for finding in report.findings)
+
+
+def _hooks(path: pathlib.Path) -> str:
+    said = []
+    for place in hook_places.in_modules(path):
+        try:
+            said += [place.problem, hook_files.discover(place.root).problem]
+        except hook_files.HookFilesError as error:
+            said.append(str(error))
+    return "; ".join(filter(None, said))
+
+
+def _test(path: pathlib.Path) -> str:
+    try:
+        suites.run(suites.chosen([str(path)]), ["--collect-only", "-q"])
+    except errors.ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+def _scan(path: pathlib.Path) -> str:
+    return "" if module_scan.scan([path]).modules.keys() >= {path / "010-web"} else "it is lost"
+
+
+READERS: dict[str, tuple[Callable[[pathlib.Path], str], tuple[str, ...]]] = {
+    "start and plan": (_load, (*_PARTS[:-2],)),
+    "values check": (_check, (*_PARTS[:-2],)),
+    "hooks check": (_hooks, _PARTS[:3]),
+    "module test": (_test, (".", "tests")),
+    "reload": (_scan, ()),
+}
+"""Who reads modules, and which closed parts they tell."""
+
+
+@pytest.mark.parametrize("part", _PARTS)
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_closed_in_a_module_stops_nobody_and_is_told(
+    modules: pathlib.Path, reader: str, part: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read, told = READERS[reader]
+    read(modules)  # Imports what it needs, which that user may not be able to.
+    (modules / "010-web" / part).chmod(0)
+    with _as_nobody():
+        said = read(modules)
+    assert ("010-web" in said) == (part in told), said
+    assert "020-open" not in said
+    if said:
+        assert "cannot be read" in said or "cannot read" in said
+
+
+def test_a_module_that_is_closed_is_not_taken_for_disabled(modules: pathlib.Path) -> None:
+    (modules / "010-web").chmod(0)
+    with _as_nobody():
+        first = module_files.load([modules], 1).modules[0]
+    assert first.module.name == "web"
+    assert first.values.own.is_unread
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        ("link", "is a link to nowhere, which leads nowhere"),
+        ("pipe", "is not a directory"),
+        ("gone", "does not exist"),
+        ("a" * 300, "cannot be read: File name too long"),
+    ],
+)
+def test_what_is_not_a_directory_is_called_what_it_is_by_all(
+    tmp_path: pathlib.Path, made: str, said: str
+) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / made
+    for read in (
+        lambda: values_files.flags_of(str(path), None),
+        lambda: hook_places.configured({"modules_dirs": None, "global_hooks_dir": None}, {}).below(path),
+        lambda: module_directories.check(path),
+        lambda: module_directories.check_global(path),
+    ):
+        with pytest.raises(errors.ConfigurationError) as raised:
+            read()
+        assert f"{path} {said}" in str(raised.value)
+
+
+def test_a_directory_of_modules_whose_name_is_not_text_is_refused(tmp_path: pathlib.Path) -> None:
+    path = pathlib.Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    path.mkdir()
+    with pytest.raises(errors.ConfigurationError, match="has a name that is not UTF-8 text; rename it"):
+        module_directories.listed(path)

@@ -4,14 +4,17 @@ Whatever a user can cause is an :class:`AddonOperatorError`: its text is one sen
 wrong, where, and what to do. The command line prints that text and never a traceback.
 """
 
-from addon_operator.kernel import shown_texts
+
+def writable(text: str) -> str:
+    """Return a text that can be written anywhere: names of files may be no text at all."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 class AddonOperatorError(Exception):
     """The root of all errors that are meant for a person."""
 
     def __str__(self) -> str:
-        return shown_texts.writable(super().__str__())
+        return writable(super().__str__())
 
     @property
     def without_values(self) -> str:
@@ -54,7 +57,7 @@ class MistakesError(ConfigurationError):
     @property
     def mistakes(self) -> tuple[str, ...]:
         """The sentences."""
-        return tuple(shown_texts.writable(str(each)) for each in self.args)
+        return tuple(writable(str(each)) for each in self.args)
 
     def __str__(self) -> str:
         return "; ".join(self.mistakes)
@@ -67,7 +70,7 @@ class ModuleError(AddonOperatorError):
         super().__init__(f"module {module}: {message}")
         self.module = module
         """Name of the module, kebab-case."""
-        self.message = shown_texts.writable(message)
+        self.message = writable(message)
         """The text without the module's name."""
 
 

@@ -15,11 +15,6 @@ OBEYED: Final = "".join(each for each in map(chr, (*_CONTROLS, *_DIRECTIONS)) if
 _TABLE: Final[Mapping[int, str]] = dict.fromkeys([*map(ord, OBEYED), *_SURROGATES], _REPLACEMENT)
 
 
-def writable(text: str) -> str:
-    """Return a text that can be written anywhere: names of files may be no text at all."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
 def shown(text: str) -> str:
     """Return a text with what is neither a letter, a space nor the end of a line replaced."""
     return text.translate(_TABLE)

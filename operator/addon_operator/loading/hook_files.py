@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from addon_operator.helm.charts import plain_files
-from addon_operator.kernel import errors, shown_texts
+from addon_operator.kernel import errors
 from addon_operator.loading import hook_names
 from addon_operator.process import start_errors
 
@@ -72,7 +72,7 @@ class HookFiles:
         clauses = [f"hook {file.path} {verdict}" for file, verdict in self.refused[:_SHOWN]]
         if len(self.refused) > _SHOWN:
             clauses.append(f"and {len(self.refused) - _SHOWN} more")
-        return shown_texts.writable("; ".join(clauses))
+        return errors.writable("; ".join(clauses))
 
     @property
     def told(self) -> tuple[tuple[HookFile, str], ...]:

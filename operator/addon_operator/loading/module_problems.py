@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from addon_operator.kernel import errors, shown_texts
+from addon_operator.kernel import errors
 
 MAX_TEXT: Final = 4000
 """How many characters the sentences together may have: they are shown, and stand in objects."""
@@ -28,13 +28,13 @@ class Problems:
     @property
     def text(self) -> str:
         """All of them, each once; empty if there are none."""
-        text = shown_texts.writable("; ".join(dict.fromkeys(self._found)))
+        text = errors.writable("; ".join(dict.fromkeys(self._found)))
         return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} …"
 
     @property
     def mistakes(self) -> tuple[str, ...]:
         """The same, one sentence each."""
-        return tuple(map(shown_texts.writable, dict.fromkeys(self._found)))[:MOST_MISTAKES]
+        return tuple(map(errors.writable, dict.fromkeys(self._found)))[:MOST_MISTAKES]
 
     def add(self, problem: str) -> None:
         """Note a problem; nothing if it is empty."""
@@ -53,7 +53,7 @@ class Problems:
 
 def told(error: Exception, path: pathlib.Path) -> str:
     """Return what went wrong with the files in ``path`` as a sentence; a defect is logged as one."""
-    subject = f"reading {shown_texts.writable(str(path))}"
+    subject = f"reading {errors.writable(str(path))}"
     if errors.is_defect(error):
         _log.error("%s failed", subject, exc_info=error)
     return str(errors.told(error, subject))

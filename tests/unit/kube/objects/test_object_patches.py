@@ -331,7 +331,7 @@ async def test_what_jq_says_of_a_secret_is_not_reported(bench: Bench) -> None:
     assert stored.body is not None
     stored.body["kind"] = "Secret"
     text = await bench.refusal({"operation": "JQPatch", **TARGET, "jqFilter": ".data.key | @base64d - 1"})
-    assert "what jq says is not shown" in text
+    assert "the log shows what jq says, but for a Secret" in text
     assert "s3cret" not in text
 
 

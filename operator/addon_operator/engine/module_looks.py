@@ -164,12 +164,12 @@ def _failing_text(failure: _Failure) -> str:
     hook, error = failure.shown, failure.error_without_values
     named = repr(hook["binding"]) if " " in hook["binding"] else hook["binding"]
     binding = f" on {named}" if named else ""
-    often = "once" if hook["tries"] == 1 else f"{hook['tries']} times"
+    often = " once" if hook["tries"] == 1 else f" {hook['tries']} times"
     told = error.removeprefix(f"hook {hook['hook']} ").removeprefix("failed with ")
-    allowed = (
-        ", which is allowed, so that it is tried again with its next event" if failure.is_allowed else ""
-    )
-    return f"hook {hook['hook']}{binding} failed {often}{allowed}{f': {told}' if told else ''}"
+    if failure.is_allowed:
+        # Each event may be another failure: a number would have its Module object written for each of them.
+        often = ", which is allowed, so that it is tried again with its next event"
+    return f"hook {hook['hook']}{binding} failed{often}{f': {told}' if told else ''}"
 
 
 def _unanswered(row: webhooks.AnsweringRow) -> str:

@@ -174,6 +174,16 @@ def test_values_that_files_alone_do_not_give_are_no_mistake_of_the_chart(
     assert reason in notes
 
 
+def test_a_file_that_helm_never_takes_is_a_mistake_of_a_module_that_is_off_by_default_too(
+    module: Module,
+) -> None:
+    module.write("values.yaml", "web: {}")
+    module.write("templates/a.yaml", "")
+    module.write("files/data.txt", "a" * (5 * 1024 * 1024 + 1))
+    ((level, problem),) = module.lint()[0]
+    assert (level, "leave the file out of the chart" in problem) == ("error", True)
+
+
 def test_what_is_not_looked_at_is_said_in_a_line(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     module.write("templates/deployment.yaml", DEPLOYMENT)
     monkeypatch.setenv("ADDON_OPERATOR_DEVCLUSTER_CACHE", str(module.path))

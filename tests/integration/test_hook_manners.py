@@ -113,8 +113,10 @@ seen.with_suffix(f".{{os.getpid()}}").rename(seen)
 CURIOUS: Final = """\
 [[ "${{1:-}}" == --config ]] && echo '{{"configVersion": "v1", "beforeHelm": 1}}'
 [[ -v MODULE_ENABLED_RESULT ]] && echo true > $MODULE_ENABLED_RESULT
-python3 {root}/look.py $(basename $0)${{1:-}}
-(sleep 0.2; python3 {root}/look.py $(basename $0)${{1:-}}-orphan) > {root}/orphan.log 2>&1 &
+run=$(basename $0)${{1:-}}
+python3 {root}/look.py $run
+setsid bash -c "touch {root}/began-$run; sleep 0.2; python3 {root}/look.py $run-orphan" > {root}/log 2>&1 &
+until [[ -e {root}/began-$run ]]; do sleep 0.01; done
 exit 0
 """
 

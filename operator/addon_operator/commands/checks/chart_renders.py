@@ -47,7 +47,7 @@ _STEP_SECONDS: Final = 30.0
 _SOME_VERSION: Final = "v1.34.0"
 """What charts take for the cluster's, if no schemas tell a version."""
 _IN_THE_TEXT: Final = re.compile(
-    r"parse error at \(|no template |function \"[^\"]{0,200}\" not defined|is larger than the maximum file size"
+    r"parse error at \(|no template |function \"[^\"]{0,200}\" not defined|larger than the maximum file size"
 )
 """What values have no part in."""
 _NIL: Final = re.compile(r"nil pointer evaluating [^\s.]{0,50}(?: \{\})?\.([A-Za-z0-9_]{1,200})")

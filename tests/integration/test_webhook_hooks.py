@@ -229,8 +229,11 @@ def test_a_replica_that_stands_by_answers_and_goes_on_when_the_leader_dies(
             }
         )
         second.wait_logged("standing by")
-        answer = ask(port, "guard.shop.example")
-        assert "objects, green" in answer, answer
+        # It needs the certificate first, without which no Service leads to it.
+        second.wait_until(lambda: second.get("/readyz/admission").status == 200, "it may be asked")
+        second.wait_until(
+            lambda: "objects, green" in ask(port, "guard.shop.example"), "its hook answers while it stands by"
+        )
         leader.kill()
         second.wait_logged("module run ended")
         assert "objects, green" in ask(port, "guard.shop.example")

@@ -17,7 +17,7 @@ from addon_operator.engine.hooks import (
     settings_programs,
 )
 from addon_operator.engine.sources import config_sync
-from addon_operator.helm import binary, command, release_types
+from addon_operator.helm import binary, command, helm_bounds, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.helm.repositories import chart_access, chart_cache, chart_pull
 from addon_operator.inspection import values_worker
@@ -125,7 +125,7 @@ class Tools:
             access.kubeconfig,
             access.context,
             access.server_override,
-            settings.helm_memory,
+            settings.helm_memory or helm_bounds.default_memory(),
         )
         workspace = self._workspace / "helm"
         workspace.mkdir(mode=0o700)

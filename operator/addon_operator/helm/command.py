@@ -51,7 +51,7 @@ class HelmTarget:
     context: str | None = None
     server: str | None = None
     """URL of the API server, if not that of the kubeconfig."""
-    memory: int = helm_bounds.MEMORY
+    memory: int = dataclasses.field(default_factory=helm_bounds.default_memory)
     """In bytes."""
 
 

@@ -1,14 +1,22 @@
 """What a process of Helm may take: a template of a chart may repeat something without end."""
 
+import contextlib
+import pathlib
 import re
 import signal
+from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.process.children import children
 
 _MIB: Final = 1024 * 1024
-MEMORY: Final = 512 * _MIB
-"""Bytes that a process of Helm may have unless somebody says something else."""
+_MOST: Final = 2048 * _MIB
+_LEAST: Final = 128 * _MIB
+_LIMITS: Final = (
+    pathlib.Path("/sys/fs/cgroup/memory.max"),
+    pathlib.Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""What the container may have: the second and the first version of control groups."""
 CPU_SECONDS: Final = 180
 """How long a process of Helm may work; a release of a thousand objects takes some seconds."""
 _COLLECTED: Final = 0.85
@@ -21,6 +29,18 @@ _WHAT_TO_DO: Final = (
     "a template of the chart may repeat something without end: look for 'until', 'repeat', 'tpl' and "
     "'include'; a release of thousands of objects needs a higher HELM_MEMORY"
 )
+
+
+def default_memory(limits: Sequence[pathlib.Path] = _LIMITS) -> int:
+    """Return how many bytes a process of Helm may have unless somebody says something else.
+
+    That is three quarters of what the container may have: a process that had all of it would end the
+    operator, too. Without a limit of the container it is 2 GiB, which no release needs.
+    """
+    for path in limits:
+        with contextlib.suppress(OSError, ValueError):
+            return max(_LEAST, min(int(path.read_text()) * 3 // 4, _MOST))
+    return _MOST
 
 
 def environment(memory: int) -> dict[str, str]:

@@ -285,8 +285,10 @@ class Settings:
     helm_timeout: float = _HELM.setting(
         t.POSITIVE_DURATION, "20m", "Time that one operation of Helm may take."
     )
-    helm_memory: int = _HELM.setting(
-        t.MEMORY, "512Mi", "Memory that each process of Helm may have; what needs more fails."
+    helm_memory: int | None = _HELM.setting(
+        t.OPTIONAL_MEMORY,
+        "",
+        "Memory that each process of Helm may have; three quarters of the container's by default.",
     )
     helm_ignore_release: tuple[str, ...] = _HELM.setting(
         t.RELEASES, "", "Releases that are never touched, separated by commas."

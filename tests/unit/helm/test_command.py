@@ -259,6 +259,19 @@ async def test_a_chart_that_never_ends_takes_no_more_than_helm_may_have(
     assert "template" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("limit", "memory"),
+    [("1073741824", 768 << 20), ("max", 2 << 30), ("9223372036854771712", 2 << 30), ("1048576", 128 << 20)],
+    ids=["of a pod", "none", "none of version 1", "too little"],
+)
+def test_helm_may_have_three_quarters_of_the_memory_of_its_container(
+    tmp_path: pathlib.Path, limit: str, memory: int
+) -> None:
+    (tmp_path / "limit").write_text(f"{limit}\n")
+    assert helm_bounds.default_memory([tmp_path / "absent", tmp_path / "limit"]) == memory
+    assert helm_bounds.default_memory([tmp_path / "absent"]) == 2 << 30
+
+
 async def test_a_helm_that_somebody_else_killed_has_met_no_bound(tmp_path: pathlib.Path) -> None:
     with pytest.raises(helm_errors.HelmError, match="killed by signal 9"):
         await helm(tmp_path, "kill -9 $$").run(command.Call(WEB), ["list"], 60)

@@ -228,19 +228,12 @@ def _verdict(file: HookFile) -> _Judged:
         if not start_errors.is_executable(file.path):
             return _not_executable(file)
         # The name of a hook is told to the API server, to scrapes and to the log.
-        return (_Verdict.HOOK, "") if _is_text(file.name) else (_Verdict.REFUSED, _NOT_TEXT)
+        is_text = errors.writable(file.name) == file.name
+        return (_Verdict.HOOK, "") if is_text else (_Verdict.REFUSED, _NOT_TEXT)
     except OSError as error:
         if hook_names.is_data(file.name) or hook_names.is_library(file.name):
             return _Verdict.SUSPECT, f"is ignored: {error.strerror}"
         return _Verdict.REFUSED, f"cannot be read: {error.strerror}; mend it, or remove it"
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_of_go_operator(file: HookFile) -> bool:

@@ -158,11 +158,8 @@ def _told(path: pathlib.Path, error: OSError) -> str:
 
 def _not_text(path: pathlib.Path) -> str:
     """Say that a path is not text: nothing that names it could be written into JSON."""
-    try:
-        str(path.absolute()).encode()
-    except UnicodeEncodeError:
-        return f"{path} has a name that is not UTF-8 text; rename it"
-    return ""
+    whole = str(path.absolute())
+    return "" if errors.writable(whole) == whole else f"{path} has a name that is not UTF-8 text; rename it"
 
 
 def parts_of_module(directory: pathlib.Path) -> list[str]:

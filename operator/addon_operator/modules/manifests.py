@@ -14,9 +14,7 @@ import yaml
 from addon_operator.documents import json_documents, manifest_diff, yaml_loader
 
 _HOOK: Final = "helm.sh/hook"
-POLICY: Final = "helm.sh/resource-policy"
-"""Annotation by which Helm leaves an object alone that it would delete, if it is :data:`KEEP`."""
-KEEP: Final = "keep"
+_POLICY: Final = "helm.sh/resource-policy"
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULTILINE)
 _UNUSUAL: Final = re.compile(r"^[^\sA-Za-z#\-.]", re.MULTILINE)
@@ -69,6 +67,12 @@ def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, 
     """
     staying = {each.identity(namespace) for each in resources(after)}
     return tuple(each for each in resources(before) if each.identity(namespace) not in staying)
+
+
+def is_kept(body: Mapping[str, Any]) -> bool:
+    """Say whether Helm leaves an object alone that it would delete, as its annotation asks for."""
+    annotations = (body.get("metadata") or {}).get("annotations")
+    return isinstance(annotations, dict) and annotations.get(_POLICY) == "keep"
 
 
 def _of_document(text: str) -> Iterator[ManifestResource]:

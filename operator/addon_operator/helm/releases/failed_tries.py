@@ -86,9 +86,7 @@ class FailedTries:
         self._namespace = helm.places.of(request.module).namespace
 
     async def check_refusal(self, record: release_records.Record, manifest: str) -> None:
-        """Make no revision for what the API server refused last time and refuses still."""
-        if record.revision.status != release.FAILED:
-            return
+        """Make no revision for what the API server refused for this failed one, and refuses still."""
         with contextlib.suppress(helm_errors.ReleaseRecordError):
             failed = await self._records.content(record)
             refusal = await self._live.standing_refusal(self._request.module, failed, manifest)

@@ -96,10 +96,9 @@ class LiveObjects:
         if (found := await self._own(module, resource)) is None:
             return
         path, live = found
-        metadata = live["metadata"]
-        if (metadata.get("annotations") or {}).get(manifests.POLICY) != manifests.KEEP:
+        if not manifests.is_kept(live):
             with contextlib.suppress(api_errors.NotFound):
-                await self._cluster.delete(path, uid=metadata.get("uid"))
+                await self._cluster.delete(path, uid=live["metadata"].get("uid"))
 
     async def merge(
         self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]

@@ -137,9 +137,4 @@ def _lost(now: str, before: str, namespace: str) -> list[manifests.ManifestResou
         each for each in manifests.dropped(now, before, namespace) if each.kind in failed_tries.GUARDED
     )
     found = manifests.find_objects(now, dropped.__contains__) if dropped else ()
-    return [resource for resource, body in found if not _is_kept(body)]
-
-
-def _is_kept(body: manifests.Object) -> bool:
-    annotations = (body.get("metadata") or {}).get("annotations")
-    return isinstance(annotations, dict) and annotations.get(manifests.POLICY) == manifests.KEEP
+    return [resource for resource, body in found if not manifests.is_kept(body)]

@@ -184,7 +184,7 @@ def _start(
 def _limit(limits: list[tuple[int, int]]) -> None:
     for what, most in limits:
         _, highest = resource.getrlimit(what)
-        resource.setrlimit(what, (most if highest == resource.RLIM_INFINITY else min(most, highest), highest))
+        resource.setrlimit(what, (_within(most, highest), highest))
 
 
 def _limit_work(pid: int, seconds: int | None) -> None:
@@ -194,8 +194,12 @@ def _limit_work(pid: int, seconds: int | None) -> None:
     """
     if seconds is not None:
         _, highest = resource.prlimit(pid, resource.RLIMIT_CPU)
-        most = seconds if highest == resource.RLIM_INFINITY else min(seconds, highest)
+        most = _within(seconds, highest)
         resource.prlimit(pid, resource.RLIMIT_CPU, (most, most))
+
+
+def _within(most: int, highest: int) -> int:
+    return most if highest == resource.RLIM_INFINITY else min(most, highest)
 
 
 def _spawn(argv: list[str], env: dict[str, str], actions: list[tuple[str | int, ...]]) -> int:

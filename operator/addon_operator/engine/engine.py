@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Final
 
-from addon_operator.aio import waiting
+from addon_operator.aio import background, waiting
 from addon_operator.engine import events, intents, reactions, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.converge import converge
@@ -76,11 +76,24 @@ class Engine:
                 queue.report()
 
     async def react(self) -> None:
-        """Take intents out of the inbox and do what follows from each, until cancelled."""
+        """Take intents out of the inbox and do what follows from each, until cancelled.
+
+        One that a defect keeps from its effect is shown and tried again later; the others go on.
+        """
+        undone = self._states.undone
         while True:
             intent = await self._inbox.get()
-            if not self._run_wanted(intent):
-                self._react(intent)
+            try:
+                if not self._run_wanted(intent):
+                    self._react(intent)
+            except Exception as error:  # noqa: BLE001 - a defect at one intent must not end the operator
+                subject = f"the reaction to {type(intent).__name__} {getattr(intent, 'module', '')}".rstrip()
+                undone[id(intent)] = str(errors.told(error, subject))
+                self._tell(events.PartFailed("reactions", error, background.RESTART_SECONDS))
+                loop = asyncio.get_running_loop()
+                loop.call_later(background.RESTART_SECONDS, self._inbox.put_nowait, intent)
+            else:
+                undone.pop(id(intent), None)
 
     def _run_wanted(self, intent: intents.Intent) -> bool:
         """Do what follows if the intent is about one module's run; say whether it is."""
@@ -173,8 +186,11 @@ class Engine:
     def _run_module(self, module: names.ModuleName, activation: str, *, at_once: bool = False) -> None:
         """Queue a run of the module, unless one that will see the same values is on its way.
 
-        ``at_once`` ends the wait for the next try of a failed one.
+        ``at_once`` ends the wait for the next try of a failed one. A module that is disabled or gone is not
+        run, whoever wants it: its removal would be undone.
         """
+        if module not in self._states.enabled:
+            return
         if at_once:
             self._hasten(module)
         if not self.converger.will_run(module):
@@ -190,8 +206,9 @@ class Engine:
             task.insists = task.insists or task.owner == module
 
     def _awaits(self, task: tasks.Task, module: names.ModuleName) -> bool:
+        waiting = self._states.get(names.ModuleName(task.owner))
         is_run = task.kind is tasks.TaskKind.MODULE_RUN
-        return is_run and module in self._states[names.ModuleName(task.owner)].awaits_health
+        return is_run and waiting is not None and module in waiting.awaits_health
 
     def _run_now(self, wanted: intents.RunWanted) -> None:
         """Run the module past its windows, or remove it if it is disabled."""

@@ -34,6 +34,8 @@ class ModuleStates:
         """What is not there of the modules directories, as :attr:`.LoadedModules.lacks` says."""
         self.strays: Mapping[str, str] = {}
         """As :attr:`.LoadedModules.strays` says."""
+        self.undone: dict[int, str] = {}
+        """Which intents have had no effect yet because of a defect, one sentence each, by their identity."""
         self.withholds = False
         """Whether the last discovery found releases to purge, and something on disk that is wrong."""
 
@@ -217,7 +219,7 @@ class ModuleStates:
         """What is on disk and not in force, one sentence each."""
         left = [f"{engine_state.REFUSED}: {text}" for text in (self.unreadable, self.refused) if text]
         hooks = [f"{engine_state.HOOKS_REFUSED}: {each.wrong_hooks}" for each in self if each.wrong_hooks]
-        return [*left, *hooks, *self.ignored]
+        return [*left, *hooks, *self.ignored, *self.undone.values()]
 
     @property
     def troubles(self) -> list[str]:

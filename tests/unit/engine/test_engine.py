@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from typing_extensions import override
 
-from addon_operator.engine import engine, intents, reactions, state, tasks
+from addon_operator.engine import engine, events, intents, reactions, state, tasks
 from addon_operator.engine.converge import converge
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.kernel import errors
@@ -18,7 +18,7 @@ from tests.fakes import clocks
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.engine.converge import fake_steps
 
-WEB, SCRIPTED, OFF = ModuleName("web"), ModuleName("scripted"), ModuleName("off")
+WEB, SCRIPTED, OFF, LATE = map(ModuleName, ("web", "scripted", "off", "late"))
 
 
 def module(name: ModuleName, enabled_script: pathlib.Path | None = None) -> model.Module:
@@ -45,8 +45,9 @@ class Bench:
         )
         states = self.steps.runner.states
         states.enabled = (WEB, SCRIPTED)
+        self.heard = fakes.Heard()
         self.engine = engine.Engine(
-            self.inbox, queues, self.converger, self.steps.runner, bindings, fakes.ignore
+            self.inbox, queues, self.converger, self.steps.runner, bindings, self.heard.append
         )
         self.working: asyncio.Task[None] | None = None
 
@@ -244,6 +245,45 @@ async def test_a_module_hook_that_changes_values_makes_its_module_run(
     bench.inbox.put_nowait(intents.ValuesChanged(changed))
     await clocks.settle()
     assert bench.story == follows
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_run_wanted_of_a_module_that_is_disabled_or_gone_does_nothing(
+    benches: list[Bench], at_once: bool
+) -> None:
+    bench = await started(benches)
+    bench.steps.gates["delete off"] = asyncio.Event()
+    modules = bench.steps.plan.modules
+    bench.steps.plan = fake_steps.Wanted(modules, frozenset({WEB, SCRIPTED}), {OFF: True})
+    bench.inbox.put_nowait(intents.ConvergeWanted("test"))
+    await clocks.settle()
+    assert bench.story[-1] == "delete off"
+    for name in (OFF, ModuleName("gone")):
+        bench.inbox.put_nowait(intents.RunWanted(name, "x", at_once=at_once))
+        await clocks.settle()
+    bench.steps.gates["delete off"].set()
+    await clocks.settle()
+    assert bench.story == [*CONVERGE[2:]]
+    assert not bench.heard.of(events.PartFailed)
+
+
+async def test_a_defect_at_one_intent_is_shown_and_holds_up_no_other(benches: list[Bench]) -> None:
+    bench = await started(benches)
+    bench.story  # noqa: B018 - forgets the start
+    states = bench.steps.runner.states
+    # Something that nobody thought of: a module is enabled that is not there.
+    states.enabled = (*states.enabled, LATE)
+    bench.inbox.put_nowait(intents.RunWanted(LATE, "x"))
+    bench.inbox.put_nowait(intents.RunWanted(WEB, "x"))
+    await clocks.settle()
+    assert bench.story == ["run web"]
+    [failed] = bench.heard.of(events.PartFailed)
+    assert (failed.part, type(failed.error)) == ("reactions", KeyError)
+    assert states.refusals[0].startswith("the reaction to RunWanted late failed because of a defect")
+    states.replace([*states.modules, module(LATE)])
+    await bench.pass_time(failed.delay)
+    assert bench.story == ["run late"]
+    assert states.refusals == []
 
 
 async def test_apis_that_came_or_went_make_a_converge(benches: list[Bench]) -> None:

@@ -283,7 +283,10 @@ class Converger:
         await self._each(progress, [task])
         if task.plan is None:
             raise AssertionError("a discovery that is done has a plan")
+        enabled = frozenset(task.plan.enabled)
         progress.planned = {module for stage in task.plan.stages for module in stage.modules}
+        # A run that was wanted before this discovery would come before the removal, or hold it up.
+        self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner not in enabled)
         return task.plan
 
     async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:

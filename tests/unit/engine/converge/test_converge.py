@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.converge import converge
+from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel.names import ModuleName
 from tests.fakes import clocks
@@ -304,6 +305,20 @@ async def test_a_failing_module_that_the_newer_intent_no_longer_wants_is_not_tri
     await bench.clock.advance(100)
     assert bench.ran.count("run a") == 1
     assert bench.ran[-2:] == ["delete a", "afterAll"]
+
+
+async def test_a_run_wanted_before_the_discovery_that_disables_its_module_is_dropped(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan((10, ["db"]), deletes=["web"])
+    bench.steps.gates["beforeAll"] = asyncio.Event()
+    bench.converger.request("ConfigMapChanged")
+    await clocks.settle()
+    bench.steps.broken.add("run web")
+    run = bench.queue.add(module_run.ModuleRunTask(bench.steps.runner, WEB, "AbsentResources"))
+    bench.steps.gates["beforeAll"].set()
+    await clocks.settle()
+    assert run.done.result() is tasks.Outcome.DROPPED
+    assert bench.ran[-3:] == ["delete web", "run db", "afterAll"]
 
 
 async def test_a_burst_of_requests_ends_in_one_converge(working: Start) -> None:

@@ -91,13 +91,13 @@ class Restorer:
         if deployed.is_busy:
             # Somebody else's Helm: what it deletes must not be in its way.
             return Restored(left=tuple(absent), reason="another Helm works on the release", is_passing=True)
-        for_helm = tuple(
-            each
-            for each in absent
-            if each not in insist_on and any(_is_named(each, name) for name in deployed.unchangeable)
-        )
-        restored = await self._restore(module, [each for each in absent if each not in for_helm], deployed)
-        return dataclasses.replace(restored, for_helm=for_helm)
+        for_helm: list[watched_resources.Watched] = []
+        ours: list[watched_resources.Watched] = []
+        for each in absent:
+            is_unchangeable = any(_is_named(each, name) for name in deployed.unchangeable)
+            (for_helm if is_unchangeable and each not in insist_on else ours).append(each)
+        restored = await self._restore(module, ours, deployed)
+        return dataclasses.replace(restored, for_helm=tuple(for_helm))
 
     async def _restore(
         self,
@@ -135,7 +135,7 @@ class Restorer:
         # What will not pass by itself is the reason that counts.
         reason = next((error for error in failed.values() if not _may_pass(error)), None)
         reason = reason or next(iter(failed.values()), None)
-        blocked = [watched for watched, error in failed.items() if self._is_blocked(watched, error)]
+        blocked = {watched for watched, error in failed.items() if self._is_blocked(watched, error)}
         others = [error for watched, error in failed.items() if watched not in blocked]
         is_passing = bool(failed) and all(map(_may_pass, others))
         return Restored(

@@ -6,8 +6,10 @@ retries of other modules among them.
 """
 
 import asyncio
+import collections
 import contextlib
 import dataclasses
+import itertools
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -109,6 +111,8 @@ class TaskQueue:
         self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self.pending: list[Task] = []
         """The tasks that no try is under way of, in their order."""
+        self._alike: dict[object, list[Task]] = collections.defaultdict(list)
+        """Those of :attr:`pending` that may be duplicates of each other, in their order."""
         self._running: dict[Task, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self.is_open = True
@@ -134,7 +138,12 @@ class TaskQueue:
     @property
     def head_age(self) -> float:
         """Seconds since the first task was queued; 0 for an empty queue."""
-        return max((self._clock.monotonic() - task.queued_at for task in self.tasks[:1]), default=0.0)
+        head = self._head
+        return 0.0 if head is None else self._clock.monotonic() - head.queued_at
+
+    @property
+    def _head(self) -> Task | None:
+        return next(itertools.chain(self._running, self.pending), None)
 
     def add(self, task: Task) -> Task:
         """Append ``task`` for :meth:`.TaskQueue.work`, or return the pending one that it duplicates."""
@@ -144,19 +153,31 @@ class TaskQueue:
                 return other
             task.queued_at = task.not_before = self._clock.monotonic()
             self.pending.append(task)
+            self._alike[task.key, task.converge].append(task)
         self._changed()
         return task
 
     def _duplicate_of(self, task: Task) -> Task | None:
-        same = (other for other in self.pending if other.key == task.key and other.converge == task.converge)
-        return None if task.is_distinct else next(same, None)
+        alike = self._alike.get((task.key, task.converge))
+        return alike[0] if alike and not task.is_distinct else None
+
+    def _take_out(self, task: Task) -> None:
+        """Remove it from what may be a duplicate of another one."""
+        alike = self._alike[task.key, task.converge]
+        alike.remove(task)
+        if not alike:
+            del self._alike[task.key, task.converge]
 
     def drop(self, unwanted: Callable[[Task], bool]) -> None:
         """Remove the pending tasks that are unwanted; running ones stop at their next checkpoint."""
         with self._measured("Filter"):
-            dropped = [task for task in self.pending if unwanted(task)]
-            self.pending = [task for task in self.pending if task not in dropped]
+            dropped: list[Task] = []
+            kept: list[Task] = []
+            for task in self.pending:
+                (dropped if unwanted(task) else kept).append(task)
+            self.pending = kept
         for task in dropped:
+            self._take_out(task)
             task.leave(Outcome.DROPPED)
         for task in filter(unwanted, self._running):
             task.supersede()
@@ -189,9 +210,9 @@ class TaskQueue:
 
     def report(self) -> None:
         """Report how much waits, and for how long."""
-        waiting = self.tasks
-        tries = waiting[0].attempts if waiting else 0
-        self._tell(events.QueueChanged(self.name, len(waiting), self.head_age, tries))
+        tries = 0 if (head := self._head) is None else head.attempts
+        length = len(self._running) + len(self.pending)
+        self._tell(events.QueueChanged(self.name, length, self.head_age, tries))
 
     def close(self) -> None:
         """Start nothing more; running tasks stop at their next checkpoint."""
@@ -223,6 +244,7 @@ class TaskQueue:
             task = pick(self.pending, running, now, self._parallelism, is_strict=self._is_strict)
             if task is not None:
                 self.pending.remove(task)
+                self._take_out(task)
         return task
 
     async def _sleep(self) -> None:
@@ -275,6 +297,7 @@ class TaskQueue:
         with self._measured("AddFirst"):
             del self._running[task]
             self.pending.insert(0, task)
+            self._alike[task.key, task.converge].insert(0, task)
         self._changed()
 
     @contextlib.contextmanager

@@ -239,6 +239,35 @@ async def test_a_dropped_task_never_runs_and_tells_who_waits(working: Start) -> 
     assert bench.ran == ["a"]
 
 
+async def test_adding_and_dropping_tasks_compares_none_with_another() -> None:
+    compared: list[object] = []
+
+    class Compared(fakes.CallTask):
+        @property
+        @override
+        def key(self) -> tuple[str, str, str, str]:
+            compared.append(self)
+            return super().key
+
+        @override
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return self is other
+
+        __hash__ = tasks.Task.__hash__
+
+    async def run(_task: tasks.Task) -> None:
+        raise AssertionError("nothing works on this queue")
+
+    bench = Bench()
+    added = [Compared(tasks.TaskKind.MODULE_RUN, run, owner=f"{number}") for number in range(100)]
+    for task in added:
+        bench.queue.add(task)
+    bench.queue.drop(lambda task: int(task.owner) % 2 == 1)
+    assert list(bench.queue.tasks) == added[::2]
+    assert len(compared) < 10 * len(added)
+
+
 async def test_a_running_task_that_is_dropped_stops_at_its_next_checkpoint(working: Start) -> None:
     bench = await working()
     bench.gates["a"] = asyncio.Event()

@@ -4,9 +4,10 @@ Config values of hooks are written back into the ConfigMap. Nothing writes to th
 """
 
 import asyncio
+import contextlib
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -239,11 +240,10 @@ class ConfigSync:
     async def set_modules(self) -> None:
         """Read the objects again for the modules that the store has now."""
         self._know_modules()
-        async with self._busy:
+        async with self._alone():
             right = [configured for configured in self._objects.values() if not configured.is_refused]
             configured = right[0] if right else self._config
             await self._put_into_force(configured, configured.seen)
-        self._catch_up()
 
     async def _put_into_force(
         self, edited: configured_object.ConfiguredObject, now: config_maps.Snapshot
@@ -334,7 +334,7 @@ class ConfigSync:
             tries.append((data, result, config))
             return rendered
 
-        async with self._busy:
+        async with self._alone():
             written = await self._client.update(change)
             before, result, config = tries[-1]
             self._values.set_config(config)
@@ -342,10 +342,18 @@ class ConfigSync:
                 self._config.seen = written
             else:
                 self._arrived.appendleft((self._config, written))
-        self._catch_up()
         for warning in self._config.without_effect(patch, result, config):
             self._warn_once(warning)
         return result.changed
+
+    @contextlib.asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Take no edit in meanwhile; what arrived is taken in afterwards, also after an error."""
+        try:
+            async with self._busy:
+                yield
+        finally:
+            self._catch_up()
 
     def _catch_up(self) -> None:
         if self._arrived and not self._busy.locked() and not self._catching_up:

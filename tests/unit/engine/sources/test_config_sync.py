@@ -456,6 +456,21 @@ async def test_a_hooks_patch_is_checked_again_over_what_somebody_wrote_meanwhile
     assert bench.cluster.data == {"web": "size: 10"}
 
 
+async def test_an_edit_that_arrives_during_a_write_that_fails_is_taken_after_it() -> None:
+    bench = await loaded({"web": "a: 1"})
+
+    def meanwhile() -> None:
+        bench.state.received(bench.cluster.edit(web="a: 2"))
+        fail("the answer is lost")
+
+    bench.cluster.meanwhile = meanwhile
+    with pytest.raises(errors.AddonOperatorError, match="the answer is lost"):
+        await bench.state.write(WEB, patch("/web/c", 1))
+    await bench.state.settled()
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
+    assert len(bench.changes) == 1
+
+
 async def test_a_hooks_write_beside_a_bad_edit_does_not_count_it_again() -> None:
     bench = await loaded({"web": "a: 1"})
     await receive(bench, bench.cluster.edit(db="b: ["))
@@ -750,6 +765,21 @@ async def test_an_edit_that_a_defect_keeps_from_being_read_is_told_and_taken_lat
     assert seen == [(True, {"a": 1}), (False, {"a": 2})]
     assert len(bench.changes) == 1
     assert [event.kind for event in bench.heard.of(config_events.ConfigRight)] == ["ConfigMap"]
+
+
+async def test_an_edit_that_arrives_while_modules_cannot_be_taken_in_is_taken_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = await loaded({"web": "a: 1"})
+    defect = Defect(monkeypatch)
+    taking_in = asyncio.create_task(bench.state.set_modules())
+    await asyncio.sleep(0)
+    bench.state.received(bench.cluster.edit(web="a: 2"))
+    with pytest.raises(TypeError):
+        await taking_in
+    defect.is_there = False
+    await bench.state.settled()
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
 
 
 async def test_an_edit_that_is_taken_back_after_a_defect_is_no_trouble_any_more(

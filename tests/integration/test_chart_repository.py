@@ -119,7 +119,7 @@ def test_a_new_version_is_pulled_and_upgrades_and_plan_says_so_before(
     assert pulling.pulls(site) == 1
     planned = site.command("plan", "-o", "json")
     assert json.loads(planned.stdout)["modules"], "no word of the pull is in the way"
-    assert (pulling.pulls(site), planned.returncode) == (2, 2), planned
+    assert (pulling.pulls(site), planned.returncode) == (2, 3), planned
     assert "upgrade" in planned.stdout
     registry.stop()
     site.start().wait_ready().wait_idle().stop()

@@ -34,7 +34,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
                 'echo "no lab here" > "$MODULE_ENABLED_REASON"')  # fmt: skip
     gone = site.module("050-gone", {"a": "b"}, values="goneEnabled: true")
 
-    first = documents(site, code=2)
+    first = documents(site, code=3)
     assert actions(first) == {
         "db": "install", "web": "install", "old": "install", "lab": "nothing", "gone": "install"
     }  # fmt: skip
@@ -52,7 +52,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
 
     site.config(web="color: red", oldEnabled="false")
     gone.rename(site.root / "elsewhere")
-    second = documents(site, code=2)
+    second = documents(site, code=3)
     assert actions(second) == {"old": "delete", "db": "nothing", "web": "upgrade", "lab": "nothing"}
     assert second["modules"][0]["name"] == "old", "deletes come first"
     assert [purge["release"] for purge in second["purges"]] == ["gone"]
@@ -63,7 +63,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
     assert "-  color: green\n+  color: red\n" in change["diff"]
 
     site.kubectl("delete", "configmap", "db")
-    third = documents(site, "--module", "db", code=2)
+    third = documents(site, "--module", "db", code=3)
     assert actions(third) == {"db": "restore"}
     assert third["modules"][0]["reason"] == "absent in the cluster: ConfigMap db"
     assert third["purges"] == []
@@ -96,7 +96,7 @@ def test_the_text_is_a_table_and_diffs_without_secrets(site: operator_site.Site)
     )
     site.hook(web, "look.sh", {"beforeHelm": 1})
     done = site.command("plan")
-    assert done.returncode == 2
+    assert done.returncode == 3
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["MODULE", "ORDER", "STATE", "WHY", "ACTION", "BECAUSE"]
     assert any(line.startswith("web ") and "install" in line for line in lines)
@@ -204,7 +204,7 @@ def test_a_plan_says_what_the_api_server_would_refuse(site: operator_site.Site, 
         if is_first:
             site.start().wait_ready().stop()
     # What the release alone has goes away with it, and an object that is there may keep its port.
-    planned("2", "{type: Recreate}", "upgrade", 2)
+    planned("2", "{type: Recreate}", "upgrade", 3)
     (web / "templates" / "deployment.yaml").write_text(DEPLOYMENT.replace("  replicas:", "  replica: 1 #"))
     unknown_field = planned("1", ROLLING, "unknown" if major == 4 else "upgrade", 1 if major == 4 else 2)
     assert ("spec.replica" in unknown_field["reason"]) is (major == 4)
@@ -219,7 +219,7 @@ def test_a_plan_says_what_it_may_not_ask(site: operator_site.Site) -> None:
         "create", "rolebinding", "planner", "--role=planner", f"--serviceaccount={site.namespace}:planner"
     )
     config = str(charts.kubeconfig_with_token(site.cluster, site, "planner"))
-    found = documents(site, code=2, KUBE_CONFIG=config)
+    found = documents(site, code=3, KUBE_CONFIG=config)
     assert actions(found) == {"web": "install"}
     notes = [note for note in found["notes"] if note.startswith("whether the API server takes all")]
     assert any("may not create deployments" in note for note in notes), found["notes"]
@@ -276,7 +276,7 @@ def test_a_plan_has_the_values_and_flags_that_hooks_gave_to_the_running_operator
 
     (site.modules / "010-web" / "values.yaml").write_text("web: {note: two}")
     changed = site.command("plan")
-    assert changed.returncode == 2
+    assert changed.returncode == 3
     assert "+  note: two" in changed.stdout
     assert SECRET not in changed.stdout + changed.stderr
     assert (
@@ -300,11 +300,11 @@ def test_a_plan_has_the_values_and_flags_that_the_last_releases_were_made_with(
     assert site.helm_calls() == before, "all values are those of the revision"
 
     site.config(web="note: two\nextra: x")
-    assert actions(documents(site, code=2)) == {"web": "upgrade"}
+    assert actions(documents(site, code=3)) == {"web": "upgrade"}
     site.start().wait_ready().stop()
     site.config(web=None)
     changed = site.command("plan")
-    assert changed.returncode == 2, "what left the ConfigMap was not given by hooks"
+    assert changed.returncode == 3, "what left the ConfigMap was not given by hooks"
     assert "-  note: two" in changed.stdout
     assert SECRET not in changed.stdout + changed.stderr
     assert "those that the last releases were made with (web revision 2)" in changed.stderr
@@ -317,7 +317,7 @@ def test_a_plan_has_the_values_and_flags_that_the_last_releases_were_made_with(
 def test_what_hooks_have_to_give_first_is_an_install_and_not_unknown(site: operator_site.Site) -> None:
     giving_site(site)
     site.config(webEnabled="true")
-    found = documents(site, code=2)
+    found = documents(site, code=3)
     assert actions(found) == {"web": "install"}
     assert found["modules"][0]["reason"] == (
         "there is no release; hooks have to give values first: web must have the key 'internal'; "
@@ -393,7 +393,7 @@ def test_a_plan_that_may_not_ask_says_which_right_is_missing_and_takes_the_relea
 
 def test_the_examples_of_the_project_are_planned_without_anything_unknown(site: operator_site.Site) -> None:
     examples = {"MODULES_DIR": str(ROOT / "modules"), "GLOBAL_HOOKS_DIR": str(ROOT / "global-hooks")}
-    first = documents(site, code=2, **examples)
+    first = documents(site, code=3, **examples)
     assert "unknown" not in actions(first).values()
     enabled = {module["name"]: module["action"] for module in first["modules"] if module["enabled"]}
     assert enabled == {"dns-check": "hooks", "web": "install", "web-guard": "install"}
@@ -406,7 +406,7 @@ def test_the_examples_of_the_project_are_planned_without_anything_unknown(site: 
     assert set(actions(stopped).values()) == {"hooks", "nothing"}
     assert stopped["hookValues"]["releases"] == {"web": 1, "web-guard": 1}
     site.config(web="title: Another page")
-    changed = documents(site, code=2, **examples)
+    changed = documents(site, code=3, **examples)
     assert actions(changed)["web"] == "upgrade"
     (one,) = (module for module in changed["modules"] if module["name"] == "web")
     assert "Another page" in "".join(change["diff"] for change in one["changes"])
@@ -433,7 +433,7 @@ def test_a_chart_with_values_at_the_root_is_planned_with_what_hooks_gave(site: o
     site.start().wait_ready().stop()
     assert actions(documents(site, code=0)) == {"web": "nothing"}
     site.config(web="note: two")
-    found = documents(site, code=2)
+    found = documents(site, code=3)
     (change,) = found["modules"][0]["changes"]
     edited = [
         line for line in change["diff"].splitlines() if line[:1] in "+-" and line[:2] not in ("--", "++")
@@ -456,7 +456,7 @@ def test_the_first_plan_has_objects_of_kinds_that_the_cluster_does_not_serve_yet
         '{name: {{ lookup "v1" "Secret" "" "" | len }}-a}\n'
         "---\napiVersion: example.com/v1\nkind: Unserved\nmetadata: {name: b}\n"
     )
-    (module,) = documents(site, code=2)["modules"]
+    (module,) = documents(site, code=3)["modules"]
     assert [(change["kind"], change["name"]) for change in module["changes"]] == [
         ("Unserved", "0-a"),
         ("Unserved", "b"),

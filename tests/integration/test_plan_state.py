@@ -173,7 +173,7 @@ def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret
     (site.modules / "040-gone").rename(site.root / "gone")
     site.values("webEnabled: true\ndbEnabled: false\nlookEnabled: true\nnewEnabled: true")
     site.module("050-new", {"a": "b"})
-    changed = planned(site, "--base", "base", code=2)
+    changed = planned(site, "--base", "base", code=3)
     assert {name: each["action"] for name, each in changed.items()} == {
         "web": "upgrade", "db": "delete", "look": "nothing", "new": "install", "gone": "purge"
     }  # fmt: skip
@@ -186,7 +186,7 @@ def test_a_recorded_state_tells_what_a_change_does_without_a_cluster_or_a_secret
         name for name, each in changed.items() if each["action"] != "nothing"
     }
     comment = site.command("plan", "--state", "state.json", "-o", "markdown", **without_cluster(site))
-    assert comment.returncode == 2
+    assert comment.returncode == 3
     assert "| `gone` | 🔴 purge |" in comment.stdout
     assert "<details><summary><b>web</b>: 1 object</summary>" in comment.stdout
     assert not any(canary in comment.stdout + comment.stderr for canary in CANARIES)

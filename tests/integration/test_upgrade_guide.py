@@ -76,5 +76,5 @@ def test_the_job_of_the_guide_plans_as_the_operator_would(
         assert pod["serviceAccountName"] == charts.RELEASE
         assert container["args"] == ["plan"]
         planned = site.command(*container["args"], **installation.environment(operator_process.free_port()))
-    assert planned.returncode == 2, planned.stderr
+    assert planned.returncode == 3, planned.stderr
     assert "Releases: 1 to install." in planned.stdout

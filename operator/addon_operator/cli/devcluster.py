@@ -31,8 +31,13 @@ _PASS_ON: Final = {"ignore_unknown_options": True, "allow_interspersed_args": Fa
 class _Name(click.ParamType[layout.ClusterName]):
     name = "NAME"
 
-    def convert(self, value: str, *_: object) -> layout.ClusterName:
-        return layout.parse_name(value)
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> layout.ClusterName:
+        try:
+            return layout.parse_name(value)
+        except errors.DevClusterError as error:
+            self.fail(str(error), param, ctx)
 
 
 _name = click.option(

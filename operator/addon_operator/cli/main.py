@@ -14,7 +14,7 @@ from click import shell_completion
 
 import addon_operator
 from addon_operator.cli import completion as completing
-from addon_operator.cli import printing
+from addon_operator.cli import exit_codes, printing
 from addon_operator.kernel import errors
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -41,7 +41,6 @@ COMMANDS: Final[Mapping[str, str]] = {
 PROGRAM: Final = "addon-operator"
 PLUGIN: Final = "kubectl addon-operator"
 DEFAULT_COMMAND: Final = "start"
-EXIT_ERROR: Final = 1
 VARIABLE: Final = "_ADDON_OPERATOR_COMPLETE"
 """The variable by which click learns that it is asked for completions."""
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -157,7 +156,7 @@ def version(output: str) -> None:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line; an error of the user's ends it with one sentence and exit code 1."""
+    """Run the command line, and end with an exit code; an error of the user's is one sentence."""
     _open_what_is_closed()
     color = False if os.environ.get("NO_COLOR") else None
     completing.bounded(is_asked=VARIABLE in os.environ)
@@ -169,24 +168,24 @@ def main(args: Sequence[str] | None = None) -> None:
             color=color,
         )
         sys.stdout.flush()
-        sys.exit(result if isinstance(result, int) else 0)
+        sys.exit(result if isinstance(result, int) else exit_codes.ExitCode.NOTHING)
     except errors.AddonOperatorError as error:
         _fail(str(error) if sys.stderr.isatty() else error.line, color=color)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        sys.exit(error.exit_code)
+        sys.exit(exit_codes.ExitCode.USAGE)
     except click.UsageError as error:
         printing.show_error(printing.usage_sentence(error), color)
-        sys.exit(error.exit_code)
+        sys.exit(exit_codes.ExitCode.USAGE)
     except click.ClickException as error:
         _fail(error.format_message(), color=color)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        sys.exit(130)
+        sys.exit(exit_codes.ExitCode.INTERRUPTED)
     except BrokenPipeError:
         _write_no_more()
-        sys.exit(EXIT_ERROR)
+        sys.exit(exit_codes.ExitCode.FAILED)
     except OSError as error:
         if error.errno in _OF_OUTPUT and error.filename is None:
             _write_no_more()
@@ -257,4 +256,4 @@ def _write_no_more() -> None:
 
 def _fail(message: str, *, color: bool | None) -> None:
     printing.show_error(message, color)
-    sys.exit(EXIT_ERROR)
+    sys.exit(exit_codes.ExitCode.FAILED)

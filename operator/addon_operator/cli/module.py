@@ -7,12 +7,9 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import completion, debug, module_tables, module_verbs, printing
+from addon_operator.cli import completion, debug, exit_codes, module_tables, module_verbs, printing
 from addon_operator.cli.authoring import lint as linting
 from addon_operator.kernel import errors
-
-EXIT_TROUBLE: Final = 2
-"""As diff(1): 0 without differences, 1 with some."""
 
 _module: Final = completion.module_argument("module")
 _global: Final = click.option(
@@ -83,33 +80,31 @@ def resource_monitor(output: str, socket: str | None) -> None:
 @_module
 @click.option("--diff", is_flag=True, help="Show how the cluster would change, found by a dry run.")
 @click.option("--debug", is_flag=True, hidden=True, expose_value=False, help="Accepted for old scripts.")
+@exit_codes.option("--diff shows a difference")
 @debug.sensitive_option
 @debug.socket_option
 def render(
     module: str,
     *,
     diff: bool,
+    exit_code: bool,
     show_sensitive: bool,
     socket: str | None,
-) -> int:
+) -> exit_codes.ExitCode:
     """Print the manifest that the chart of MODULE renders to with the current values.
 
-    With --diff, the exit code is that of diff: 0 without differences, 1 with some, 2 for an error.
+    With --diff, the exit code is 1 if there is a difference, and after an error; --exit-code makes it 3 for
+    a difference.
     """
     from addon_operator.debug import debug_client
 
     query = debug.query(**{"diff": diff, debug.SHOW_SENSITIVE: show_sensitive})
-    try:
-        text = debug.client(socket, is_slow=True).get_text(debug.module_path(module, "render"), query)
-    except errors.AddonOperatorError as error:
-        if not diff:
-            raise
-        printing.show_error(str(error))
-        return EXIT_TROUBLE
+    text = debug.client(socket, is_slow=True).get_text(debug.module_path(module, "render"), query)
     printing.show_text(text)
     if not text:
         click.echo(f"module {module} has no chart, or it renders to nothing", err=True)
-    return int(diff and text != debug_client.NO_DIFFERENCES)
+    is_found = diff and text != debug_client.NO_DIFFERENCES
+    return exit_codes.of_check(is_found=is_found, exit_code=exit_code)
 
 
 @module.command()
@@ -158,33 +153,29 @@ def run(name: str, socket: str | None, *, waits: bool, now: bool) -> None:
 @module.command()
 @completion.module_argument("name")
 @click.option("--pending", is_flag=True, help="Show what waits for a window.")
+@exit_codes.option("there is a difference")
 @printing.output_option("text")
 @debug.socket_option
-def diff(name: str, output: str, socket: str | None, *, pending: bool) -> int:
+def diff(
+    name: str, output: str, socket: str | None, *, pending: bool, exit_code: bool
+) -> exit_codes.ExitCode:
     """Show what others changed of MODULE's resources: field, who wrote it, and both values.
 
     With --pending, show what waits for a window, and how it would change the last revision. Data of Secrets
-    and sensitive values are hidden. The exit code is that of diff: 0 without a difference, 1 with one, 2 for
-    an error.
+    and sensitive values are hidden. The exit code is 1 if there is a difference, and after an error;
+    --exit-code makes it 3 for a difference.
     """
     from addon_operator.debug import debug_client
 
-    try:
-        if not pending:
-            found = debug.client(socket).get(debug.module_path(name, "diff.json"))
-            debug.show(found, output, module_tables.differences)
-            return 1 if found["differences"] else 0
-        text = debug.client(socket, is_slow=True).get_text(
-            debug.module_path(name, "diff"), debug.query(pending=True)
-        )
-    except errors.AddonOperatorError as error:
-        printing.show_error(str(error))
-        return EXIT_TROUBLE
-    if text == debug_client.NOTHING_PENDING:
-        click.echo(text, nl=False)
-        return 0
+    if not pending:
+        found = debug.client(socket).get(debug.module_path(name, "diff.json"))
+        debug.show(found, output, module_tables.differences)
+        return exit_codes.of_check(is_found=bool(found["differences"]), exit_code=exit_code)
+    text = debug.client(socket, is_slow=True).get_text(
+        debug.module_path(name, "diff"), debug.query(pending=True)
+    )
     printing.show_highlighted(text, "diff")
-    return 1
+    return exit_codes.of_check(is_found=text != debug_client.NOTHING_PENDING, exit_code=exit_code)
 
 
 @module.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import completion, debug, plan, printing, values
+from addon_operator.cli import completion, debug, exit_codes, plan, printing, values
 
 if TYPE_CHECKING:
     from addon_operator.testing import counting
@@ -111,7 +111,9 @@ class _WithArgumentsOfPytest(click.Command):
     "--keep-namespace", "keeps", is_flag=True, help="Keep the namespace of an operator whose test failed."
 )
 @click.pass_context
-def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, keeps: bool) -> int:
+def test(
+    ctx: click.Context, directories: tuple[str, ...], *, updates: bool, keeps: bool
+) -> exit_codes.ExitCode:
     """Run the tests of modules and global hooks on disk: tests/*.yaml and tests/test_*.py of each.
 
     DIR is a module, a directory of modules, global-hooks/, or one with both in it; without it, the
@@ -123,12 +125,16 @@ def test(ctx: click.Context, directories: tuple[str, ...], *, updates: bool, kee
     from addon_operator.testing import suites
 
     own = [*(["--snapshot-update"] if updates else []), *(["--keep-namespace"] if keeps else [])]
-    outcome = suites.run(suites.chosen(directories), [*own, *ctx.meta[_ARGUMENTS]])
+    modules = suites.chosen(directories)
+    try:
+        outcome = suites.run(modules, [*own, *ctx.meta[_ARGUMENTS]])
+    except suites.ArgumentsError as error:
+        raise click.UsageError(str(error)) from None
     click.echo()
     click.echo(printing.listing(_COLUMNS, _rows(outcome.counts)), nl=False)
     if not any(each.has_tests for each in outcome.counts):
         click.echo("no tests; write some into tests/ of a module")
-    return outcome.exit_code
+    return exit_codes.of_check(is_found=not outcome.has_passed, exit_code=False)
 
 
 def _rows(counts: "Sequence[counting.Counts]") -> list[tuple[str, ...]]:

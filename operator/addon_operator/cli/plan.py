@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import printing, settings
+from addon_operator.cli import exit_codes, printing, settings
 from addon_operator.commands.plan import plan_markdown
 from addon_operator.kernel import clock, optional_imports
 from addon_operator.settings import settings as app_settings
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from addon_operator.commands.plan_state import plan_state
     from addon_operator.documents import manifest_diff
 
-EXIT_ERROR: Final = 1
 MARKDOWN: Final = "markdown"
 RECORDED: Final = (
     "namespace", "config_map", "values_secret", "allow_empty_modules", "unnumbered_module_order",
@@ -30,7 +29,6 @@ RECORDED: Final = (
     "common_annotations", "helm_driver",
 )  # fmt: skip
 """Settings that decide what a plan says, and are the cluster's: a state file keeps them."""
-EXIT_CHANGES: Final = 2
 _COLUMNS: Final = ("MODULE", "ORDER", "STATE", "why", "ACTION", "because")
 _STYLES: Final = {
     "install": "green",
@@ -88,7 +86,7 @@ def plan(
     base: str | None,
     output: str,
     flags: Mapping[str, str | None],
-) -> int:
+) -> exit_codes.ExitCode:
     """Show what the operator would do if it started now, and why. Nothing is changed.
 
     Modules are discovered (their enabled scripts run), releases are compared with what the charts render to,
@@ -99,7 +97,7 @@ def plan(
     a change of modules can be planned before it is merged. -o markdown fits a comment on a pull request.
 
     Takes the same options and variables as 'start'; with --state, those that count are taken from the file
-    unless they are given. The exit code is 0 if nothing would change, 2 if something would, and 1 after an
+    unless they are given. The exit code is 0 if nothing would change, 3 if something would, and 1 after an
     error.
     """
     _check_options(from_pod, record, state, base, modules)
@@ -116,15 +114,15 @@ def plan(
         made = asyncio.run(recording.make(loaded, texts, os.environ, from_pod))
         plan_state.write(made, pathlib.Path(record).absolute())
         _print_recorded(made, record)
-        return 0
+        return exit_codes.ExitCode.NOTHING
     if base is not None and recorded is not None:
         report = asyncio.run(planning.make_compared(loaded, environ, modules, base, recorded))
     else:
         report = asyncio.run(planning.make(loaded, environ, modules, from_pod, recorded))
     _print(report, output)
     if report.is_failed:
-        return EXIT_ERROR
-    return EXIT_CHANGES if report.is_change else 0
+        return exit_codes.ExitCode.FAILED
+    return exit_codes.of_check(is_found=report.is_change, exit_code=True)
 
 
 def settings_of(recorded: "plan_state.PlanState") -> Mapping[str, str]:

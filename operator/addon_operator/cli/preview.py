@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import completion, printing
+from addon_operator.cli import completion, exit_codes, printing
 
 if TYPE_CHECKING:
     # Imported when the command runs: the client of the cluster takes time to load.
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from addon_operator.commands.preview import preview_admission
     from addon_operator.kube.access import auth
 
-EXIT_FINDINGS: Final = 3
 _CLUSTER_SETTINGS: Final = ("kube_config", "kube_context", "kube_server")
 _VOLUME_TYPES: Final = "podpreset_volume_types"
 
@@ -39,8 +38,7 @@ def preview() -> None:
 @click.option("--objects", multiple=True, metavar="FILE", type=click.Path(),
               help="Manifests of ConfigMaps, Secrets and Services. May be repeated.")  # fmt: skip
 @printing.output_option("yaml", ("yaml", "json", "diff"))
-@click.option("--exit-code", is_flag=True,
-              help=f"Exit with {EXIT_FINDINGS} if there are conflicts or unresolved references.")  # fmt: skip
+@exit_codes.option("there are conflicts or unresolved references")
 @click.option("--cluster/--no-cluster", "use_cluster", default=None,
               help="Ask the cluster for what the files lack, or never. "
                    "[default: unless both --presets and --objects are given]")  # fmt: skip
@@ -63,10 +61,7 @@ def preview() -> None:
 @click.option("--kube-server", metavar="URL", help="URL of the API server. [KUBE_SERVER]")
 @click.option("--podpreset-volume-types", metavar="A,B",
               help="Types of volumes that PodPresets may have. [PODPRESET_VOLUME_TYPES]")  # fmt: skip
-@click.pass_context
 def pod(
-    ctx: click.Context,
-    /,
     *,
     files: Sequence[str],
     presets: Sequence[str],
@@ -76,7 +71,7 @@ def pod(
     output: str,
     exit_code: bool,
     **flags: str | None,
-) -> None:
+) -> exit_codes.ExitCode:
     """Show pods as they would be admitted, and the environment of their containers.
 
     Of a workload, such as a Deployment or a CronJob, the pod template is shown. ConfigMaps, Secrets, Services
@@ -98,8 +93,8 @@ def pod(
     _show(report, output)
     if report.problems:
         raise app_preview.together(report.problems)
-    if exit_code and not all(one.is_clean for one in report.previews):
-        ctx.exit(EXIT_FINDINGS)
+    is_found = exit_code and not all(one.is_clean for one in report.previews)
+    return exit_codes.of_check(is_found=is_found, exit_code=exit_code)
 
 
 def _load_access(flags: Mapping[str, str | None]) -> "auth.ClusterAccess":

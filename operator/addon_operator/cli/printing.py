@@ -26,8 +26,6 @@ TABLE: Final = "table"
 WIDE: Final = "wide"
 NAME: Final = "name"
 FINDING_STYLES: Final = {"error": "bold red", "warning": "yellow"}
-EXIT_FINDINGS: Final = 1
-"""The exit code of a check that found something the operator would refuse."""
 _THEME: Final = "ansi_dark"
 _UNFOLDED_WIDTH: Final = 100_000
 """Where there is no terminal, each row is one line: for ``grep`` and the like."""

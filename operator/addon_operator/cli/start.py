@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from addon_operator.cli import settings
+from addon_operator.cli import exit_codes, settings
 from addon_operator.kernel import errors, optional_imports
 from addon_operator.process import own_memory
 from addon_operator.settings import settings_loading
@@ -36,7 +36,7 @@ def start(flags: Mapping[str, str | None]) -> None:
         raise
     own_memory.give_back_early()
     # As the first process of a container this one would ignore SIGTERM until it has a handler.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(exit_codes.ExitCode.NOTHING))
     with optional_imports.quick_imports():
         from addon_operator.app import run
 
@@ -57,4 +57,4 @@ def _end_with_a_record(error: errors.AddonOperatorError, log_type: str) -> None:
     import structlog
 
     structlog.get_logger("addon-operator").error(error.line)
-    sys.exit(1)
+    sys.exit(exit_codes.ExitCode.FAILED)

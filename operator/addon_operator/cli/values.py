@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import debug, printing
+from addon_operator.cli import debug, exit_codes, printing
 from addon_operator.kernel import names
 from addon_operator.values import checks
 
@@ -75,6 +75,7 @@ def values() -> None:
 @config_option
 @secret_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
+@exit_codes.option("the operator would refuse something")
 @printing.output_option("text", printing.LIST_FORMATS)
 def check(
     directory: str | None,
@@ -85,13 +86,14 @@ def check(
     output: str,
     *,
     strict: bool,
-) -> int:
+    exit_code: bool,
+) -> exit_codes.ExitCode:
     """Check names, values and schemas of all modules in DIR, enabled or not.
 
     DIR is a module, a directory of modules, or one with modules/ and global-hooks/; without it, the working
     directory if it is a module, else the modules of the settings.
 
-    The exit code is 1 if the operator would refuse something.
+    The exit code is 1 if the operator would refuse something, or 3 with --exit-code.
     """
     from addon_operator.commands.checks import values_check, values_files
 
@@ -100,11 +102,12 @@ def check(
         flags, only = values_files.flags_of(meant, global_hooks_dir)
     places = dataclasses.replace(values_files.places(flags), only=only)
     report = values_check.check(places, config, secret, strict=strict)
-    return print_report(report, output)
+    print_report(report, output)
+    return exit_codes.of_check(is_found=report.failed, exit_code=exit_code)
 
 
-def print_report(report: "values_check.ValuesReport", output: str) -> int:
-    """Print what was found; the result is the exit code."""
+def print_report(report: "values_check.ValuesReport", output: str) -> None:
+    """Print what was found."""
     if output in _TABLES:
         print_table(report, wide=output == printing.WIDE)
     elif output == printing.NAME:
@@ -115,7 +118,7 @@ def print_report(report: "values_check.ValuesReport", output: str) -> int:
             for finding in report.findings
         ]
         click.echo(printing.document(rows, output), nl=False)
-    return print_rest(report)
+    print_rest(report)
 
 
 def print_names(report: "values_check.ValuesReport") -> None:
@@ -124,11 +127,10 @@ def print_names(report: "values_check.ValuesReport") -> None:
     click.echo(printing.names("module", subjects), nl=False)
 
 
-def print_rest(report: "values_check.ValuesReport") -> int:
-    """Print what was not looked at; the result is the exit code."""
+def print_rest(report: "values_check.ValuesReport") -> None:
+    """Print what was not looked at."""
     for note in report.notes:
         printing.note(note)
-    return printing.EXIT_FINDINGS if report.failed else 0
 
 
 def print_table(report: "values_check.ValuesReport", *, with_rules: bool = False, wide: bool = False) -> None:

@@ -33,13 +33,17 @@ _OPTIONS: Final = (
 )
 
 
+class ArgumentsError(errors.ConfigurationError):
+    """pytest does not take the arguments that it was to get."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a run."""
 
     counts: "Sequence[counting.Counts]"
-    exit_code: int
-    """0 if all tests passed, else 1."""
+    has_passed: bool
+    """Whether there are tests, and all of them passed."""
 
 
 def chosen(directories: Sequence[str], environ: Mapping[str, str] = os.environ) -> list[pathlib.Path]:
@@ -75,7 +79,7 @@ def chosen(directories: Sequence[str], environ: Mapping[str, str] = os.environ) 
 def run(modules: Sequence[pathlib.Path], arguments: Sequence[str]) -> Outcome:
     """Run the tests of these modules with pytest, with further ``arguments`` of its.
 
-    Raises a :class:`.ConfigurationError` if pytest is not installed, or takes the arguments for wrong, and
+    Raises a :class:`.ConfigurationError` if pytest is not installed, an :class:`ArgumentsError`, and
     :class:`KeyboardInterrupt` after Ctrl-C.
     """
     if importlib.util.find_spec("pytest") is None:
@@ -91,15 +95,15 @@ def run(modules: Sequence[pathlib.Path], arguments: Sequence[str]) -> Outcome:
     if closed := next(filter(None, map(module_directories.unreachable, [*modules, *given])), ""):
         raise errors.ConfigurationError(closed)
     if not given:
-        return Outcome(counter.counts, 1)
+        return Outcome(counter.counts, False)
     sys.dont_write_bytecode = True
     plugin = () if _is_installed() else ("-p", _PLUGIN)
     code = int(pytest.main([*plugin, *_OPTIONS, *arguments, *map(str, given)], plugins=[counter]))
     if code == pytest.ExitCode.USAGE_ERROR:
-        raise errors.ConfigurationError("pytest does not take these arguments: its own words are above")
+        raise ArgumentsError("pytest does not take these arguments: its own words are above")
     if counter.is_interrupted:
         raise KeyboardInterrupt
-    return Outcome(counter.counts, min(code, 1))
+    return Outcome(counter.counts, code == pytest.ExitCode.OK)
 
 
 def _is_installed() -> bool:

@@ -957,25 +957,6 @@ def test_targets_of_notifications_are_listed(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "code"), [("No differences.\n", 0), ("--- before\n+++ after\n", 1), (None, 2)]
-)
-def test_a_difference_has_the_exit_codes_of_diff(
-    monkeypatch: pytest.MonkeyPatch, answer: str | None, code: int
-) -> None:
-    def get_text(*_: object) -> str:
-        if answer is None:
-            raise debug_client.DebugClientError("no operator runs")
-        return answer
-
-    monkeypatch.setattr(debug_client.DebugClient, "get_text", get_text)
-    arguments = ["module", "render", "web", "--diff"]
-    ran = testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
-    assert ran.return_value == code
-    assert ran.stdout == (answer or "")
-    assert ("no operator runs" in ran.stderr) is (answer is None)
-
-
 def test_modules_of_a_cluster_are_offered_if_no_operator_is_here(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

@@ -13,6 +13,7 @@ from click import testing
 from addon_operator import cli
 from addon_operator.cli import completion, main
 from addon_operator.settings import settings, settings_loading
+from tests.unit.cli.verbs import GROUPS, LEAVES
 
 SOURCES: Final = sorted(pathlib.Path(str(cli.__file__)).parent.rglob("*.py"))
 DOCUMENTS: Final = {
@@ -41,22 +42,6 @@ NAMES_OF_LISTS: Final = {
     "why",
 }
 PRINTS_ROWS_BESIDE_PYTEST: Final = "module_verbs.py"
-
-
-def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    """The command and all below it, by their words."""
-    yield " ".join(path), command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            inner = command.get_command(context, name)
-            assert inner is not None
-            yield from commands(inner, (*path, name))
-
-
-COMMANDS: Final = dict(commands(main.cli))
-LEAVES: Final = {name: each for name, each in COMMANDS.items() if not isinstance(each, click.Group)}
-GROUPS: Final = [name for name, each in COMMANDS.items() if isinstance(each, click.Group)]
 
 
 def options(command: click.Command) -> dict[str, click.Option]:

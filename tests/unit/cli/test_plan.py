@@ -112,7 +112,7 @@ def test_the_document_says_whose_values_of_hooks_it_has(
 
 @pytest.mark.parametrize(
     ("modules", "exit_code"),
-    [([NOTHING], 2), ([UPGRADE, UNKNOWN], 1), ([NOTHING, UNKNOWN], 1)],
+    [([NOTHING], 3), ([UPGRADE, UNKNOWN], 1), ([NOTHING, UNKNOWN], 1)],
     ids=["a purge", "an error beside a change", "an error alone"],
 )
 def test_the_exit_code_tells_changes_and_errors(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from addon_operator.cli import printing
+from addon_operator.cli import exit_codes, printing
 from addon_operator.hook_contract.configuration import hook_config
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def hooks() -> None:
               help="Directories with modules. [MODULES_DIR, default modules]")  # fmt: skip
 @click.option("--global-hooks-dir", metavar="PATH", type=click.Path(),
               help="Directory with global hooks. [GLOBAL_HOOKS_DIR, default global-hooks]")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Treat warnings as errors: exit with code 1.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+@exit_codes.option("the operator would refuse a hook")
 @printing.output_option("text", printing.LIST_FORMATS)
 def check(
     directory: pathlib.Path | None,
@@ -37,12 +38,13 @@ def check(
     output: str,
     *,
     strict: bool,
-) -> int:
+    exit_code: bool,
+) -> exit_codes.ExitCode:
     """Start every hook with --config, and check what it prints; programs with many hooks with 'hook config'.
 
     DIR is a directory of modules, a module, a directory of hooks, one with modules/ and global-hooks/, or one
     hook; without it, the working directory if it is a module, else all modules and global hooks of the
-    settings. The exit code is 1 if the operator would refuse one.
+    settings. The exit code is 1 if the operator would refuse one, or 3 with --exit-code.
     """
     from addon_operator.commands.checks import hook_places, hooks_check, values_files
 
@@ -57,7 +59,7 @@ def check(
         click.echo(printing.names("hook", (file.shown for file in report.files)), nl=False)
     else:
         click.echo(printing.document([_plain(file) for file in report.files], output), nl=False)
-    return printing.EXIT_FINDINGS if report.failed(strict=strict) else 0
+    return exit_codes.of_check(is_found=report.failed(strict=strict), exit_code=exit_code)
 
 
 @hooks.command()

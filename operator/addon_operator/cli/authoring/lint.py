@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from addon_operator.cli import printing, values
+from addon_operator.cli import exit_codes, printing, values
 
 if TYPE_CHECKING:
     from addon_operator.commands.checks import lint_formats
@@ -18,6 +18,7 @@ _FORMATS = (*printing.LIST_FORMATS, "github", "sarif")
 @values.modules_dir_option
 @values.global_hooks_dir_option
 @click.option("--strict", is_flag=True, help="Treat unknown keywords of schemas as errors, not as warnings.")
+@exit_codes.option("the operator or Helm would refuse something")
 @printing.output_option("text", _FORMATS)
 def lint(
     directories: tuple[str, ...],
@@ -26,7 +27,8 @@ def lint(
     output: str,
     *,
     strict: bool,
-) -> int:
+    exit_code: bool,
+) -> exit_codes.ExitCode:
     """Find all mistakes in modules on disk: module.yaml, hooks, charts and what they render to, values.
 
     Charts are rendered with the values of the files alone, and once more with each file in examples/. What
@@ -39,7 +41,7 @@ def lint(
 
     A comment '# lint: ignore RULE REASON' ignores a rule in its file; in module.yaml, in all of the module.
 
-    The exit code is 1 if the operator or Helm would refuse something.
+    The exit code is 1 if the operator or Helm would refuse something, or 3 with --exit-code.
     """
     from addon_operator.commands.checks import lint_formats, module_lint, values_files
 
@@ -56,7 +58,8 @@ def lint(
     else:
         located = lint_formats.located(report.findings, module_lint.directories(places))
         printing.show_text(_text(located, output))
-    return values.print_rest(report)
+    values.print_rest(report)
+    return exit_codes.of_check(is_found=report.failed, exit_code=exit_code)
 
 
 def _text(located: "lint_formats.Located", output: str) -> str:

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from typing_extensions import override
@@ -41,9 +41,15 @@ class Answer:
 
 
 def status(code: int, reason: str, message: str = "because") -> Answer:
-    return Answer(
-        {"kind": "Status", "apiVersion": "v1", "reason": reason, "message": message, "code": code}, code
-    )
+    body = {"kind": "Status", "apiVersion": "v1", "reason": reason, "message": message, "code": code}
+    if reason == "NotFound":
+        # The API names what is not there; only a gateway does not, or a path that is not served.
+        body["details"] = {"name": "it"}
+    return Answer(body, code)
+
+
+NOT_SERVED: Final = Answer(text="404 page not found\n", status=404)
+"""What the API server answers for a path that it does not have."""
 
 
 Handler = Callable[[Asked], Answer]

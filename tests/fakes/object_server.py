@@ -69,6 +69,8 @@ class ObjectServer:
         self.streams_lists = True
         self.paused = False
         self.kinds = dict(KINDS)
+        self.served_in: dict[str, str] = {}
+        """Versions of kinds, by plural; ``v1`` for others."""
         self.refusals: collections.deque[tuple[Callable[[Asked], bool], int]] = collections.deque()
         self.changed = asyncio.Event()
         self._version = 100
@@ -208,29 +210,39 @@ class ObjectServer:
         return self._collection(asked)
 
     def _discovery(self, path: str) -> Object | None:
-        resources = [
+        by_version: dict[str, list[Object]] = collections.defaultdict(list)
+        for plural, (kind, namespaced) in self.kinds.items():
+            by_version[self.served_in.get(plural, "v1")].append(
+                {
+                    "resource": plural,
+                    "responseKind": {"kind": kind},
+                    "scope": "Namespaced" if namespaced else "Cluster",
+                    "singularResource": kind.lower(),
+                    "shortNames": ["cm"] if kind == "ConfigMap" else [],
+                    "verbs": ["list", "watch"],
+                }
+            )
+        core = {"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": by_version.pop("v1")}]}
+        named = [
             {
-                "resource": plural,
-                "responseKind": {"kind": kind},
-                "scope": "Namespaced" if namespaced else "Cluster",
-                "singularResource": kind.lower(),
-                "shortNames": ["cm"] if kind == "ConfigMap" else [],
-                "verbs": ["list", "watch"],
+                "metadata": {"name": api_version.partition("/")[0]},
+                "versions": [{"version": api_version.partition("/")[2], "resources": resources}],
             }
-            for plural, (kind, namespaced) in self.kinds.items()
+            for api_version, resources in by_version.items()
         ]
-        core = {"metadata": {"name": ""}, "versions": [{"version": "v1", "resources": resources}]}
         documents: dict[str, Object] = {
             "/version": {"gitVersion": "v1.36.0"},
             "/api": {"kind": "APIGroupDiscoveryList", "items": [core]},
-            "/apis": {"kind": "APIGroupDiscoveryList", "items": []},
+            "/apis": {"kind": "APIGroupDiscoveryList", "items": named},
         }
         return documents.get(path)
 
     def _collection(self, asked: Asked) -> web.Response | tuple[Stream, str | None]:
         parts = asked.path.strip("/").split("/")
         plural = parts[-1]
-        if plural not in self.kinds:
+        api_version = self.served_in.get(plural)
+        is_elsewhere = api_version is not None and not asked.path.startswith(f"/apis/{api_version}/")
+        if plural not in self.kinds or is_elsewhere:
             return _status(404)
         namespace = parts[-2] if "namespaces" in parts[:-1] else ""
         query = asked.query | {"namespace": namespace}

@@ -8,7 +8,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
-from addon_operator.aio import waiting
+from addon_operator.aio import absences, waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
@@ -37,11 +37,13 @@ async def world(
     kubeconfig: pathlib.Path,
     tuning: reflector.Tuning | None = None,
     time: waiting.Time | None = None,
+    absence: float = absences.SECONDS,
 ) -> AsyncIterator[World]:
     access = auth.load_access(kubeconfig, None, None, {})
     failures, time = listeners.Failures(), time or waiting.SystemTime()
     async with client.KubeClient(access) as kube, jq_workers.JqWorkers() as jq:
-        made = informers.Informers(kube, discovery.Catalog(kube, time), time, failures.watch_failed, tuning)
+        kinds = discovery.Catalog(kube, time, absence)
+        made = informers.Informers(kube, kinds, time, failures.watch_failed, tuning)
         try:
             yield World(kube, made, failures, jq)
         finally:

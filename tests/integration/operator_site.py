@@ -179,6 +179,8 @@ class Site:
             "ADDON_OPERATOR_LISTEN_ADDRESS": "127.0.0.1",
             # The tests are about what is done, not about how the API server is spared.
             "KUBE_CLIENT_QPS": "0",
+            # What is gone is waited for.
+            "ABSENCE": "1s",
         } | dict(extra or {})
 
     def start(self, *arguments: str, **environment: str) -> operator_process.OperatorProcess:

@@ -132,8 +132,8 @@ async def test_objects_that_nest_as_deep_as_the_api_server_takes_stop_no_other_o
 
 @pytest.mark.slow
 async def test_a_kind_comes_goes_and_comes_again(devcluster: DevCluster, namespace: str) -> None:
-    tuning = reflector.Tuning(kind_poll=0.5, gone_after=1.0, backoff=waiting.Backoff(0.1, 0.5))
-    async with informing.world(devcluster.kubeconfig, tuning) as world:
+    tuning = reflector.Tuning(kind_poll=0.5, backoff=waiting.Backoff(0.1, 0.5))
+    async with informing.world(devcluster.kubeconfig, tuning, absence=1.0) as world:
         kind, plural = f"W{namespace.replace('-', '')}", f"w{namespace.replace('-', '')}s"
         api = "informers.example.com/v1"
         recorder = listeners.Recorder()

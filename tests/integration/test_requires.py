@@ -64,10 +64,12 @@ def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: op
         operator.stop()
 
 
-def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operator_site.Site) -> None:
+def test_an_api_that_comes_enables_the_module_and_one_that_goes_does_not_remove_it(
+    site: operator_site.Site,
+) -> None:
     group = f"{site.namespace}.example.com"
     shop = requiring.module(site, "010-shop", f"apis: [{group}/v1]")
-    # What Helm removes is of a kind that is gone then.
+    # What Helm removes in the end is of a kind that is gone then.
     (shop / "templates" / "thing.yaml").write_text(thing(group))
     site.hook(shop, "life.sh", {"beforeDeleteHelm": 1})
     requiring.module(site, "020-other")
@@ -84,15 +86,30 @@ def test_an_api_that_comes_and_goes_enables_and_deletes_the_module(site: operato
         operator = site.start().wait_ready().wait_idle()
         assert len(site.helm_calls()) == calls, "nothing is run at a restart"
         assert site.labels() == []
+        # A sync tool replaces it, and what it defines is there again within a second.
+        site.kubectl("replace", "--force", "-f", str(site.root / "crd.yaml"))
+        operator.wait_metric(1, "resources_healed_total", module="shop")
+        operator.wait_idle()
+        assert site.revisions() == {"shop": 1, "other": 1}
+        assert len(site.helm_calls()) == calls
         site.kubectl("delete", "-f", str(site.root / "crd.yaml"))
-        operator_process.wait_until(lambda: "shop" not in site.revisions(), "it is deleted")
-        requiring.wait_for(
-            site, "shop", "Disabled", f"requires the API {group}/v1, which the cluster does not serve"
-        )
+        lacking = f"requires the API {group}/v1, which the cluster does not serve"
+        requiring.wait_for(site, "shop", "Ready", lacking)
+        operator.wait_until(lambda: lacking in requires_of(site, "shop"), "its Module says so")
+        assert site.revisions() == {"shop": 1, "other": 1}
+        site.config(shopEnabled="false")
+        operator_process.wait_until(lambda: "shop" not in site.revisions(), "it goes when it is disabled")
         assert site.labels() == ["life.sh beforeDeleteHelm"]
         assert site.revisions() == {"other": 1}
     finally:
         operator.stop()
+
+
+def requires_of(site: operator_site.Site, module: str) -> str:
+    """The message of the condition if it is False."""
+    jsonpath = '{.status.conditions[?(@.type=="Requires")]}'
+    found = json.loads(site.kubectl("get", "module", module, f"--output=jsonpath={jsonpath}"))
+    return str(found["message"]) if found["status"] == "False" else ""
 
 
 @pytest.mark.parametrize("place", [pytest.param("crds", marks=pytest.mark.slow), "templates"])

@@ -38,6 +38,7 @@ from addon_operator.engine.sources import kopf_sources
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, own_user
+from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import watch_health
 from addon_operator.kube.objects import crds
 from addon_operator.kube.objects import events as kube_events
@@ -83,7 +84,9 @@ class Admission(health.Part):
         )
         self._statuses = preset_status.PresetStatuses(kube, self._recorder, self._clock)
         self._cache = preset_cache.PresetCache(self._statuses.note, settings.podpreset_volume_types)
-        self._feed = preset_feed.PresetFeed(kube, self._cache, self._watching)
+        self._feed = preset_feed.PresetFeed(
+            kube, discovery.Catalog(kube, self._clock, settings.absence), self._cache, self._watching
+        )
         lists = preset_notices.FreshLists(kube, self._cache)
         self._notices = preset_notices.PresetNotices(self._cache, lists)
         self._show_event = admission_log.AdmissionLog(meters, log, self._clock)

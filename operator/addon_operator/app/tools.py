@@ -83,7 +83,7 @@ class Tools:
         )
         """Asks programs of modules whether settings are right: replicas that do not lead, too."""
         self.helm_major = helm.major
-        self.kinds = discovery.Catalog(kube, clock.SystemClock())
+        self.kinds = discovery.Catalog(kube, clock.SystemClock(), settings.absence)
         """What the API server offers: all parts share what one of them learnt."""
         self._running = self._helm(helm)
         self.charts = self._chart_cache(self._running)

@@ -306,11 +306,12 @@ class ModuleStates:
             self._take(state, verdicts[state.module.name])
 
     def _take(self, state: engine_state.ModuleState, verdict: model.Verdict) -> None:
-        is_news = not state.discovered or state.undecided or state.verdict != verdict.reason
+        said = (state.verdict, state.lacks)
+        is_news = not state.discovered or state.undecided or said != (verdict.reason, verdict.lacks)
         if state.undecided:
             state.undecided = False
             state.last_error = state.last_error_without_values = ""
-        state.discovered, state.verdict = True, verdict.reason
+        state.discovered, state.verdict, state.lacks = True, verdict.reason, verdict.lacks
         state.explain()
         if verdict.enabled and state.status is engine_state.ModuleStatus.DISABLED:
             self.mark(state.module.name, engine_state.ModuleStatus.PENDING)
@@ -335,7 +336,7 @@ def _trouble(state: engine_state.ModuleState) -> str:
         return f"cannot run: {state.module.stopped_by}"
     if state.health is not None and state.health.state is resource_health.HealthState.FAILED:
         return f"is unhealthy: {state.health.message}"
-    return ""
+    return state.lacks
 
 
 def _note_error(state: engine_state.ModuleState, error: errors.AddonOperatorError | str) -> None:

@@ -93,6 +93,8 @@ class ModuleState:
     """Why it is enabled or disabled, and whether it is left alone."""
     verdict: str = ""
     """What the last discovery said of it."""
+    lacks: str = ""
+    """What it requires of the cluster that is not there, although it is enabled; empty if it has all."""
     waits_for: tuple[names.ModuleName, ...] = ()
     """Modules that it requires and that are not ready, as long as its first run has not begun."""
     maintenance: str = ""
@@ -206,9 +208,9 @@ class ModuleState:
             waits = f"waits until {self.awaited} healthy"
         if self.suspended is not None:
             # First, as tables cut what is long.
-            parts = (str(self.suspended), self.verdict, waits)
+            parts = (str(self.suspended), self.verdict, self.lacks, waits)
         else:
-            parts = (self.verdict, waits, maintenance_text(self.maintenance))
+            parts = (self.verdict, self.lacks, waits, maintenance_text(self.maintenance))
         self.reason = "; ".join(filter(None, parts))
 
 

@@ -51,6 +51,8 @@ class ApiStatus(TypedDict, total=False):
     reason: str
     message: str
     code: int
+    missing: str
+    """Name of what is not there; empty if the answer names nothing."""
 
 
 class ApiError(KubernetesError):
@@ -136,7 +138,11 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """404: the object, its namespace or its kind is not there."""
+    """404 of the API itself, which names what is not there: the object, or its namespace."""
+
+
+class NotServed(ApiError):
+    """404 that names nothing: the path is not served, or a gateway answered. It says nothing of objects."""
 
 
 class Conflict(ApiError):
@@ -162,7 +168,7 @@ class TooManyRequests(ApiError):
 _BY_STATUS: Final[dict[int, type[ApiError]]] = {
     401: Unauthorized,
     403: Forbidden,
-    404: NotFound,
+    404: NotServed,
     409: Conflict,
     410: Gone,
     422: Invalid,
@@ -175,6 +181,8 @@ def from_answer(target: paths.Target, status: int, body: bytes, *, chosen: str =
     answer = _status_of(body)
     reason = answer.get("reason") or ""
     kind = AlreadyExists if reason == "AlreadyExists" else _BY_STATUS.get(status, ApiError)
+    if kind is NotServed and reason == "NotFound" and _names_missing(answer, target):
+        kind = NotFound
     class_: Callable[..., ApiError] = (
         functools.partial(Unauthorized, chosen=chosen) if kind is Unauthorized else kind
     )
@@ -195,7 +203,20 @@ def _status_of(body: bytes) -> ApiStatus:
     if not isinstance(document, dict):
         return {}
     texts = {key: document[key] for key in ("reason", "message") if isinstance(document.get(key), str)}
-    return ApiStatus(reason=texts.get("reason", ""), message=texts.get("message", ""))
+    details = document.get("details")
+    missing = details.get("name") if isinstance(details, dict) else ""
+    return ApiStatus(
+        reason=texts.get("reason", ""),
+        message=texts.get("message", ""),
+        missing=missing if isinstance(missing, str) else "",
+    )
+
+
+def _names_missing(answer: ApiStatus, target: paths.Target) -> bool:
+    # Servers of APIServices may leave the details out.
+    return bool(answer.get("missing")) or (
+        target.name is not None and f'"{target.name}"' in answer.get("message", "")
+    )
 
 
 def _cut(text: str) -> str:

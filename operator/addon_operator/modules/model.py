@@ -89,3 +89,5 @@ class Verdict:
     reason: str
     is_chained: bool = False
     """Whether the reason is that another module is disabled, which it names."""
+    lacks: str = ""
+    """What it requires of the cluster that is not there, although it is enabled."""

@@ -177,13 +177,12 @@ def unmet(
     """Say why the module is disabled although it is switched on; ``None`` if it has all it requires.
 
     ``verdicts`` are those of the modules before it in run order. ``is_there``: it is enabled already, or has
-    a release: an API whose server does not answer just now, or that the converge brings back, does not remove
-    it.
+    a release: what the cluster lacks (:func:`lacking`) keeps a module from a first install, and removes none.
     """
     if module.problem:
         return None
-    if missing := [*_unmet_by_cluster(module, facts, verdicts, is_there=is_there)]:
-        return model.Verdict(module.name, enabled=False, reason="; ".join(missing))
+    if not is_there and (missing := lacking(module, facts, verdicts)):
+        return model.Verdict(module.name, enabled=False, reason=missing)
     disabled = [verdicts[name] for name in module.config.requires.modules if not verdicts[name].enabled]
     if not disabled:
         return None
@@ -206,26 +205,38 @@ def _what_became_of(verdict: model.Verdict) -> str:
     )
 
 
-def _unmet_by_cluster(
+def lacking(
     module: model.Module,
     facts: ClusterFacts,
     verdicts: Mapping[names.ModuleName, model.Verdict],
     *,
-    is_there: bool,
+    is_there: bool = False,
+) -> str:
+    """Say what the module requires of the cluster that is not there; empty if nothing is missing.
+
+    ``is_there``: it is not kept from its first install.
+    """
+    return "; ".join(_lacking(module, facts, verdicts, "" if is_there else "enabled once it does; "))
+
+
+def _lacking(
+    module: model.Module,
+    facts: ClusterFacts,
+    verdicts: Mapping[names.ModuleName, model.Verdict],
+    follows: str,
 ) -> Iterator[str]:
     requires = module.config.requires
     if requires.kubernetes and not version_ranges.fits(requires.kubernetes, facts.version):
         yield f"requires Kubernetes {requires.kubernetes}, and the cluster has {facts.version}"
     for api in requires.apis:
         if api in facts.unclear:
-            if not is_there:
-                yield f"requires the API {api}, whose server does not answer"
+            yield f"requires the API {api}, whose server does not answer"
         elif api not in facts.served:
-            lacking = f"requires the API {api}, which the cluster does not serve"
+            missing = f"requires the API {api}, which the cluster does not serve"
             if (source := _source(module, api, facts, verdicts)) is None:
-                yield f"{lacking}{_other_versions(api, facts)}"
-            elif not is_there:
-                yield f"{lacking} yet: enabled once it does; module {source} brings it"
+                yield f"{missing}{_other_versions(api, facts)}"
+            else:
+                yield f"{missing} yet: {follows}module {source} brings it"
 
 
 def _source(

@@ -74,6 +74,11 @@ class Settings:
     watch_modules_interval: float = _OPERATOR.setting(
         t.POSITIVE_DURATION, "1s", "Time between two looks at the module directories, with WATCH_MODULES."
     )
+    absence: float = _OPERATOR.setting(
+        t.DURATION,
+        "10s",
+        "Time after which a second look decides that a kind, an API or a module directory is gone.",
+    )
     allow_empty_modules: bool = _OPERATOR.setting(
         t.BOOLEAN,
         "false",

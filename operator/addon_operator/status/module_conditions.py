@@ -5,8 +5,8 @@ They are read by kstatus, ``kubectl wait`` and most dashboards: ``Ready`` says w
 is under way, ``Stalled`` that it failed several times. ``ConfigValid`` says whether the values that the
 ConfigMap or the Secret has for the module are in force, ``DefinitionsInForce`` whether its
 CustomResourceDefinitions are, or those of another module, ``WebhooksRegistered`` whether the API server asks
-the hooks that are to answer it, ``HooksWork`` whether its hooks work on events, ``Suspended`` whether
-somebody has it left alone.
+the hooks that are to answer it, ``Requires`` whether the cluster has what it requires, ``HooksWork`` whether
+its hooks work on events, ``Suspended`` whether somebody has it left alone.
 Source: "kstatus" of cli-utils, and the conventions for conditions of the Kubernetes API.
 """
 
@@ -31,6 +31,7 @@ TYPES: Final = (
     "ConfigValid",
     "DefinitionsInForce",
     "WebhooksRegistered",
+    "Requires",
     "HooksWork",
     "Suspended",
 )
@@ -79,6 +80,7 @@ def _all_said(module: state.ModuleState) -> Iterator[tuple[str, _Said]]:
         _config_valid(module),
         _definitions_in_force(module),
         _webhooks_registered(module),
+        _requires(module),
         _hooks_work(module),
         _left_to_people(module),
     )
@@ -275,6 +277,14 @@ def _webhooks_registered(module: state.ModuleState) -> _Said:
     if any(hook.config.webhooks or hook.config.conversions for hook in module.hooks):
         return _Said("True", "Registered", "The API server asks all hooks that are to answer it.")
     return _Said("True", "NoWebhooks", "None of its hooks is to answer the API server.")
+
+
+def _requires(module: state.ModuleState) -> _Said:
+    if module.status in _OFF:
+        return _Said("Unknown", str(module.status), "Nothing of the module is to be there.")
+    if module.lacks:
+        return _Said("False", "NotMet", f"It {module.lacks}; it stays as it is.")
+    return _Said("True", "Met", "The cluster has all that it requires.")
 
 
 HOOK_FAILS: Final = "HookFails"

@@ -199,9 +199,9 @@ class ModuleStatusWriter:
             self._trouble.warn(f"the CustomResourceDefinition of Modules was not applied: {error}")
 
     async def _served(self) -> client.ObjectList:
-        """Return all objects as soon as the definition is served; raises ``NotFound`` if it never is."""
+        """Return all objects as soon as the definition is served; raises ``NotServed`` if it never is."""
         for _ in range(_SERVED_ATTEMPTS):
-            with contextlib.suppress(api_errors.NotFound):
+            with contextlib.suppress(api_errors.NotServed):
                 return await self._list()
             await self._time.sleep(_SERVED_PAUSE_SECONDS)
         return await self._list()
@@ -227,7 +227,12 @@ class ModuleStatusWriter:
         """Write what waits, after a look at all objects when that is due; seconds to rest after trouble."""
         try:
             await self._bring_in_step()
-        except (api_errors.NotFound, api_errors.Forbidden, module_definition.InTheWayError) as error:
+        except (
+            api_errors.NotFound,
+            api_errors.NotServed,
+            api_errors.Forbidden,
+            module_definition.InTheWayError,
+        ) as error:
             self._synced_at = None
             self._trouble.warn(_not_shown(error))
             return MISSING_SECONDS
@@ -279,7 +284,7 @@ class ModuleStatusWriter:
     async def _listed(self) -> client.ObjectList:
         try:
             return await self._list()
-        except api_errors.NotFound:
+        except api_errors.NotServed:
             # Somebody has removed the definition, or has put that of an older version in its place.
             await self._definition.apply()
             return await self._served()

@@ -209,6 +209,12 @@ class Catalog(discovery.Catalog):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.away: set[str] = set()
+        """Versions of kinds that may be back in a moment."""
+
+    @override
+    async def gone(self, kinds: Iterable[discovery.Kind]) -> frozenset[discovery.Kind]:
+        return frozenset(each for each in kinds if each.api_version not in self.away)
 
     @override
     async def find(self, kind: str, api_version: str | None = None) -> api_resources.Resource:

@@ -59,6 +59,32 @@ def test_an_error_without_a_status_object_is_still_a_sentence(body: bytes) -> No
     assert error.reason == ""
 
 
+def missing(path: str, body: object) -> type[api_errors.ApiError]:
+    assert isinstance(body, str | dict)
+    text = (
+        body if isinstance(body, str) else json.dumps({"kind": "Status", "reason": "NotFound"} | dict(body))
+    )
+    return type(api_errors.from_answer(paths.target("GET", path), 404, text.encode()))
+
+
+def test_only_an_answer_that_names_what_is_missing_says_that_an_object_is_gone() -> None:
+    path = "/api/v1/namespaces/addons/configmaps/values"
+    answers = {
+        "named": {"details": {"name": "values", "kind": "configmaps"}},
+        "namespace": {"details": {"name": "addons", "kind": "namespaces"}},
+        "without details": {"message": 'things "values" not found'},
+        "unknown path": {"message": "the server could not find the requested resource", "details": {}},
+        "of a webhook": {"message": "admission webhook denied the request: nothing here"},
+        "gateway": "404 page not found",
+        "html": "<html>values</html>",
+    }
+    found = {name: missing(path, body) for name, body in answers.items()}
+    assert [name for name, error in found.items() if error is api_errors.NotFound] == [
+        "named", "namespace", "without details",
+    ]  # fmt: skip
+    assert set(found.values()) == {api_errors.NotFound, api_errors.NotServed}
+
+
 def test_already_existing_counts_as_a_conflict_too() -> None:
     error = api_errors.from_answer(paths.target("POST", "/api/v1/nodes"), 409, b'{"reason": "AlreadyExists"}')
     assert isinstance(error, api_errors.AlreadyExists)

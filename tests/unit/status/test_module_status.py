@@ -88,6 +88,7 @@ def test_each_state_has_its_conditions(
         "ConfigValid",
         "DefinitionsInForce",
         "WebhooksRegistered",
+        "Requires",
         "HooksWork",
         "Suspended",
     ]

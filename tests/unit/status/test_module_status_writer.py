@@ -65,7 +65,7 @@ class Cluster:
         ]
 
     def _refused(self) -> Answer | None:
-        return self.trouble if self.is_defined else api_server.status(404, "NotFound")
+        return self.trouble if self.is_defined else api_server.NOT_SERVED
 
     def _list(self, _: Asked) -> Answer:
         items = list(self.objects.values())
@@ -356,7 +356,7 @@ async def test_the_definition_is_waited_for_until_it_is_served(
     server: api_server.ApiServer,
     pauses: api_server.Pauses,
 ) -> None:
-    missing = api_server.status(404, "NotFound")
+    missing = api_server.NOT_SERVED
     server.on("GET", COLLECTION, missing, missing, cluster._list)
     await writer.prepare()
     assert len(pauses.seconds) == 2

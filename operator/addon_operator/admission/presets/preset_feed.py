@@ -13,6 +13,7 @@ from addon_operator.admission.presets import preset_cache
 from addon_operator.aio import waiting, warn_once
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
+from addon_operator.kube.discovery import discovery
 from addon_operator.podpreset import model
 
 LIST_EVERY_SECONDS: Final = 60.0
@@ -30,12 +31,14 @@ class PresetFeed:
     def __init__(
         self,
         kube: client.KubeClient,
+        kinds: discovery.Catalog,
         cache: preset_cache.PresetCache,
         watching: Callable[[], AbstractAsyncContextManager[None]],
         sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
         """``watching`` delivers changes to the cache until it is left."""
         self._kube = kube
+        self._kinds = kinds
         self._cache = cache
         self._watching = watching
         self._sleep = sleep
@@ -76,18 +79,31 @@ class PresetFeed:
             await self._sleep(pause)
 
     async def _until_gone(self) -> None:
-        """List now and then, until the resource is not served any more."""
+        """List now and then, until the kind is gone."""
+        await self._is_gone()
         while True:
-            await waiting.wait_within(self._poked, LIST_EVERY_SECONDS)
+            settled = self._kinds.settles_in
+            await waiting.wait_within(self._poked, LIST_EVERY_SECONDS if settled is None else settled)
             self._poked.clear()
             try:
                 await self._list()
-            except api_errors.NotFound:
-                _log.warning("PodPresets are not served any more: install their CustomResourceDefinition")
-                self._cache.clear()
-                return
             except api_errors.KubernetesError as error:
+                if isinstance(error, api_errors.NotServed) and await self._is_gone():
+                    _log.warning("PodPresets are not served any more: install their CustomResourceDefinition")
+                    self._cache.clear()
+                    return
                 _log.warning("presets are served from memory, which may be late: %s", error)
+
+    async def _is_gone(self) -> bool:
+        """Look whether the kind is served; an outage says nothing of that."""
+        try:
+            self._kinds.forget()
+            await self._kinds.find(model.KIND, model.API_VERSION)
+        except discovery.NoSuchKind:
+            return True
+        except api_errors.KubernetesError:
+            return False
+        return False
 
     async def _list(self) -> None:
         listed = await self._kube.list_all(paths.of(model.API_VERSION, model.PLURAL))

@@ -145,11 +145,11 @@ class _Module:
         namespace = self.place.namespace
         try:
             return await self.kube.get(module_objects.path_of(namespace, self.name))
-        except api_errors.NotFound:
+        except (api_errors.NotFound, api_errors.NotServed):
             pass
         try:
             listed = await self.kube.list_all(module_objects.path_of(namespace))
-        except api_errors.NotFound:
+        except api_errors.NotServed:
             raise RequestError(
                 f"there are no Module objects in the cluster of {self.place.access.description}: no operator "
                 "is there, or it may not show them"

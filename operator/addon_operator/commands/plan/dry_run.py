@@ -73,7 +73,12 @@ class DryRun:
         async with self._turns:
             try:
                 await self._try(wanted, namespace)
-            except (api_errors.NotFound, api_errors.AlreadyExists, discovery.NoSuchKind):
+            except (
+                api_errors.NotFound,
+                api_errors.NotServed,
+                api_errors.AlreadyExists,
+                discovery.NoSuchKind,
+            ):
                 # Kinds and namespaces may come with something else; who takes objects over is told elsewhere.
                 return ""
             except api_errors.ApiError as error:

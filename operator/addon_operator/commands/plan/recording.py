@@ -106,7 +106,7 @@ class _Recording:
         """Note which objects of a collection there are; a collection that cannot be read is left out."""
         try:
             listed = await self._parts.kube.list_all(path, metadata_only=True)
-        except api_errors.NotFound:
+        except api_errors.NotServed:
             pass
         except api_errors.KubernetesError as error:
             self._notes.append(f"{path} cannot be read: {error}")

@@ -101,7 +101,17 @@ class _Recorded(connection.Connection):
         if (known := self._answers.get(path) or self._objects.get(path)) is not None:
             return _response(200, known)
         if path in self._absent or path.rpartition("/")[0] in self._whole:
-            return _response(404, {"kind": "Status", "reason": "NotFound", "message": f"{path} is not there"})
+            name = path.rpartition("/")[2]
+            details = {"name": name}
+            return _response(
+                404,
+                {
+                    "kind": "Status",
+                    "reason": "NotFound",
+                    "message": f"{path} is not there",
+                    "details": details,
+                },
+            )
         if path in self._whole or self._below.get(path) or _RECORDS.fullmatch(path):
             found = [each for each in self._below.get(path, ()) if _is_selected(each, request.query)]
             return _response(200, {"kind": "List", "items": list(found), "metadata": {}})

@@ -50,7 +50,7 @@ class ClusterObjects:
         path = paths.of(model.API_VERSION, model.PLURAL, namespace=namespace)
         try:
             stored = await self._kube.list_all(path)
-        except api_errors.NotFound:
+        except api_errors.NotServed:
             self.notes.append("the cluster has no PodPresets: apply crds/podpresets.yaml to install them")
             return ()
         parsed = [model.parse(one, self._allowed_volumes) for one in stored.items]

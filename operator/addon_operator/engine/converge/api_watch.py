@@ -91,7 +91,9 @@ class ApiWatch(object_changes.ObjectListener):
         elif now.unclear:
             self._looks += 1
             return _PAUSES.after(self._looks)
-        return _POLL if self._is_troubled else None
+        # What was served and is missing counts as served until a second look.
+        waits = (self._kinds.settles_in, _POLL if self._is_troubled else None)
+        return min((each for each in waits if each is not None), default=None)
 
     def _differs(self, now: requirements.ClusterFacts) -> bool:
         seen = self._seen

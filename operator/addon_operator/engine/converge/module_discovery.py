@@ -1,7 +1,7 @@
 """Discovery of modules: observe flags, ``enabled`` scripts and releases, and plan a converge of them."""
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.engine import events, module_states, state, tasks
@@ -87,7 +87,7 @@ class Discovery:
         if spared := plan.spared(observed):
             # No script of a module that is not meant runs.
             raise NoModulesError(spared[::-1], observed.modules)
-        return dataclasses.replace(observed, verdicts=await self._verdicts(releases.keys()))
+        return dataclasses.replace(observed, verdicts=await self._verdicts(releases))
 
     def take(self, observed: plan.Observed, decided: plan.ConvergePlan) -> None:
         """Make what was decided the state of the modules, and report what it removes."""
@@ -124,16 +124,23 @@ class Discovery:
         self._removals_told = frozenset(told)
         self._states.withholds = bool(stays)
 
-    async def _verdicts(self, releases: Collection[str]) -> dict[names.ModuleName, model.Verdict]:
+    async def _verdicts(self, releases: Mapping[str, bool]) -> dict[names.ModuleName, model.Verdict]:
         facts = await self._cluster.look(
             self._states.modules, lambda module: self._values.flag(module.name).enabled
         )
         verdicts: dict[names.ModuleName, model.Verdict] = {}
         enabled: list[names.ModuleName] = []
         for module in self._states.modules:
-            is_there = module.name in self._states.enabled or module.name in releases
+            is_enabled = module.name in self._states.enabled
+            # Another's release of its name would be taken over, which is a first install, too.
+            is_there = is_enabled or releases.get(module.name, False)
             unmet = requirements.unmet(module, facts, verdicts, is_there=is_there)
-            verdict = await self._verdict(module, enabled, unmet, is_there=is_there)
+            verdict = await self._verdict(
+                module, enabled, unmet, is_there=is_enabled or module.name in releases
+            )
+            if verdict.enabled and not module.problem:
+                lacks = requirements.lacking(module, facts, verdicts, is_there=True)
+                verdict = dataclasses.replace(verdict, lacks=lacks)
             verdicts[module.name] = verdict
             self._tell(events.ModuleDecided(verdict))
             if verdict.enabled:

@@ -144,7 +144,7 @@ class Restorer:
 
     def _is_blocked(self, watched: watched_resources.Watched, error: api_errors.KubernetesError) -> bool:
         """Say whether the definition of the object is on its way out, or gone and about to come back."""
-        if isinstance(error, api_errors.NotFound):
+        if isinstance(error, api_errors.NotFound | api_errors.NotServed):
             group = watched.resource.api_version.rpartition("/")[0]
             return _NO_NAMESPACE not in error.message and self._is_brought(
                 f"{watched.resource.plural}.{group}"

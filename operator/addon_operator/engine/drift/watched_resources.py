@@ -12,6 +12,7 @@ from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
 from addon_operator.helm import places
 from addon_operator.kernel import names
+from addon_operator.kube import api_errors
 from addon_operator.kube.discovery import api_resources, discovery, presence, served_apis
 from addon_operator.kube.informers import informers
 from addon_operator.kube.objects import own_deletions
@@ -270,14 +271,22 @@ class WatchedResources(kind_watch.KindWatchListener):
     ) -> tuple[manifests.ManifestResource, ...]:
         """Return the resources whose kinds are gone for good, and not only as long as a server is away.
 
-        Raises what the client raises when the API server cannot be asked.
+        Raises what the client raises when the API server cannot be asked, and a :class:`.KubernetesError` as
+        long as one of them may be back in a moment.
         """
         unknown = [each for each in resources if not await self._is_known(each)]
         if not unknown:
             return ()
         now = await served_apis.look(self._kinds, self.probe, {each.api_version for each in unknown})
         clear = [each for each in unknown if each.api_version not in now.unclear]
-        return tuple([each for each in clear if not await self._is_known(each)])
+        gone = await self._kinds.gone(discovery.Kind(each.api_version, each.kind) for each in clear)
+        for each in clear:
+            if (each.api_version, each.kind) not in gone and not await self._is_known(each):
+                raise api_errors.KubernetesError(
+                    f"the kind {each.kind} ({each.api_version}) is not served just now; if it is not back "
+                    f"soon, {each.kind} {each.name} is left out"
+                )
+        return tuple(each for each in clear if (each.api_version, each.kind) in gone)
 
     async def _is_known(self, resource: manifests.ManifestResource) -> bool:
         try:

@@ -60,7 +60,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
         """
         try:
             listed = await self._cluster.kube.list_all(module_objects.path_of(self._cluster.namespace))
-        except (api_errors.NotFound, api_errors.Forbidden):
+        except (api_errors.NotServed, api_errors.Forbidden):
             return
         for found in listed.items:
             status = found.get("status") or {}
@@ -120,7 +120,7 @@ class ModuleAnnotations(object_changes.ObjectListener):
         for name in over:
             self._set(name, None)
             # What somebody has changed meanwhile is news, which the watch brings.
-            with contextlib.suppress(api_errors.Invalid, api_errors.NotFound):
+            with contextlib.suppress(api_errors.Invalid, api_errors.NotFound, api_errors.NotServed):
                 try:
                     await module_objects.remove_annotations(
                         self._cluster.kube, self._cluster.namespace, name, self._seen.get(name, {})

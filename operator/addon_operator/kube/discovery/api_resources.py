@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.kernel import names
@@ -104,6 +104,34 @@ def find(groups: Iterable[GroupVersion], kind: str, api_version: str | None = No
     resources = [resource for group in offered for resource in group.resources]
     exact = (resource for resource in resources if resource.kind == kind)
     return next(exact, None) or next((resource for resource in resources if resource.is_called(kind)), None)
+
+
+def with_kept(
+    now: Sequence[GroupVersion], before: Sequence[GroupVersion], is_kept: Callable[[str, str], bool]
+) -> tuple[GroupVersion, ...]:
+    """Return the versions of ``now`` with those kinds of ``before`` that are kept, by version and kind.
+
+    A version that is not in ``now`` comes behind the others of its group: they are what a kind without a
+    version means.
+    """
+    merged = list(now)
+    place = 0
+    for old in before:
+        at = next((index for index, each in enumerate(merged) if each.name == old.name), None)
+        kept = tuple(each for each in old.resources if is_kept(old.name, each.kind))
+        if at is not None:
+            fresh = merged[at]
+            place = at + 1
+            if kept:
+                merged[at] = GroupVersion(
+                    fresh.name, fresh.resources + kept, fresh.subresource_kinds | old.subresource_kinds
+                )
+        elif kept:
+            while place < len(merged) and _group_of(merged[place].name) == _group_of(old.name):
+                place += 1
+            merged.insert(place, GroupVersion(old.name, kept, old.subresource_kinds))
+            place += 1
+    return tuple(merged)
 
 
 _ALIKE: Final = 0.8

@@ -9,9 +9,10 @@ import asyncio
 import dataclasses
 import functools
 import http
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
+from addon_operator.aio import absences
 from addon_operator.kernel import clock
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, connection
@@ -43,6 +44,12 @@ class NoSuchKind(api_errors.KubernetesError):
         self.api_version = api_version
         self.versions = tuple(versions)
         """In which the kind is served."""
+
+    @property
+    def of_the_group(self) -> tuple[str, ...]:
+        """Versions of the API group that was asked for in which the kind is served."""
+        group = (self.api_version or "").rpartition("/")[0]
+        return tuple(each for each in self.versions if each.rpartition("/")[0] == group)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,13 +127,29 @@ async def _ask(kube: client.KubeClient, path: str, last: _Answer | None) -> _Ans
     return _Answer(response.headers.get("ETag", ""), tuple(groups), tuple(stale))
 
 
-class Catalog:
-    """Looks up kinds, and asks the server again when one is not there: its CRD may be younger."""
+class Kind(NamedTuple):
+    """A kind in one version."""
 
-    def __init__(self, kube: client.KubeClient, time: clock.Clock) -> None:
+    api_version: str
+    """``v1`` or ``group/version``."""
+    kind: str
+
+
+class Catalog:
+    """Looks up kinds, and asks the server again when one is not there: its CRD may be younger.
+
+    A kind that was there counts as served until it is gone (:mod:`.absences`), and so does one whose own
+    server does not answer.
+    """
+
+    def __init__(self, kube: client.KubeClient, time: clock.Clock, absence: float = absences.SECONDS) -> None:
         self._kube = kube
         self._clock = time
         self._lock = asyncio.Lock()
+        self._absences = absences.Absences[Kind](time, absence)
+        self._asked: set[Kind] = set()
+        self._gone: frozenset[Kind] = frozenset()
+        self._answer: Discovered | None = None
         self._known: Discovered | None = None
         self._doubted = True
         self._read_at = 0.0
@@ -139,6 +162,30 @@ class Catalog:
         """Ask the server again, and return all that it offers; raises what :func:`read` raises."""
         async with self._lock:
             return await self._read_if(needed=True)
+
+    @property
+    def settles_in(self) -> float | None:
+        """Seconds until another look decides what is gone; ``None`` if everything known is served."""
+        return self._absences.due
+
+    async def serves(self, kind: str, api_version: str) -> bool:
+        """Ask the server whether it lists the kind now; raises what :func:`read` raises."""
+        async with self._lock:
+            await self._read_if(needed=True)
+            return self._answer is not None and bool(
+                api_resources.find(self._answer.groups, kind, api_version)
+            )
+
+    async def gone(self, kinds: Iterable[Kind]) -> frozenset[Kind]:
+        """Return which of these kinds are gone; whether one of the others is may be known later.
+
+        Raises what :func:`read` raises.
+        """
+        asked = frozenset(kinds)
+        async with self._lock:
+            self._asked |= asked
+            await self._read_if(needed=True)
+            return asked & self._gone
 
     async def version(self) -> str:
         """Ask for the version of the server alone, such as ``v1.36.3``."""
@@ -165,9 +212,30 @@ class Catalog:
             # Who forgets while it is asked has to be heard.
             self._doubted = False
             try:
-                self._known = await read(self._kube, self._known)
+                self._answer = await read(self._kube, self._answer)
             except BaseException:
                 self._doubted = True
                 raise
+            self._known = self._with_absent(self._answer, self._known)
             self._read_at = self._clock.monotonic()
         return self._known
+
+    def _with_absent(self, now: Discovered, known: Discovered | None) -> Discovered:
+        """Return what is served now, with all that was known and is not gone."""
+        known = known or now
+        if known is now and not self._asked:
+            return now
+        there, before = _kinds(now), _kinds(known)
+        missing = (before | self._asked) - there
+        self._asked &= missing
+        silent = {each for each in missing if each.api_version in now.failed}
+        self._gone = self._absences.look(missing - silent)
+        kept = missing & before - self._gone
+        if not kept:
+            return now
+        groups = api_resources.with_kept(now.groups, known.groups, lambda *kind: Kind(*kind) in kept)
+        return dataclasses.replace(now, groups=groups)
+
+
+def _kinds(discovered: Discovered) -> set[Kind]:
+    return {Kind(group.name, each.kind) for group in discovered.groups for each in group.resources}

@@ -51,7 +51,7 @@ class ObjectProbe:
         }
         try:
             answer = await self._kube.create(_ACCESS_REVIEWS, review)
-        except (api_errors.Forbidden, api_errors.NotFound):
+        except (api_errors.Forbidden, api_errors.NotServed):
             # A cluster that lets nobody ask: the watch itself will show.
             return True
         return bool(answer.get("status", {}).get("allowed"))

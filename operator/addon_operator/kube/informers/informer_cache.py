@@ -4,7 +4,7 @@ import asyncio
 import bisect
 import dataclasses
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from addon_operator.documents import json_documents
@@ -45,8 +45,8 @@ class CacheListener(Protocol):
         """Note that :attr:`InformerCache.reason` has changed."""
         ...
 
-    def kind_gone(self, cache: "InformerCache") -> None:
-        """Look the kind up again: the API server has not had it for a while."""
+    def path_not_served(self, cache: "InformerCache") -> None:
+        """Look the kind up again: the API server has just not had the path of its objects."""
         ...
 
 
@@ -117,6 +117,24 @@ class InformerCache:
         """Return all objects as Deleted, for a listener that knows them and loses the cache."""
         return [_change(ChangeType.DELETED, key, self._kept[key]) for key in self._order]
 
+    def changes_since(self, before: Mapping[Key, Kept]) -> list[Change]:
+        """Return what a listener has to hear that knows these objects, which were read in another way."""
+        now = self._kept
+        gone = [(key, kept) for key, kept in before.items() if key not in now or now[key][2] != kept[2]]
+        changes = [_change(ChangeType.DELETED, key, kept) for key, kept in gone]
+        for key in self._order:
+            known, kept = before.get(key), now[key]
+            if known is None or known[2] != kept[2]:
+                changes.append(_change(ChangeType.ADDED, key, kept))
+            elif known[1] != kept[1]:
+                changes.append(_change(ChangeType.MODIFIED, key, kept, known[0]))
+        return changes
+
+    @property
+    def objects(self) -> Mapping[Key, Kept]:
+        """All objects that are there."""
+        return self._kept
+
     async def prepare(self, events: Sequence[wire.ObjectEvent]) -> Batch:
         """Apply the projection to what is new."""
         is_new = [event.deleted or not self._knows(event) for event in events]
@@ -179,10 +197,10 @@ class InformerCache:
         before, self._trouble = self.reason, reason
         self._report((), before)
 
-    def note_gone(self) -> None:
-        """Report that the API server has not had the kind for a while."""
+    def note_not_served(self) -> None:
+        """Report that the API server does not have the path just now."""
         for listener in tuple(self.listeners):
-            listener.kind_gone(self)
+            listener.path_not_served(self)
 
     def _report(self, differences: Sequence[Difference], reason: str | None) -> None:
         # Before the first list is complete nobody is called, and nothing is unpacked for nothing.

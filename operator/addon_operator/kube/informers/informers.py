@@ -85,6 +85,7 @@ class Subscription(informer_cache.CacheListener):
         self._namespaces = _SelectedNamespaces(self, watches)
         self._parts: dict[Place, informer_cache.InformerCache] = {}
         self._joined: set[informer_cache.InformerCache] = set()
+        self._successors: dict[Place, informer_cache.InformerCache] = {}
         self._reported_reason: str | None = None
         self._closed = False
         self.synced = False
@@ -155,11 +156,14 @@ class Subscription(informer_cache.CacheListener):
             self._lookup.cancel()
         self._namespaces.close()
         for place in tuple(self._parts):
+            self._give_up_successor(place)
             self._watches.detach(self._parts.pop(place), self)
 
     def cache_synced(self, cache: informer_cache.InformerCache) -> None:
         """See :class:`.CacheListener`."""
-        if self.synced:
+        if (place := self._succeeded_by(cache)) is not None:
+            self._succeed(place)
+        elif self.synced:
             self._join(cache)
         else:
             self.check_complete()
@@ -173,17 +177,81 @@ class Subscription(informer_cache.CacheListener):
 
     def cache_troubled(self) -> None:
         """See :class:`.CacheListener`."""
+        if self._resource is not None and all(cache.reason is None for cache in self._parts.values()):
+            self._lookup_trouble = None
         self.check_trouble()
 
-    def kind_gone(self, cache: informer_cache.InformerCache) -> None:
-        """See :class:`.CacheListener`: begin with looking the kind up."""
-        if self._resource is None or cache not in self._parts.values():
+    def path_not_served(self, cache: informer_cache.InformerCache) -> None:
+        """See :class:`.CacheListener`: find out whether the kind is gone, or served in another version."""
+        is_current = cache in self._parts.values() or self._succeeded_by(cache) is not None
+        if self._resource is not None and is_current and (self._lookup is None or self._lookup.done()):
+            self._watches.doubt()
+            self._lookup = asyncio.create_task(
+                self._look_again(self._resource), name=f"look {self._selection.kind} up again"
+            )
+
+    async def _look_again(self, known: api_resources.Resource) -> None:
+        try:
+            resource = await self._find()
+        except discovery.NoSuchKind as error:
+            if error.of_the_group:
+                # The objects are there: nothing is told of them until they can be read again.
+                self._fail_lookup(str(error))
+                return
+            self._watches.forget(known)
+            self._resource = None
+            for place in tuple(self._parts):
+                self._leave(place)
+            await self._look_up()
+        except api_errors.KubernetesError:
+            # An outage, in which everything stays; the watch goes on trying, and has this called again.
             return
-        self._watches.forget(self._resource)
-        self._resource = None
+        else:
+            if _path_of(resource) != _path_of(known):
+                self._watches.forget(known)
+                self._move(resource)
+
+    async def _find(self) -> api_resources.Resource:
+        """Look the kind up; of metadata every version tells the same.
+
+        Raises what the catalog raises.
+        """
+        try:
+            return await self._watches.find(self._selection.kind, self._selection.api_version)
+        except discovery.NoSuchKind as error:
+            if not (self._selection.metadata_only and error.of_the_group):
+                raise
+            return await self._watches.find(self._selection.kind, error.of_the_group[0])
+
+    def _move(self, resource: api_resources.Resource) -> None:
+        """Follow the same objects at another path; what is known stays until they were listed there."""
+        self._resource, self._lookup_trouble = resource, None
         for place in tuple(self._parts):
-            self._leave(place)
-        self._lookup = asyncio.create_task(self._look_up(), name=f"look up {self._selection.kind}")
+            self._give_up_successor(place)
+            successor = self._watches.attach(self._path(resource, place), self._projection, self)
+            self._successors[place] = successor
+            if successor.synced or not self._parts[place].synced:
+                self._succeed(place)
+
+    def _succeeded_by(self, cache: informer_cache.InformerCache) -> Place | None:
+        return next((place for place, each in self._successors.items() if each is cache), None)
+
+    def _give_up_successor(self, place: Place) -> None:
+        if (successor := self._successors.pop(place, None)) is not None:
+            self._watches.detach(successor, self)
+
+    def _succeed(self, place: Place) -> None:
+        before, now = self._parts[place], self._successors.pop(place)
+        self._parts[place] = now
+        was_joined = before in self._joined
+        self._joined.discard(before)
+        changes = now.changes_since(before.objects) if was_joined else []
+        if was_joined:
+            self._joined.add(now)
+        self._watches.detach(before, self)
+        self._report(changes)
+        self.check_complete()
+        self.check_trouble()
 
     def follow_namespaces(self) -> None:
         """Watch exactly the places that the selection now stands for."""
@@ -215,7 +283,7 @@ class Subscription(informer_cache.CacheListener):
             failures += 1
             tuning = self._watches.tuning
             try:
-                resource = await self._watches.find(self._selection.kind, self._selection.api_version)
+                resource = await self._find()
             except discovery.NoSuchKind as error:
                 problem, pause = str(error), tuning.kind_poll
             except api_errors.KubernetesError as error:
@@ -261,18 +329,21 @@ class Subscription(informer_cache.CacheListener):
         return set(itertools.product(spaces, self._selection.names or (None,)))
 
     def _enter(self, resource: api_resources.Resource, place: Place) -> None:
-        path = object_selections.WatchPath(
+        cache = self._parts[place] = self._watches.attach(self._path(resource, place), self._projection, self)
+        if self.synced and cache.synced:
+            self._join(cache)
+
+    def _path(self, resource: api_resources.Resource, place: Place) -> object_selections.WatchPath:
+        return object_selections.WatchPath(
             resource,
             *place,
             self._selection.label_selector,
             self._selection.field_selector,
             self._selection.metadata_only,
         )
-        cache = self._parts[place] = self._watches.attach(path, self._projection, self)
-        if self.synced and cache.synced:
-            self._join(cache)
 
     def _leave(self, place: Place) -> None:
+        self._give_up_successor(place)
         cache = self._parts.pop(place)
         was_joined = cache in self._joined
         self._joined.discard(cache)
@@ -317,6 +388,11 @@ class Subscription(informer_cache.CacheListener):
         if len(shown) == 1:
             return shown[0].rows()
         return iter(sorted(itertools.chain.from_iterable(cache.rows() for cache in shown)))
+
+
+def _path_of(resource: api_resources.Resource) -> tuple[str, str, bool]:
+    """Return what makes two resources the same, whatever else discovery says of them."""
+    return resource.api_version, resource.plural, resource.namespaced
 
 
 class _SelectedNamespaces(object_changes.ObjectListener):

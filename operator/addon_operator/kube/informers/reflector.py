@@ -27,6 +27,7 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (api_errors.Unauthorized, "unauthorized"),
     (api_errors.Forbidden, "forbidden"),
     (api_errors.NotFound, "not_found"),
+    (api_errors.NotServed, "not_found"),
     (api_errors.Gone, "expired"),
     (api_errors.TooManyRequests, "too_many_requests"),
     (api_errors.BrokenAnswer, "broken_answer"),
@@ -55,10 +56,8 @@ class Tuning:
     """A watch on which nothing came for so long is dead; bookmarks come every minute."""
     backoff: waiting.Backoff = _BACKOFF
     """Between tries; up to a half of each pause is left to chance."""
-    gone_after: float = 30.0
-    """How long the API server may not know a kind before its objects count as gone."""
     kind_poll: float = 5.0
-    """How often a kind that is not there yet is looked for."""
+    """How often a kind that is not there is looked for."""
     page_size: int = 500
     stream_lists: bool = True
     """Whether to ask for the first state as a stream, where the API server can do that."""
@@ -93,7 +92,6 @@ class Reflector:
         self._page_size = self._tuning.page_size
         self._failures = 0
         self._was_answered = False
-        self._missing_since: float | None = None
 
     def add(self, cache: informer_cache.InformerCache) -> None:
         """Add a cache, which gets everything from a list that is made for it."""
@@ -201,7 +199,6 @@ class Reflector:
 
     def _answered(self) -> None:
         self._was_answered = True
-        self._missing_since = None
         for cache in self.caches:
             cache.set_trouble(None)
 
@@ -250,9 +247,13 @@ class Reflector:
         if reason in _LASTING or (self._failures > 1 and not self._was_answered):
             for cache in self.caches:
                 cache.set_trouble(str(error))
-        self._note_absence(is_missing=reason == "not_found")
-        jitter = self._time.jitter() / 2
-        await self._time.sleep(self._tuning.backoff.after(self._failures, jitter))
+        pause = self._tuning.backoff.after(self._failures, self._time.jitter() / 2)
+        if reason == "not_found":
+            # Whether the kind is gone, is served in another version or comes back is for others to find out.
+            pause = min(pause, self._tuning.kind_poll)
+            for cache in tuple(self.caches):
+                cache.note_not_served()
+        await self._time.sleep(pause)
 
     def _change_way_to_list(self, reason: str) -> None:
         """Ask for pages when streamed lists fail, and for the list as a whole when pages take too long."""
@@ -261,17 +262,6 @@ class Reflector:
         elif reason in _STARTING_ANEW:
             # The pages took longer than the API server keeps the state that they show.
             self._page_size = 0
-
-    def _note_absence(self, *, is_missing: bool) -> None:
-        now = self._time.monotonic()
-        if not is_missing:
-            self._missing_since = None
-        elif self._missing_since is None:
-            self._missing_since = now
-        elif now - self._missing_since >= self._tuning.gone_after:
-            self._missing_since = None
-            for cache in tuple(self.caches):
-                cache.note_gone()
 
 
 def _read(lines: collections.deque[bytes]) -> Iterator[wire.ObjectEvent | wire.Bookmark]:

@@ -6,12 +6,15 @@ last cache of a path its watch.
 
 import asyncio
 import logging
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from addon_operator.aio import waiting
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import informer_cache, object_selections, projections, reflector
+
+_DOUBT_SECONDS: Final = 0.5
+"""Between two looks at the kinds, however many watches find that theirs is not there."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ class SharedWatches:
         self._resources: dict[tuple[str, str | None], api_resources.Resource] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._crashed: set[reflector.Reflector] = set()
+        self._doubted = float("-inf")
 
     @property
     def alive(self) -> bool:
@@ -72,7 +76,12 @@ class SharedWatches:
     def forget(self, resource: api_resources.Resource) -> None:
         """Note that the API server does not have that kind any more, or not in that version."""
         self._resources = {asked: cached for asked, cached in self._resources.items() if cached != resource}
-        self._catalog.forget()
+
+    def doubt(self) -> None:
+        """Have the API server asked again which kinds it has, unless that was done a moment ago."""
+        if (now := self.time.monotonic()) - self._doubted >= _DOUBT_SECONDS:
+            self._doubted = now
+            self._catalog.forget()
 
     def attach(
         self,

@@ -227,12 +227,8 @@ class CrdInstaller:
             await self._time.sleep(pause)
 
     async def _is_known(self, crd: crd_files.Crd, version: str) -> bool:
-        try:
-            await self._kinds.find(str(_names(crd).get("kind")), f"{_group(crd)}/{version}")
-        except discovery.NoSuchKind:
-            self._kinds.forget()
-            return False
-        return True
+        # Not what was known before: a definition that was deleted and is back may not be listed yet.
+        return await self._kinds.serves(str(_names(crd).get("kind")), f"{_group(crd)}/{version}")
 
 
 def _with_added(crd: crd_files.Crd, live: client.Object, note: Applied) -> crd_files.Crd:

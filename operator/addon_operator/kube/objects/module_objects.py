@@ -25,7 +25,7 @@ async def suspended(kube: client.KubeClient, namespace: str, now: float) -> froz
     """
     try:
         listed = await kube.list_all(path_of(namespace), metadata_only=True)
-    except api_errors.NotFound:
+    except api_errors.NotServed:
         return frozenset()
     found = {
         each["metadata"]["name"]: suspension.read(each["metadata"].get("annotations") or {}, now)

@@ -8,7 +8,8 @@ import pytest
 
 from addon_operator.admission.presets import preset_cache, preset_feed
 from addon_operator.kube.client import client
-from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+from addon_operator.kube.discovery import discovery
+from tests.fakes.api_server import NOT_SERVED, Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import LABELS, PRESETS, Seen, listing, preset
 
 
@@ -30,10 +31,25 @@ class Watch:
 class World:
     def __init__(self, kube: client.KubeClient, server: ApiServer, pauses: Pauses) -> None:
         self.server = server
+        self.pauses = pauses
+        self.serve(is_served=True)
         self.cache = preset_cache.PresetCache(Seen())
         self.watch = Watch()
         self.listed = asyncio.Event()
-        self.feed = preset_feed.PresetFeed(kube, self.cache, self.watch, pauses.sleep)
+        kinds = discovery.Catalog(kube, pauses)
+        self.feed = preset_feed.PresetFeed(kube, kinds, self.cache, self.watch, pauses.sleep)
+
+    def serve(self, *, is_served: bool) -> None:
+        """Have discovery list the kind, or not."""
+        resource = {"resource": "podpresets", "responseKind": {"kind": "PodPreset"}, "scope": "Namespaced"}
+        group = {
+            "metadata": {"name": "settings.k8s.io"},
+            "versions": [{"version": "v1alpha1", "resources": [resource]}],
+        }
+        self.server.on("GET", "/version", {"gitVersion": "v1.36.3"})
+        self.server.on("GET", "/api", {"kind": "APIGroupDiscoveryList", "items": []})
+        listed = {"kind": "APIGroupDiscoveryList", "items": [group] if is_served else []}
+        self.server.on("GET", "/apis", listed)
 
     def answer(self, *answers: Answer) -> None:
         """Answers to lists; the last one sets :attr:`listed`."""
@@ -51,6 +67,12 @@ class World:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+    async def look(self) -> None:
+        """Have the feed list, and wait until it has looked for the kind because of what it was answered."""
+        asked = self.server.requests.count("GET /apis")
+        self.feed.interrupted(1000.0)
+        await self.until(lambda: self.server.requests.count("GET /apis") > asked)
 
     @property
     def names(self) -> list[str]:
@@ -86,7 +108,7 @@ async def test_a_list_fills_the_cache_before_the_watch_begins(world: World) -> N
 async def test_a_definition_that_is_not_served_yet_is_waited_for_in_silence(
     world: World, pauses: Pauses, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.answer(status(404, "NotFound"), status(404, "NotFound"), Answer(listing()))
+    world.answer(NOT_SERVED, NOT_SERVED, Answer(listing()))
     async with world.running():
         await world.cache.wait_filled()
     assert pauses.seconds == [0.5, 1.0]
@@ -128,10 +150,17 @@ async def test_a_list_that_fails_leaves_what_is_known(world: World, caplog: pyte
     assert world.names == ["p"]
 
 
-async def test_without_the_definition_there_are_no_presets_until_it_is_back(world: World) -> None:
-    world.answer(Answer(listing(preset())), status(404, "NotFound"), Answer(listing(preset("again"))))
+async def test_a_path_that_is_not_served_leaves_what_is_known_until_the_kind_is_gone(world: World) -> None:
+    world.answer(Answer(listing(preset())), NOT_SERVED)
     async with world.running():
-        await world.until(lambda: bool(world.watch.calls))
+        await world.until(lambda: world.server.requests.count("GET /apis") == 1)
+        for is_served in (True, False):
+            world.serve(is_served=is_served)
+            for _ in range(2):
+                await world.look()
+            assert world.names == ["p"]
+        world.pauses.now += 10
+        world.answer(NOT_SERVED, Answer(listing(preset("again"))))
         world.feed.interrupted(1000.0)
         await world.until(lambda: world.names == ["again"])
         await world.until(lambda: world.watch.calls == ["start", "stop", "start"])

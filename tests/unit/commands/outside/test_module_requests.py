@@ -149,7 +149,7 @@ async def test_a_disabled_module_is_not_run() -> None:
     [
         (api_server.Answer({"items": [{"metadata": {"name": "api"}}], "metadata": {}}), "there is no module"),
         (api_server.Answer({"items": [], "metadata": {}}), "there are no modules in namespace addons of "),
-        (api_server.status(404, "NotFound"), "there are no Module objects in the cluster of the fake server"),
+        (api_server.NOT_SERVED, "there are no Module objects in the cluster of the fake server"),
     ],
     ids=["another", "none", "no definition"],
 )

@@ -410,7 +410,7 @@ async def test_what_may_not_be_read_counts_as_missing_with_a_note(
 async def test_a_cluster_without_the_resource_has_no_presets(
     save: Save, server: api_server.ApiServer
 ) -> None:
-    server.on("GET", presets_path("default"), api_server.status(404, "NotFound"))
+    server.on("GET", presets_path("default"), api_server.NOT_SERVED)
     found = await report(save("pod.yaml", POD), access=reach(server))
     assert found.previews[0].applied == ()
     assert found.notes == ("the cluster has no PodPresets: apply crds/podpresets.yaml to install them",)

@@ -27,12 +27,27 @@ class Subscription(informers.Subscription):
         self.is_open = False
 
 
+class Kinds(discovery.Catalog):
+    """Nothing is asked for; what settles is up to the test."""
+
+    settles: float | None = None
+
+    def __init__(self) -> None:
+        """Without a cluster."""
+
+    @property
+    @override
+    def settles_in(self) -> float | None:
+        return self.settles
+
+
 class Watch(api_watch.ApiWatch):
     """The cluster answers what the test says."""
 
     def __init__(self, watches: informers.Informers, inbox: intents.Inbox, heard: fakes.Heard) -> None:
+        self.kinds = Kinds()
         super().__init__(
-            unused.unused(discovery.Catalog),
+            self.kinds,
             unused.unused(presence.ObjectProbe),
             watches,
             inbox,
@@ -118,6 +133,13 @@ async def test_nothing_is_watched_until_a_module_requires_an_api(bench: Bench) -
     assert str(watched.selection) == "APIService of apiregistration.k8s.io/v1"
     bench.watch.require()
     assert not watched.is_open
+
+
+async def test_an_api_that_only_one_look_lacks_is_looked_for_again_when_that_decides(bench: Bench) -> None:
+    bench.serve(API)
+    bench.watch.require(API)
+    bench.watch.kinds.settles = 7.0
+    assert (await bench.watch.look(), bench.discoveries) == (7.0, 0)
 
 
 @pytest.mark.parametrize("comes", [True, False], ids=["it comes", "it goes"])

@@ -229,10 +229,11 @@ def requiring(*modules: str, kubernetes: str = "", apis: tuple[str, ...] = ()) -
 async def test_a_module_whose_requirements_are_not_met_is_disabled_and_its_script_is_not_asked(
     bench: Bench,
 ) -> None:
-    bench.module("web", script_mode=0o755, requires=requiring(kubernetes=">= 1.40"))
-    verdict = (await bench.observe()).verdicts[ModuleName("web")]
+    bench.module("web")
+    bench.module("db", script_mode=0o755, requires=requiring(kubernetes=">= 1.40"))
+    verdict = (await bench.observe()).verdicts[ModuleName("db")]
     assert verdict == model.Verdict(
-        ModuleName("web"), False, "requires Kubernetes >= 1.40, and the cluster has v1.31.2-gke.1200"
+        ModuleName("db"), False, "requires Kubernetes >= 1.40, and the cluster has v1.31.2-gke.1200"
     )
     assert bench.scripts.seen == {}
 
@@ -265,14 +266,18 @@ async def test_what_requires_a_module_that_its_script_disables_is_disabled_too(b
     )  # fmt: skip
 
 
-async def test_an_api_whose_server_is_away_keeps_a_module_that_has_a_release_and_enables_no_other(
-    bench: Bench,
+@pytest.mark.parametrize("is_registered", [True, False], ids=["its server is away", "it is gone"])
+async def test_an_api_that_is_not_served_removes_no_module_that_has_a_release_of_ours_and_enables_no_other(
+    bench: Bench, is_registered: bool
 ) -> None:
-    bench.cluster.facts = requirements.ClusterFacts(unclear=frozenset({"metrics.example.com/v1"}))
-    for name in ("web", "db"):
-        bench.module(name, requires=requiring(apis=("metrics.example.com/v1",)))
-    verdicts = (await bench.observe()).verdicts
-    assert verdicts[ModuleName("web")].enabled
-    assert verdicts[ModuleName("db")].reason == (
-        "requires the API metrics.example.com/v1, whose server does not answer"
-    )
+    api = "metrics.example.com/v1"
+    bench.cluster.facts = requirements.ClusterFacts(unclear=frozenset({api} if is_registered else ()))
+    for name in ("web", "db", "foreign"):
+        bench.module(name, requires=requiring(apis=(api,)))
+    verdicts = (await bench.observe({"foreignEnabled": "true"})).verdicts
+    lacking = "whose server does not answer" if is_registered else "which the cluster does not serve"
+    expected = f"requires the API {api}, {lacking}"
+    web = verdicts[ModuleName("web")]
+    assert (web.enabled, web.lacks) == (True, expected)
+    for name in ("db", "foreign"):
+        assert verdicts[ModuleName(name)].reason == expected

@@ -7,7 +7,9 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.engine.drift import watched_resources
+from addon_operator.helm import places
 from addon_operator.kernel.names import ModuleName
+from addon_operator.kube import api_errors
 from addon_operator.kube.informers import object_changes, watch_health
 from addon_operator.modules import manifests
 from tests.unit.engine import watching
@@ -290,3 +292,15 @@ async def test_objects_whose_kind_is_gone_are_told_from_those_whose_server_is_aw
     assert [each.api_version for each in found] == ["gone.example.com/v1", "apps/v1"]
     assert await resources.of_gone_kinds(watching.wanted("a")) == ()
     assert cluster.looks == 1, "without an unknown kind nothing is asked"
+
+
+async def test_a_removal_waits_for_a_kind_that_may_be_back_in_a_moment() -> None:
+    cluster = watching.Cluster()
+    kinds = watching.Catalog(cluster)
+    kinds.away.add("apps/v1")
+    resources = watched_resources.WatchedResources(
+        cluster, kinds, watching.Probe(cluster), cluster.tell, places.ReleaseLocations("addons")
+    )
+    thing = dataclasses.replace(watching.ROLE, kind="Thing", api_version="apps/v1")
+    with pytest.raises(api_errors.KubernetesError, match=r"Thing \(apps/v1\) is not served just now"):
+        await resources.of_gone_kinds(watching.wanted("a", resource=thing))

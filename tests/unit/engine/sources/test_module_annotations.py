@@ -211,9 +211,13 @@ async def test_a_disabled_module_is_not_run_when_it_is_enabled_later(bench: Benc
     )
 
 
-@pytest.mark.parametrize(("code", "reason"), [(404, "NotFound"), (403, "Forbidden")])
-async def test_without_module_objects_or_rights_it_looks_again(bench: Bench, code: int, reason: str) -> None:
-    bench.server.on("GET", LIST, api_server.status(code, reason))
+@pytest.mark.parametrize(
+    "answer", [api_server.NOT_SERVED, api_server.status(403, "Forbidden")], ids=["not served", "forbidden"]
+)
+async def test_without_module_objects_or_rights_it_looks_again(
+    bench: Bench, answer: api_server.Answer
+) -> None:
+    bench.server.on("GET", LIST, answer)
     await bench.annotations.begin()
     assert bench.watches.selections == []
     working = asyncio.create_task(bench.annotations.work())

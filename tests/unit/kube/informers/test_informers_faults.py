@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import orjson
 import pytest
 
+from addon_operator.aio import absences
 from addon_operator.kube.informers import object_selections, projections, reflector
 from tests.fakes import histories, listeners, object_server
 from tests.unit.kube import informing
@@ -220,7 +221,7 @@ async def test_a_kind_that_comes_later_is_waited_for(world: informing.World) -> 
     assert world.failures.counted == ["ConfigMap no_such_kind"]
 
 
-async def test_the_objects_of_a_kind_that_went_away_are_deleted_after_a_while_and_come_back_with_it(
+async def test_the_objects_of_a_kind_that_is_gone_are_deleted_at_the_second_look_and_come_back_with_it(
     world: informing.World,
 ) -> None:
     world.server.put("x")
@@ -228,7 +229,7 @@ async def test_the_objects_of_a_kind_that_went_away_are_deleted_after_a_while_an
     kind = world.server.kinds.pop("configmaps")
     world.server.cut()
     await recorder.until_told(1)
-    assert sum(world.pauses.seconds) >= 30
+    assert sum(world.pauses.seconds) >= absences.SECONDS
     assert subscription.snapshot() == []
     world.server.kinds["configmaps"] = kind
     await recorder.until_told(2)
@@ -236,14 +237,85 @@ async def test_the_objects_of_a_kind_that_went_away_are_deleted_after_a_while_an
     assert recorder.troubles[-1] is None
 
 
-async def test_a_kind_that_is_away_for_a_moment_loses_no_object(world: informing.World) -> None:
+@pytest.mark.parametrize("path", ["configmaps", ""], ids=["of the kind", "everything"])
+async def test_paths_that_are_not_served_for_minutes_lose_no_object(
+    world: informing.World, path: str
+) -> None:
     world.server.put("x")
-    _, recorder = await world.synced()
-    world.server.refuse(404, lambda asked: asked.path.endswith("configmaps"), times=3)
+    subscription, recorder = await world.synced()
+    world.server.refuse(404, lambda asked: asked.path.endswith(path), times=100)
     world.server.cut()
+    await recorder.until(lambda: subscription.reason is not None)
     world.server.put("y")
     await recorder.until_told(1)
+    assert sum(world.pauses.seconds) > 60
     assert recorder.reported == ["Added a/y"]
+    assert recorder.troubles[-1] is None
+
+
+async def test_a_definition_that_is_replaced_deletes_only_what_is_not_there_afterwards(
+    world: informing.World,
+) -> None:
+    world.server.put("x")
+    world.server.put("y")
+    subscription, recorder = await world.synced()
+    kind = world.server.kinds.pop("configmaps")
+    world.server.cut()
+    await recorder.until(lambda: subscription.reason is not None)
+    world.server.kinds["configmaps"] = kind
+    world.server.delete("y")
+    await recorder.until_told(1)
+    assert recorder.reported == ["Deleted a/y"]
+
+
+@pytest.mark.parametrize("metadata_only", [False, True], ids=["any version", "metadata of one version"])
+async def test_a_kind_that_is_served_in_another_version_is_followed_there_without_a_word(
+    world: informing.World, metadata_only: bool
+) -> None:
+    for name in ("same", "gone", "reborn"):
+        world.server.put(name, data={"k": "1"})
+    world.server.served_in["configmaps"] = "example.io/v1beta1"
+    version = "example.io/v1beta1" if metadata_only else None
+    selection = Selection("ConfigMap", version, metadata_only=metadata_only)
+    subscription, recorder = await world.synced(selection, informing.jq(".metadata.uid"))
+    world.server.pause()
+    world.server.delete("gone")
+    world.server.delete("reborn")
+    world.server.put("reborn")
+    world.server.put("new")
+    world.server.served_in["configmaps"] = "example.io/v1"
+    world.server.resume()
+    await recorder.until_told(4)
+    assert sorted(recorder.reported) == [
+        "Added a/new",
+        "Added a/reborn",
+        "Deleted a/gone",
+        "Deleted a/reborn",
+    ]
+    assert recorder.reported.index("Deleted a/reborn") < recorder.reported.index("Added a/reborn")
+    assert subscription.reason is None
+    assert world.informers.watches == ["configmaps.example.io"]
+    world.server.put("later")
+    await recorder.until_told(5)
+
+
+async def test_a_binding_to_a_version_that_is_not_served_any_more_keeps_what_it_knows_and_says_so(
+    world: informing.World,
+) -> None:
+    world.server.put("x")
+    world.server.served_in["configmaps"] = "example.io/v1beta1"
+    subscription, recorder = await world.synced(Selection("ConfigMap", "example.io/v1beta1"))
+    world.server.served_in["configmaps"] = "example.io/v1"
+    world.server.cut()
+    await recorder.until(lambda: "it serves it in example.io/v1" in (subscription.reason or ""))
+    assert subscription.keys() == [("a", "x")]
+    world.server.served_in["configmaps"] = "example.io/v1beta1"
+    await recorder.until(lambda: subscription.reason is None)
+    assert recorder.reported == []
+    world.server.kinds.pop("configmaps")
+    world.server.cut()
+    await recorder.until_told(1)
+    assert recorder.reported == ["Deleted a/x"]
 
 
 async def test_a_kind_without_namespaces_cannot_be_chosen_by_namespace(world: informing.World) -> None:

@@ -29,6 +29,7 @@ async def test_modules_are_suspended_that_are_so_now() -> None:
 
 async def test_without_module_objects_none_is_and_without_the_right_nobody_knows() -> None:
     server = api_server.ApiServer()
+    server.on("GET", LIST, api_server.NOT_SERVED)
     async with api_server.client_of(server, api_server.Pauses()) as kube:
         assert await module_objects.suspended(kube, "addons", 100.0) == frozenset()
         server.on("GET", LIST, api_server.status(403, "Forbidden"))

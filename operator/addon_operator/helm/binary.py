@@ -21,7 +21,7 @@ FIRST_UNKNOWN_MAJOR: Final = 5
 
 _DETECTION_SECONDS: Final = 60.0
 _OUTPUT_BYTES: Final = 4096
-_VERSION = re.compile(r"^v?(?P<major>[0-9]+)\.(?P<minor>[0-9]+)(?:\.(?P<patch>[0-9]+))?(?P<rest>\S*)$")
+_VERSION = re.compile(r"^v?(?P<major>[0-9]+)\.(?P<minor>[0-9]++)\S*$")
 _WHAT_TO_DO: Final = "install Helm 3.17 or newer (Helm 4 is fine), or set HELM_BIN_PATH to such a binary"
 
 

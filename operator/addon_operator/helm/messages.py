@@ -25,8 +25,8 @@ _IN_TEMPLATE: Final = "template: "
 _MISSING_DEPENDENCIES: Final = "missing in charts/"
 # Of the API server for the record of a release, of etcd for any request, and of both for a message.
 _TOO_LARGE: Final = re.compile(
-    r"sh\.helm\.release\.v1\..*Too long: may not be more than|[Rr]equest (entity )?(is )?too large|"
-    r"trying to send message larger than max"
+    r"sh\.helm\.release\.v1\.[^\n]{0,1000}Too long: may not be more than|"
+    r"[Rr]equest (entity )?(is )?too large|trying to send message larger than max"
 )
 _MISSING_NAMESPACE: Final = re.compile(r'namespaces "(?P<namespace>[-a-z0-9]+)" not found')
 _REMEDIES: Final = (
@@ -106,7 +106,7 @@ _MAPPING: Final = re.compile(
 )
 # Helm's storage names what it was about to do before it quotes the API server.
 _FORBIDDEN_RECORD: Final = re.compile(
-    r"(?:query|list|get|create|update|delete): failed to .*"
+    r"(?:query|list|get|create|update|delete): failed to [^\n]{0,1000}"
     r'cannot (?P<verb>\w+) resource "(?P<resource>secrets|configmaps)" in API group "" '
     r'in the namespace "(?P<namespace>[^"]+)"'
 )

@@ -11,7 +11,7 @@ from typing import Final
 from addon_operator.devcluster import errors
 
 _REQUIREMENT: Final = re.compile(
-    r"^\s*(?:require\s+)?(?P<module>[^\s()]+)\s+(?P<version>v\d\S*)\s*(?://.*)?$", re.MULTILINE
+    r"^[ \t]*(?:require[ \t]+)?(?P<module>[^\s()]+)[ \t]+(?P<version>v\d\S*)[ \t]*(?://.*)?$", re.MULTILINE
 )
 _GO: Final = re.compile(r"^go (?P<major>\d+)\.(?P<minor>\d+)", re.MULTILINE)
 

@@ -67,7 +67,9 @@ _ADVICE: Final = (
 )
 _OF_THE_NETWORK: Final = (
     (
-        re.compile(r"\blookup ([^\s:]+)(?: on [^\s]+)?: (?:no such host|server misbehaving|.*timeout)"),
+        re.compile(
+            r"\blookup ([^\s:]+)(?: on [^\s]+)?: (?:no such host|server misbehaving|[^\n]{0,1000}timeout)"
+        ),
         "cannot resolve {}",
     ),
     (re.compile(r"dial tcp ([^\s]+): connect: connection refused"), "{} refuses connections"),

@@ -23,8 +23,8 @@ _NEEDED: Final = {"add": "value", "replace": "value", "test": "value", "move": "
 _GROUPS: Final = re.compile(r"|apps|batch|policy|autoscaling|extensions|[a-z.]+\.k8s\.io")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9*?-]*")
 _SELECTOR: Final = re.compile(
-    r"\s*(?:(?P<absent>!)\s*(?P<no>[\w./-]+)|(?P<key>[\w./-]+)\s*(?:(?P<sign>==?|!=)\s*(?P<value>[\w.-]*)"
-    r"|\s+(?P<verb>in|notin)\s*\((?P<values>[^()]*)\))?)\s*(?:,|\Z)"
+    r"\s*(?:(?P<absent>!)\s*(?P<no>[\w./-]+)|(?P<key>[\w./-]+)\s*+(?:(?P<sign>==?|!=)\s*+(?P<value>[\w.-]*)"
+    r"|(?<=\s)(?P<verb>in|notin)\s*\((?P<values>[^()]*)\))?)\s*+(?:,|\Z)"
 )
 
 

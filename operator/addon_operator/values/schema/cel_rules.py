@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cel_expr_python import cel
 
 _VARIABLES: Final = ("self", "oldSelf")
-_NO_PROGRAM: Final = re.compile(r"\A\s*(//[^\n]*\s*)*\Z")
+_NO_PROGRAM: Final = re.compile(r"\A\s*+(?://[^\n]*+\s*+)*+\Z")
 _FIRST_PROBLEM: Final = re.compile(r"ERROR: <input>:(?P<line>\d+):(?P<column>\d+): (?P<problem>[^\n]*)")
 _NOISE: Final = re.compile(r" \(in container '[^']*'\)")
 _NO_KEY: Final = "NOT_FOUND: Key not found in map"

@@ -17,7 +17,7 @@ import pytest
 from addon_operator.app import parts
 from addon_operator.devcluster import locations, pytest_plugin, reporters
 from addon_operator.devcluster.binaries import binaries, components
-from addon_operator.helm import binary, command, release_types
+from addon_operator.helm import binary, command, memory, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock, json_types, names
 from addon_operator.kube.access import auth
@@ -103,9 +103,10 @@ class Site:
                     lambda _, text: self.warnings.append(text),
                 )
                 driver = environ.get("HELM_DRIVER", "secret")
-                yield parts.release_manager(
-                    helm, api, discovery.Catalog(api, clock.SystemClock()), options, driver
-                )
+                remembered = memory.Memory(api, self.namespace, "addon-operator", self.warnings.append)
+                await remembered.load()
+                kinds = discovery.Catalog(api, clock.SystemClock())
+                yield parts.release_manager(helm, api, kinds, options, remembered, driver)
 
     def asked(
         self, size: int = 1, absent: tuple[str, ...] = (), fresh: bool = False, **more: str

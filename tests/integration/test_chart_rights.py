@@ -77,10 +77,13 @@ def test_without_records_in_secrets_only_certificates_and_values_are_touched(
 ) -> None:
     objects = charts.render(helm, {"settings": {"HELM_DRIVER": "configmap"}} | values)
     rules = [rule for rule in rules_of(objects, "addon-operator") if "secrets" in rule["resources"]]
+    name = values.get("valuesConfigMap", {}).get("name", "addon-operator")
     assert [(rule["resourceNames"], rule["verbs"]) for rule in rules] == [
         *(([name], ["get", "list", "watch"]) for name in readable),
+        ([f"{name}-state"], ["get", "update", "patch"]),
         (["addon-operator-admission"], ["get", "update"]),
     ]
+    assert "data" not in named(objects, "Secret", f"{name}-state")
     env = charts.env_of(charts.only(objects, "Deployment"))
     assert env.get("VALUES_SECRET") == values.get("valuesSecret", {}).get("name")
     assert env.get("NOTIFY_SECRET") == values.get("notifications", {}).get("secretName")

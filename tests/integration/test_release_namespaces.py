@@ -10,7 +10,6 @@ from tests.integration import charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
-_MEMORY = "addon-operator-release-namespaces"
 _SHARED = """
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -66,7 +65,6 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
     module = write(site, namespace=edge, createNamespace=True)
     run(site).stop()
     assert names(site, "configmaps", edge) == {"web"}
-    assert _MEMORY in names(site, "secrets", site.namespace)
     forget(module)
     operator = run(site)
     assert names(site, "configmaps", edge) == set()
@@ -75,7 +73,6 @@ def test_a_release_elsewhere_goes_with_its_module_also_while_no_operator_runs(
     operator.stop()
     calls = len(site.helm_calls())
     run(site).stop()
-    assert _MEMORY not in names(site, "secrets", site.namespace)
     assert len(site.helm_calls()) == calls
 
 
@@ -93,7 +90,6 @@ def test_a_namespace_that_is_gone_keeps_nobody_from_forgetting_the_module(
     assert site.revisions() == {"other": 1}
     assert "level=error" not in operator.log
     operator.stop()
-    assert _MEMORY not in names(site, "secrets", site.namespace)
 
 
 @pytest.mark.slow
@@ -356,8 +352,8 @@ def test_a_role_in_each_namespace_is_enough(devcluster: handle.DevCluster, site:
         calls = len(site.helm_calls())
         with charts.operating(installation, **off) as operator:
             operator.wait_ready().wait_idle()
-            # Refused for the cluster; then three namespaces, and each of two releases for its watch.
-            assert lists(operator) == {"cluster": 1, "namespace": 5}
+            # Refused for the cluster; then two namespaces, and each of two releases for its watch.
+            assert lists(operator) == {"cluster": 1, "namespace": 4}
             assert len(site.helm_calls()) == calls
             operator.stop()
         forget(module)

@@ -283,6 +283,7 @@ class Graph(health.Beginning):
             "charts": lambda: self._tools.charts.keep(lambda: self._states.modules),
             "apis": self._apis.work,
             "annotations": self._annotations.work,
+            "memory": self._tools.memory.keep,
         }
         if self._settings.watch_modules:
             reload = module_reload.ModuleReload(

@@ -29,7 +29,7 @@ from addon_operator.engine.drift import (
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import module_releases, module_windows, release_monitor
 from addon_operator.engine.queues import queue_set
-from addon_operator.helm import capabilities, command, release_types
+from addon_operator.helm import capabilities, command, memory, release_types
 from addon_operator.helm.releases import (
     live_objects,
     release_planning,
@@ -166,6 +166,7 @@ def release_manager(
     kube: client.KubeClient,
     kinds: discovery.Catalog,
     options: release_types.Options,
+    remembered: memory.Memory,
     driver: str = "secret",
     rework: Callable[[str], str] | None = None,
 ) -> releases.ReleaseManager:
@@ -180,7 +181,7 @@ def release_manager(
         return capabilities.Capabilities(served.version, served.api_versions)
 
     reader = capabilities.CapabilityReader(read_capabilities, clock)
-    records = release_records.ReleaseRecords(kube, helm.places, driver)
+    records = release_records.ReleaseRecords(kube, helm.places, remembered, driver)
     common = manifest_changes.ManifestChanges(options.common_labels, options.common_annotations)
     if rework is None:
         renderer = rendering.ChartRenderer(helm, reader, options.timeout, clock, common)

@@ -24,9 +24,9 @@ from addon_operator.app import (
 )
 from addon_operator.debug import debug_api, debug_site, runtime_config
 from addon_operator.engine.bindings import process_slots
-from addon_operator.helm import binary
+from addon_operator.helm import binary, memory
 from addon_operator.inspection import values_worker
-from addon_operator.kernel import clock
+from addon_operator.kernel import clock, errors
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.informers import informers
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from addon_operator.app import admission
 
 _LAST_EVENTS_SECONDS: Final = 1.0
+_LAST_WRITE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 5.0
 _EVENTS_SECONDS: Final = 30.0
 """Between two looks of a replica that stands by at what the leader told of modules, if somebody looks."""
@@ -84,6 +85,7 @@ class _Process:
         self._objects: module_objects.ModuleObjects | None = None
         self._notifications: notifications.Notifications | None = None
         self._debug: debug_api.DebugApi | None = None
+        self._memory: memory.Memory | None = None
         self._lineage = groups.Lineage()
         self._admission: admission.Admission | None = None
         self._slots = process_slots.ProcessSlots(settings.webhook_hooks_parallelism)
@@ -128,6 +130,8 @@ class _Process:
             if await self._leadership.acquire():
                 # It took its time.
                 modules = await daemon_threads.run(preflight.load_modules, self._settings)
+            self._memory = made.memory
+            await stopping.unless(made.memory.load(), self._part_ended())
             objects = module_objects.keeping(made, modules, self._meters, self._leadership.fence)
             self._objects = await stack.enter_async_context(objects)
             building = self._build(made, modules)
@@ -226,6 +230,12 @@ class _Process:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_EVENTS_SECONDS):
                     await self._recorder.flush()
+
+    async def _save_memory(self) -> None:
+        if self._memory is not None:
+            with contextlib.suppress(TimeoutError, errors.AddonOperatorError):
+                async with asyncio.timeout(_LAST_WRITE_SECONDS):
+                    await self._memory.write()
 
     async def _tools(self, stack: contextlib.AsyncExitStack) -> tools.Tools:
         settings = self._settings
@@ -370,6 +380,7 @@ class _Process:
                 await self._admission.stop()
             await operator.cluster.watches.close()
             await self._tell_last_events()
+            await self._save_memory()
             await self._leadership.release()
             await operator.source.stop()
 

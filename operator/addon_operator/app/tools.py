@@ -17,7 +17,7 @@ from addon_operator.engine.hooks import (
     settings_programs,
 )
 from addon_operator.engine.sources import config_sync
-from addon_operator.helm import binary, command, helm_bounds, release_types
+from addon_operator.helm import binary, command, helm_bounds, memory, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.helm.repositories import chart_access, chart_cache, chart_pull
 from addon_operator.inspection import values_worker
@@ -69,7 +69,7 @@ class Tools:
         """What runs the programs of hooks, and Helm, where this replica leads."""
         self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
-        self._memory: pathlib.Path | None = None
+        self._ram: pathlib.Path | None = None
         self.jq = jq_workers.JqWorkers()
         self.jq_filters = jq_filters.JqFilters(self.jq)
         self.inspector = values_worker.ValuesWorker()
@@ -88,6 +88,8 @@ class Tools:
         self._running = self._helm(helm)
         self.charts = self._chart_cache(self._running)
         """Pulls the charts that modules have from repositories."""
+        self.memory = memory.Memory(kube, settings.namespace, settings.config_map, self.log.warning)
+        """What the operator remembers; whoever leads loads it."""
         self.releases = self._release_manager()
 
     @classmethod
@@ -110,7 +112,7 @@ class Tools:
         workspace = stack.enter_context(preflight.workspace(settings, keep=keep))
         tools = cls(settings, environ, helm, kube, programs, workspace, alone)
         if not keep:
-            tools._memory = stack.enter_context(preflight.memory_workspace(workspace))
+            tools._ram = stack.enter_context(preflight.memory_workspace(workspace))
         await stack.enter_async_context(tools.jq)
         stack.enter_context(tools.inspector)
         stack.enter_context(tools.outputs)
@@ -151,8 +153,9 @@ class Tools:
             settings.common_labels,
             settings.common_annotations,
         )
-        driver = settings.helm_driver
-        return parts.release_manager(self._running, self.kube, self.kinds, options, driver, rework)
+        return parts.release_manager(
+            self._running, self.kube, self.kinds, options, self.memory, settings.helm_driver, rework
+        )
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")
@@ -162,7 +165,7 @@ class Tools:
         settings = self.settings
         return hook_processes.HookProcesses(
             tmp_dir=self._workspace,
-            memory=self._memory,
+            memory=self._ram,
             environment=self._hook_environment(),
             default_timeout=settings.hook_timeout,
             log=hook_lines.HookLog(self.log, merge_json=settings.log_proxy_hook_json),

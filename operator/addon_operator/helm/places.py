@@ -26,8 +26,6 @@ class ReleaseLocations:
     def __init__(self, namespace: str) -> None:
         """``namespace`` is that of the operator."""
         self.own_namespace = namespace
-        self.remembered: frozenset[str] = frozenset()
-        """Other namespaces, which may hold releases of modules that are gone."""
         self._places: dict[str, ReleaseLocation] = {}
         self._keys: dict[ReleaseLocation, str] = {}
 
@@ -43,11 +41,6 @@ class ReleaseLocations:
         for module in sorted(modules, key=lambda each: bool(each.problem)):
             self._keys.setdefault(self._places[module.name], module.name)
         return frozenset(name for name, place in self._places.items() if before.get(name, place) != place)
-
-    @property
-    def namespaces(self) -> frozenset[str]:
-        """All namespaces that may hold releases of modules."""
-        return self.remembered | self.of_modules | {self.own_namespace}
 
     @property
     def modules(self) -> Collection[str]:

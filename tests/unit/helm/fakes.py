@@ -13,10 +13,9 @@ from typing import Any
 
 from typing_extensions import override
 
-from addon_operator.helm import binary, capabilities, command, places, release_types
+from addon_operator.helm import binary, capabilities, command, memory, places, release_types
 from addon_operator.helm.releases import (
     live_objects,
-    release_namespaces,
     release_planning,
     release_records,
     releases,
@@ -119,8 +118,7 @@ class FakeApi(client.KubeClient):
         assert metadata_only
         assert label_selector is not None
         self.lists.append(label_selector)
-        selector = label_selector.replace(release_namespaces.SELECTOR, "owner=helm")
-        wanted = dict(part.split("=", 1) for part in selector.split(","))
+        wanted = dict(part.split("=", 1) for part in label_selector.split(","))
         metadata = [{"metadata": copy.deepcopy(stored["metadata"])} for stored in self.objects.values()]
         return client.ObjectList(
             [each for each in metadata if wanted.items() <= each["metadata"]["labels"].items()], "1"
@@ -181,8 +179,85 @@ class FakeApi(client.KubeClient):
         return str(next(self._versions))
 
 
+class SecretApi(client.KubeClient):
+    """One Secret, with its resourceVersion as precondition."""
+
+    def __init__(self) -> None:
+        self.secret: dict[str, Any] | None = None
+        self.writes: list[str] = []
+        self.refusals: list[Exception] = []
+        """What the next writes end with."""
+
+    def change(self, data: Mapping[str, str]) -> None:
+        """Write it as somebody else."""
+        self.secret = self._version({"metadata": {}, "data": dict(data)})
+
+    @override
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
+    ) -> client.Object:
+        await asyncio.sleep(0)
+        if self.secret is None or not path.endswith("-state"):
+            raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
+        return copy.deepcopy(self.secret)
+
+    @override
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, query: Mapping[str, str] | None = None
+    ) -> client.Object:
+        self._refuse()
+        self.writes.append("create")
+        if self.secret is not None:
+            raise api_errors.AlreadyExists(paths.target("POST", path), 409, "AlreadyExists", "there")
+        self.secret = self._version(body)
+        return copy.deepcopy(self.secret)
+
+    @override
+    async def patch(
+        self,
+        path: str,
+        patch: Mapping[str, Any] | list[Any],
+        type_: client.PatchType = client.PatchType.MERGE,
+        *,
+        query: Mapping[str, str] | None = None,
+    ) -> client.Object:
+        self._refuse()
+        self.writes.append("patch")
+        assert isinstance(patch, Mapping)
+        if self.secret is None:
+            raise api_errors.NotFound(paths.target("PATCH", path), 404, "NotFound", "gone")
+        if patch["metadata"]["resourceVersion"] != self.secret["metadata"]["resourceVersion"]:
+            raise api_errors.Conflict(paths.target("PATCH", path), 409, "Conflict", "changed")
+        self.secret = self._version({**self.secret, "data": {**self.secret.get("data", {}), **patch["data"]}})
+        return copy.deepcopy(self.secret)
+
+    @override
+    async def delete(
+        self,
+        path: str,
+        *,
+        propagation: str = "Background",
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> client.Object:
+        raise api_errors.NotFound(paths.target("DELETE", path), 404, "NotFound", "gone")
+
+    def _refuse(self) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
+
+    def _version(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        before = 0 if self.secret is None else int(self.secret["metadata"]["resourceVersion"])
+        return {**body, "metadata": {**body["metadata"], "resourceVersion": str(before + 1)}}
+
+
+def memory_of(api: client.KubeClient | None = None) -> memory.Memory:
+    """A memory that nobody has read yet."""
+    return memory.Memory(api or SecretApi(), NAMESPACE, "addon-operator", print)
+
+
 def records(api: FakeApi) -> release_records.ReleaseRecords:
-    return release_records.ReleaseRecords(api, places.ReleaseLocations(NAMESPACE))
+    return release_records.ReleaseRecords(api, places.ReleaseLocations(NAMESPACE), memory_of())
 
 
 def result(

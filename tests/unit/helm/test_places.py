@@ -18,7 +18,6 @@ def module(name: str, **config: str) -> model.Module:
 @pytest.fixture
 def where() -> places.ReleaseLocations:
     made = places.ReleaseLocations("addons")
-    made.remembered = frozenset({"left"})
     made.assign(
         [
             module("web"),
@@ -70,11 +69,9 @@ def test_people_hear_of_the_namespace_only_if_it_is_another_one(where: places.Re
     ]
 
 
-def test_releases_are_looked_for_where_modules_have_them_and_where_they_had_them(
-    where: places.ReleaseLocations,
-) -> None:
-    assert where.namespaces == {"addons", "edge", "left"}
-    assert places.ReleaseLocations("addons").namespaces == {"addons"}
+def test_the_namespaces_of_modules_are_known_without_the_operators(where: places.ReleaseLocations) -> None:
+    assert where.of_modules == {"edge"}
+    assert places.ReleaseLocations("addons").of_modules == frozenset()
 
 
 def test_a_module_is_the_successor_of_what_bears_its_name_elsewhere(where: places.ReleaseLocations) -> None:

@@ -81,6 +81,10 @@ async def live(
     access = auth.load_access(settings.kube_config, settings.kube_context, settings.kube_server, environ)
     kube = client.KubeClient(access, rate=retries.Rate(settings.kube_client_qps, settings.kube_client_burst))
     parts = await _tools(settings, environ, stack, kube)
+    try:
+        await parts.memory.read()
+    except api_errors.Forbidden as error:
+        notes.append(f"what the operator remembers of releases is left out: {error}")
     ignored = await tools.ignored_releases(kube, settings, environ)
     values = await _values(loaded.store(crd_names=settings.enabled_modules_crd_names), parts, notes)
     modules = {files.module.name: files.module for files in loaded.modules}
@@ -107,6 +111,10 @@ async def of_state(
     kube = recorded_cluster.client_of(state, recorded_cluster.access(empty))
     without = {name: text for name, text in environ.items() if not name.startswith("KUBE")}
     parts = await _tools(settings, without, stack, kube)
+    if parts.memory.path in state.objects:
+        await parts.memory.read()
+    else:
+        parts.memory.has_taken_over()
     hashes = hidden_values.StandIns(bytes.fromhex(state.hash_key))
     parts.without_cluster(lambda manifest: recorded_manifests.with_hashes(manifest, hashes))
     inspector = inspectors.LocalInspector(hidden_values.HiddenPlaces(state.hidden).leave)

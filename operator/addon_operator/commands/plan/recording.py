@@ -18,7 +18,7 @@ from addon_operator.commands.plan_state import (
     recorded_values,
 )
 from addon_operator.engine.modules import module_releases
-from addon_operator.helm.releases import kept_revisions, release_namespaces, rendering
+from addon_operator.helm.releases import kept_revisions, rendering
 from addon_operator.kernel import errors, json_types, names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client, connection
@@ -74,7 +74,7 @@ class _Recording:
         await self._namespace()
         await self._collection(module_objects.path_of(self._settings.namespace), keeps_annotations=True)
         await self._collection(served_apis.API_SERVICE.path())
-        await self._memory()
+        self._objects[self._parts.memory.path] = self._parts.memory.outline()
         recorder = recorded_values.ValuesRecorder(self._sources.values, self._stand_ins)
         await self._values(recorder)
         state = plan_state.PlanState(
@@ -117,15 +117,6 @@ class _Recording:
                     item, keeps_annotations=keeps_annotations
                 )
         self._collections.append(path)
-
-    async def _memory(self) -> None:
-        """Keep in which other namespaces releases are."""
-        path = paths.of("v1", f"{self._settings.helm_driver}s", namespace=self._settings.namespace)
-        path = f"{path}/{release_namespaces.NAME}"
-        with contextlib.suppress(api_errors.KubernetesError):
-            self._objects[path] = _stub(
-                await self._parts.kube.get(path, metadata_only=True), keeps_annotations=True
-            )
 
     async def _values(self, recorder: recorded_values.ValuesRecorder) -> None:
         settings = self._settings

@@ -13,6 +13,7 @@ from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
     live_objects,
+    release_calls,
     release_records,
     render_inputs,
     rendering,
@@ -71,6 +72,7 @@ class ReleasePlanner:
     ) -> None:
         self.helm = helm
         self.records = records
+        self.calls = release_calls.ReleaseCalls(records)
         self.renderer = renderer
         self.live = live
         self.options = options

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from addon_operator.helm import helm_errors, messages, places, release_types
-from addon_operator.helm.releases import record_format, record_lists, release_namespaces, saved_places
+from addon_operator.helm import helm_errors, memory, messages, places, release_types
+from addon_operator.helm.releases import record_format, record_lists, saved_places
 from addon_operator.kernel import json_types
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
@@ -39,18 +39,28 @@ class ReleaseRecords:
     """The records of all releases of modules, and what this process rendered for their last revisions."""
 
     def __init__(
-        self, api: client.KubeClient, where: places.ReleaseLocations, driver: str = "secret"
+        self,
+        api: client.KubeClient,
+        where: places.ReleaseLocations,
+        remembered: memory.Memory,
+        driver: str = "secret",
     ) -> None:
         """``driver`` is the setting ``HELM_DRIVER``: ``secret`` or ``configmap``."""
         self._api = self.kube = api
         self._is_secret = driver == "secret"
-        self._lists = record_lists.RecordLists(api, where, f"{driver}s")
-        self._places = where
+        self._lists = record_lists.RecordLists(api, where, f"{driver}s", remembered)
+        self.places = where
+        self.memory = remembered
         self._records: dict[str, Record] = {}
         self._rendered: dict[str, tuple[int, release.Rendered]] = {}
         self._is_complete = False
         self._doubted: set[str] = set()
         self._touched: set[str] = set()
+
+    @property
+    def known(self) -> Mapping[str, Record]:
+        """The last revision of every release, as read last."""
+        return self._records
 
     @property
     def unreadable(self) -> frozenset[str]:
@@ -70,22 +80,14 @@ class ReleaseRecords:
         self._records = listed | newer
         self._doubted &= touched
         self._doubted |= {
-            name for name in self._places.modules if self._places.of(name).namespace in self.unreadable
+            name for name in self.places.modules if self.places.of(name).namespace in self.unreadable
         }
         self._is_complete = True
         return dict(self._records)
 
-    async def remember(self) -> None:
-        """Save in which other namespaces releases are or may be soon, if that is not what is saved already.
-
-        To be called after :meth:`read_all`, before anything is released.
-        """
-        wanted = self._places.of_modules | (self.unreadable & self._places.remembered)
-        wanted |= {self._places.of(name).namespace for name in self._records}
-        wanted -= {self._places.own_namespace}
-        if wanted != self._places.remembered:
-            await release_namespaces.save(self._api, self._lists.path(self._places.own_namespace), wanted)
-            self._places.remembered = wanted
+    async def forget_namespaces(self) -> None:
+        """Delete what builds without a memory remembered."""
+        await self._lists.forget_namespaces()
 
     def forget(self, name: str) -> None:
         """Forget what is known of the release of a module, which is another one from now on."""
@@ -112,11 +114,11 @@ class ReleaseRecords:
 
     def check_operator(self, record: Record | None) -> None:
         """Raise :class:`.HelmError` for a release that the operator of another namespace made."""
-        if record is None or record.revision.operator in ("", self._places.own_namespace):
+        if record is None or record.revision.operator in ("", self.places.own_namespace):
             return
         raise helm_errors.HelmError(
             record.revision.release,
-            f"release {self._places.of(record.revision.release)} belongs to the operator in namespace "
+            f"release {self.places.of(record.revision.release)} belongs to the operator in namespace "
             f"{record.revision.operator}; give the module another releaseName or namespace",
         )
 
@@ -139,7 +141,7 @@ class ReleaseRecords:
 
     def marks(self, name: str) -> dict[str, str]:
         """Return labels that say whose release it is, if it is in another namespace than the operator."""
-        return {release.OPERATOR_LABEL: self._places.own_namespace} if self._places.is_elsewhere(name) else {}
+        return {release.OPERATOR_LABEL: self.places.own_namespace} if self.places.is_elsewhere(name) else {}
 
     async def add_labels(
         self, record: Record, labels: Mapping[str, str | None], annotations: Mapping[str, str] = _NONE
@@ -213,7 +215,7 @@ class ReleaseRecords:
         Gives its record as it is then. Raises what :meth:`spare` raises.
         """
         before = await self.upgraded_from(record)
-        namespace = self._places.of(record.revision.release).namespace
+        namespace = self.places.of(record.revision.release).namespace
         had, has = await self.manifest(before), await self.manifest(record)
         gone = frozenset(manifests.dropped(had, has, namespace))
         if not gone:
@@ -350,11 +352,11 @@ class ReleaseRecords:
 
     def title(self, record: Record) -> str:
         """Name the object of a record for a person."""
-        return f"{self._places.of(record.revision.release).namespace}/{record.object_name}"
+        return f"{self.places.of(record.revision.release).namespace}/{record.object_name}"
 
     def path_of(self, record: Record) -> str:
         """Return where the object of a record is in the API."""
-        return f"{self._lists.path(self._places.of(record.revision.release).namespace)}/{record.object_name}"
+        return f"{self._lists.path(self.places.of(record.revision.release).namespace)}/{record.object_name}"
 
     def _last_revisions(self, objects: Iterable[json_types.KubernetesObject]) -> dict[str, Record]:
         last: dict[str, Record] = {}
@@ -371,16 +373,16 @@ class ReleaseRecords:
         name, number = labels.get("name"), labels.get("version", "")
         if not name or not number.isdecimal():
             return None
-        namespace = metadata.get("namespace") or self._places.own_namespace
-        key = self._places.key(places.ReleaseLocation(namespace, name))
+        namespace = metadata.get("namespace") or self.places.own_namespace
+        key = self.places.key(places.ReleaseLocation(namespace, name))
         revision = release.Revision(key, int(number), labels.get("status", "unknown"), dict(labels))
         return Record(revision, metadata["name"], metadata.get("resourceVersion", ""))
 
     def _counts(self, name: str, record: Record) -> bool:
         """Say whether it is a module's, made by this operator, or in its namespace and of no other one."""
         operator = record.revision.operator
-        is_own = self._places.own_namespace == (operator or self._places.of(name).namespace)
-        return is_own or self._places.is_of_module(name)
+        is_own = self.places.own_namespace == (operator or self.places.of(name).namespace)
+        return is_own or self.places.is_of_module(name)
 
 
 def _seconds(labels: Mapping[str, str]) -> int:

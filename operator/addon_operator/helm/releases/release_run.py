@@ -83,10 +83,12 @@ class ReleaseRun:
         self._recovered.append(decision.reason)
         if decision.action is release.RecoveryAction.FINISH_UNINSTALL:
             try:
+                number = self._last_record().revision.number
+                await self._planner.calls.begin(self._request.module, "uninstall", number)
                 await verbs.uninstall(self._helm, self._request.call, self._planner.options.timeout)
             except helm_errors.HelmError as error:
                 raise await failed_tries.blamed(self._records, error) from error.__cause__
-            self._record = await self._records.read(self._request.module)
+            self._record = await self._planner.calls.end(self._request.module)
         elif self._record is not None:
             self._record = await self._records.fail(self._record)
 
@@ -200,15 +202,20 @@ class ReleaseRun:
         upgrade: Callable[..., Awaitable[None]] = functools.partial(verbs.upgrade, *given, validate=validate)
         if is_install and self._record is not None:
             upgrade = functools.partial(verbs.install_again, *given)
+        number = 1 if self._record is None else self._record.revision.number + 1
         with self._stopwatch.measured(release_types.Operation.UPGRADE):
+            await self._planner.calls.begin(
+                self._request.module, "install" if is_install else "upgrade", number
+            )
             try:
                 await self._upgrade_or_adopt(upgrade, plan)
             except helm_errors.HelmError as error:
+                await self._planner.calls.end(self._request.module)
                 await self._warn_of_fields(unknown, plan.manifest)
                 if (blamed := await failed_tries.blamed(self._records, error)) is not error:
                     raise blamed from error
                 raise await self._explained(error, plan.manifest, error.message) from error.__cause__
-            self._record = await self._records.read(self._request.module)
+            self._record = await self._planner.calls.end(self._request.module)
         if unknown:
             await self._warn_of_fields(unknown, await self._applied())
 

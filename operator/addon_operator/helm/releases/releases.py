@@ -17,7 +17,7 @@ from addon_operator.helm.releases import (
     render_inputs,
     rollback,
 )
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.modules import manifests, model, release
 
@@ -52,18 +52,15 @@ class ReleaseManager:
         }
 
     async def remember(self) -> frozenset[str]:
-        """Let the cluster remember in which other namespaces releases are, for when their modules are gone.
+        """Let the memory have all releases of ours, also for when their modules are gone.
 
         To be called after :meth:`observe_all`; gives namespaces whose releases may not be read.
         """
         try:
-            await self._records.remember()
-        except api_errors.KubernetesError as error:
-            self._planner.helm.warn(
-                names.ModuleName(""),
-                "releases outside of the operator's namespace are not removed when their modules go while "
-                f"the operator does not run: where they are could not be saved: {error}",
-            )
+            await self._planner.calls.observed()
+        except errors.AddonOperatorError as error:
+            text = f"which releases there are could not be saved, and is tried again: {error}"
+            self._planner.helm.warn(names.ModuleName(""), text)
         return self._records.unreadable
 
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
@@ -147,6 +144,7 @@ class ReleaseManager:
             if sparing and record.revision.exists:
                 record = await self._records.spare(record, sparing.__contains__) or record
             is_kept = keep_record and await self._begin_removal(record)
+            await self._planner.calls.begin(module, "uninstall", record.revision.number)
             await self._uninstall(module, keep_history=is_kept)
             return record.revision.exists
 
@@ -183,7 +181,7 @@ class ReleaseManager:
             await verbs.uninstall(self._planner.helm, call, timeout, keep_history=keep_history)
         except helm_errors.HelmError as error:
             raise await failed_tries.blamed(self._records, error) from error.__cause__
-        await self._records.read(module)
+        await self._planner.calls.end(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """Return what Helm applied with the last revision, without hooks; ``None`` if there is no release.

@@ -46,10 +46,13 @@ class Rollback:
             if target is None:
                 if await failed_tries.was_deployed(self._records, earlier):
                     return self._refused(failed, "no earlier revision was deployed and healthy")
+                await self._planner.calls.begin(self._request.module, "uninstall", last.revision.number)
                 await verbs.uninstall(self._planner.helm, self._request.call, self._planner.options.timeout)
-                await self._records.read(self._request.module)
+                await self._planner.calls.end(self._request.module)
                 return self._told(failed, "the release is uninstalled, as there was none before")
+            await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)
             await self._roll_back(target)
+            await self._planner.calls.end(self._request.module)
         except helm_errors.HelmError as error:
             return self._refused(failed, f"the rollback failed, too: {error.message}")
         await self._remember(last, target, failed)

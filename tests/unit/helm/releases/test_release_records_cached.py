@@ -6,7 +6,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.helm import messages
-from addon_operator.helm.releases import release_namespaces, release_records
+from addon_operator.helm.releases import record_lists, release_records
 from addon_operator.kube.client import client
 from tests.fakes import clocks
 from tests.unit.helm import fakes
@@ -108,7 +108,7 @@ async def test_a_later_list_ends_a_doubt(api: SlowApi, observed: release_records
     api.answer.set()
     await observed.read_all()
     await number(observed, "web")
-    assert api.lists == [release_namespaces.SELECTOR]
+    assert api.lists == [record_lists.OWNED_BY_HELM]
 
 
 @pytest.mark.parametrize("status", ["failed", "superseded"])

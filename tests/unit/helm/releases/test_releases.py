@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from addon_operator.helm import helm_errors, release_types
-from addon_operator.helm.releases import release_namespaces
+from addon_operator.helm.releases import record_lists
 from addon_operator.kernel import json_types, names
 from addon_operator.kube import api_errors, paths
 from addon_operator.modules import manifests, release
@@ -75,7 +75,7 @@ async def test_a_restarted_operator_makes_one_list_call_and_starts_no_helm(
     assert outcome.by is release.SkippedBy.INPUTS
     assert outcome.manifest_checksum == first.manifest_checksum
     assert world.helm.calls == []
-    assert world.api.lists == [release_namespaces.SELECTOR]
+    assert world.api.lists == [record_lists.OWNED_BY_HELM]
     assert world.capability_reads == 0, "an unchanged chart needs no discovery"
 
 

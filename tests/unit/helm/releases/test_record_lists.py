@@ -1,4 +1,4 @@
-"""Where releases outside of the operator's namespace are, as the cluster remembers it."""
+"""Releases outside of the operator's namespace: found, as long as a module or the memory says where."""
 
 import pathlib
 from collections.abc import Mapping
@@ -8,11 +8,12 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.helm import helm_errors, places
-from addon_operator.helm.releases import release_namespaces, release_records
+from addon_operator.helm.releases import record_lists, release_calls, release_records
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules import model, module_config, release
+from tests.unit.helm import fakes
 
 _ALL = "/api/v1/secrets"
 
@@ -54,21 +55,13 @@ class Api(client.KubeClient):
         )
 
     @override
-    async def apply(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        *,
-        field_manager: str = client.FIELD_MANAGER,
-        force: bool = False,
+    async def get(
+        self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
     ) -> client.Object:
-        assert force
-        self._drop()
-        metadata = {**body["metadata"], "namespace": path.split("/")[4]}
-        stored = {"metadata": metadata}
-        self.objects.append(stored)
-        self.writes.append(f"APPLY {path}")
-        return stored
+        for each in self.objects:
+            if path == f"{_path(each['metadata']['namespace'])}/{each['metadata']['name']}":
+                return each
+        raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
 
     @override
     async def delete(
@@ -79,13 +72,8 @@ class Api(client.KubeClient):
         uid: str | None = None,
         resource_version: str | None = None,
     ) -> client.Object:
-        self._drop()
         self.writes.append(f"DELETE {path}")
         raise api_errors.NotFound(paths.target("DELETE", path), 404, "NotFound", "gone already")
-
-    def _drop(self) -> None:
-        kept = [each for each in self.objects if each["metadata"]["name"] != release_namespaces.NAME]
-        self.objects = kept
 
 
 def _path(namespace: str) -> str:
@@ -97,7 +85,14 @@ def api() -> Api:
     return Api()
 
 
-def started(api: Api, *modules: tuple[str, str]) -> release_records.ReleaseRecords:
+@pytest.fixture
+def secret() -> fakes.SecretApi:
+    return fakes.SecretApi()
+
+
+async def started(
+    api: Api, secret: fakes.SecretApi, *modules: tuple[str, str]
+) -> release_records.ReleaseRecords:
     """The records as a restarted operator with these modules, and their namespaces, has them."""
     where = places.ReleaseLocations("addons")
     where.assign(
@@ -106,42 +101,77 @@ def started(api: Api, *modules: tuple[str, str]) -> release_records.ReleaseRecor
         )
         for name, namespace in modules
     )
-    return release_records.ReleaseRecords(api, where)
+    remembered = fakes.memory_of(secret)
+    await remembered.load()
+    return release_records.ReleaseRecords(api, where, remembered)
 
 
-async def test_without_modules_elsewhere_there_is_one_list_and_nothing_is_written(api: Api) -> None:
+def calls(records: release_records.ReleaseRecords) -> release_calls.ReleaseCalls:
+    return release_calls.ReleaseCalls(records)
+
+
+async def test_without_modules_elsewhere_there_is_one_list(api: Api, secret: fakes.SecretApi) -> None:
     api.put("addons", "web")
-    records = started(api, ("web", ""))
+    records = await started(api, secret, ("web", ""))
     assert list(await records.read_all()) == ["web"]
-    await records.remember()
-    assert (api.lists, api.writes) == ([_path("addons")], [])
+    await calls(records).observed()
+    assert api.lists == [_path("addons")]
 
 
-async def test_a_release_elsewhere_is_found_when_no_module_names_its_namespace_any_more(api: Api) -> None:
-    before = started(api, ("web", "edge"))
+async def test_a_release_elsewhere_is_found_when_no_module_names_its_namespace_any_more(
+    api: Api, secret: fakes.SecretApi
+) -> None:
+    before = await started(api, secret, ("web", "edge"))
     assert await before.read_all() == {}
-    await before.remember()
+    await calls(before).observed()
+    await calls(before).begin("web", "install", 1)
     api.put("edge", "web", operator="addons")
     assert before.marks("web") == {release.OPERATOR_LABEL: "addons"}
-    assert api.lists == [_ALL]
-    after = started(api)
+    after = await started(api, secret)
     assert list(await after.read_all()) == ["edge/web"]
-    assert api.lists[1:] == [_path("addons"), _ALL]
-    await after.remember()
-    api.objects = [each for each in api.objects if each["metadata"]["namespace"] == "addons"]
-    assert await after.read_all() == {}
-    await after.remember()
-    target = f"{_path('addons')}/{release_namespaces.NAME}"
-    assert api.writes == [f"APPLY {target}", f"DELETE {target}"]
+    await calls(after).observed()
+    assert api.lists == [_ALL, _ALL]
+    assert list(await (await started(api, secret)).read_all()) == ["edge/web"]
 
 
-async def test_what_another_operator_or_nobody_of_ours_made_elsewhere_does_not_count(api: Api) -> None:
+async def test_a_release_whose_record_is_gone_is_forgotten(api: Api, secret: fakes.SecretApi) -> None:
+    api.put("edge", "web", operator="addons")
+    first = await started(api, secret, ("web", "edge"))
+    await first.read_all()
+    await calls(first).observed()
+    assert first.memory.of(places.ReleaseLocation("edge", "web")).deployed == 1
+    api.objects.clear()
+    await first.read_all()
+    await calls(first).observed()
+    assert first.memory.locations == []
+
+
+async def test_what_a_build_without_a_memory_remembered_is_read_once(
+    api: Api, secret: fakes.SecretApi
+) -> None:
+    api.put("edge", "web", operator="addons")
+    metadata = {
+        "namespace": "addons",
+        "name": record_lists.NAMESPACES,
+        "annotations": {record_lists.NAMESPACES_ANNOTATION: "edge"},
+    }
+    api.objects.append({"metadata": {**metadata, "labels": {}}})
+    records = await started(api, secret)
+    assert list(await records.read_all()) == ["edge/web"]
+    await calls(records).observed()
+    assert api.writes == [f"DELETE {_path('addons')}/{record_lists.NAMESPACES}"]
+    assert list(await (await started(api, secret)).read_all()) == ["edge/web"]
+
+
+async def test_what_another_operator_or_nobody_of_ours_made_elsewhere_does_not_count(
+    api: Api, secret: fakes.SecretApi
+) -> None:
     api.put("edge", "theirs", operator="other")
     api.put("edge", "foreign")
     api.put("edge", "web", operator="other")
     api.put("addons", "guest", operator="other")
     api.put("addons", "own")
-    records = started(api, ("web", "edge"))
+    records = await started(api, secret, ("web", "edge"))
     found = await records.read_all()
     assert set(found) == {"web", "own"}
     with pytest.raises(helm_errors.HelmError, match="belongs to the operator in namespace other"):
@@ -149,11 +179,13 @@ async def test_what_another_operator_or_nobody_of_ours_made_elsewhere_does_not_c
     records.check_operator(found["own"])
 
 
-async def test_without_the_right_to_list_the_cluster_each_namespace_is_listed(api: Api) -> None:
+async def test_without_the_right_to_list_the_cluster_each_namespace_is_listed(
+    api: Api, secret: fakes.SecretApi
+) -> None:
     api.forbidden = {_ALL, _path("locked")}
     api.put("edge", "web", operator="addons")
     api.put("locked", "db", operator="addons")
-    records = started(api, ("web", "edge"), ("db", "locked"))
+    records = await started(api, secret, ("web", "edge"), ("db", "locked"))
     assert list(await records.read_all()) == ["web"]
     assert api.lists == [_ALL, _path("addons"), _path("edge"), _path("locked")]
     assert records.unreadable == {"locked"}
@@ -161,22 +193,15 @@ async def test_without_the_right_to_list_the_cluster_each_namespace_is_listed(ap
         await records.get(ModuleName("db"))
 
 
-async def test_a_namespace_that_may_not_be_read_now_is_not_forgotten(api: Api) -> None:
-    first = started(api, ("db", "locked"))
+async def test_a_namespace_that_may_not_be_read_now_is_not_forgotten(
+    api: Api, secret: fakes.SecretApi
+) -> None:
+    api.put("locked", "db", operator="addons")
+    first = await started(api, secret, ("db", "locked"))
     await first.read_all()
-    await first.remember()
+    await calls(first).observed()
     api.forbidden = {_ALL, _path("locked")}
-    second = started(api)
+    second = await started(api, secret)
     assert await second.read_all() == {}
-    await second.remember()
-    assert len(api.writes) == 1
-
-
-async def test_objects_of_that_name_in_other_namespaces_say_nothing(api: Api) -> None:
-    metadata = {
-        "namespace": "edge",
-        "name": release_namespaces.NAME,
-        "annotations": {"addon-operator.io/release-namespaces": "kube-system"},
-    }
-    assert release_namespaces.find([{"metadata": metadata}], "addons") == frozenset()
-    assert release_namespaces.find([{"metadata": metadata}], "edge") == {"kube-system"}
+    await calls(second).observed()
+    assert second.memory.locations == [places.ReleaseLocation("locked", "db")]

@@ -137,7 +137,7 @@ async def test_a_release_is_installed_with_its_hooks_until_that_worked_once(site
         assert volume["configMap"]["name"] == "web"
         assert "emptyDir" not in volume
         assert exists(site, "configmap/dropped", "configmap/kept", "pvc/data") == ["kept", "data"]
-        assert any("PersistentVolumeClaim data, which revision 1 made" in text for text in site.warnings)
+        assert any("/data stays: it holds data" in text for text in site.warnings)
         site.kubectl("create", "namespace", later)
     async with site.manager() as restarted:
         outcome = await restarted.ensure(site.asked(2))

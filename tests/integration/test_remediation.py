@@ -130,7 +130,7 @@ def test_a_module_is_not_ready_before_the_hooks_of_its_first_install_have_succee
     site.kubectl("delete", "namespace", later, "--wait=false")
 
 
-def test_what_would_delete_data_is_not_taken_back(
+def test_what_holds_data_outlives_the_revision_that_brought_it_and_was_taken_back(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
     claim = (
@@ -142,9 +142,11 @@ def test_what_would_delete_data_is_not_taken_back(
     operator = site.start().wait_ready()
     site.config(web="fails: true\n")
     operator.wait_until(
-        lambda: modules.condition("web", "Ready")["reason"] == "RollbackRefused", "it is refused"
+        lambda: modules.condition("web", "Ready")["reason"] == "RolledBack", "it is taken back"
     )
-    assert "it would delete PersistentVolumeClaim data" in (modules.get("web") or {})["status"]["lastError"]
+    (kept,) = site.objects("persistentvolumeclaims", labelSelector="addon-operator.io/kept-from=web")
+    assert kept["metadata"]["name"] == "data"
+    assert "level=warn" in operator.wait_logged("PersistentVolumeClaim", "data stays: it holds data")
     operator.stop()
 
 

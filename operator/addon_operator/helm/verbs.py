@@ -152,7 +152,7 @@ async def rollback(
     Raises :class:`.HelmError` when Helm fails.
     """
     arguments = ["rollback", helm.places.of(call.module).name, str(revision)]
-    arguments += ["--history-max", str(options.history_max), "--cleanup-on-fail"]
+    arguments += ["--history-max", str(options.history_max)]
     arguments += ["--timeout", clock.duration_text(options.timeout)]
     if helm.binary.major >= 4 and is_server_side:
         arguments += ["--server-side=true", "--force-conflicts"]

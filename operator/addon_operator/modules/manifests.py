@@ -14,7 +14,9 @@ import yaml
 from addon_operator.documents import json_documents, manifest_diff, yaml_loader
 
 _HOOK: Final = "helm.sh/hook"
-_POLICY: Final = "helm.sh/resource-policy"
+POLICY: Final = "helm.sh/resource-policy"
+KEEP: Final = "keep"
+"""The value of that annotation with which Helm leaves an object that it would delete."""
 _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _TOP_KEY: Final = re.compile(r"^([A-Za-z][A-Za-z0-9]*):(?:[ \t\r].*)?$", re.MULTILINE)
 _UNUSUAL: Final = re.compile(r"^[^\sA-Za-z#\-.]", re.MULTILINE)
@@ -72,7 +74,7 @@ def dropped(before: str, after: str, namespace: str) -> tuple[ManifestResource, 
 def is_kept(body: Mapping[str, Any]) -> bool:
     """Say whether Helm leaves an object alone that it would delete, as its annotation asks for."""
     annotations = (body.get("metadata") or {}).get("annotations")
-    return isinstance(annotations, dict) and annotations.get(_POLICY) == "keep"
+    return isinstance(annotations, dict) and annotations.get(POLICY) == KEEP
 
 
 def _of_document(text: str) -> Iterator[ManifestResource]:
@@ -177,6 +179,26 @@ def _rest(text: str, is_spared: Select) -> str:
     # Of a list some may stay: JSON is YAML, too.
     objects = [body for _, body in find_objects(text, lambda each: each in kept)]
     return "---\n".join(json_documents.encode(body).decode() + "\n" for body in objects)
+
+
+def with_policy(manifest: str, is_kept: Select) -> str:
+    """Return the manifest with the annotation on these objects that makes Helm leave them."""
+    return "---\n".join(
+        filter(None, (_with_policy(text, is_kept) for text in _DOCUMENT_START.split(manifest)))
+    )
+
+
+def _with_policy(text: str, is_kept: Select) -> str:
+    if not any(map(is_kept, resources(text))):
+        return text.lstrip("\n")
+    objects = [_keeping(body) if is_kept(each) else body for each, body in find_objects(text, lambda _: True)]
+    return "---\n".join(json_documents.encode(body).decode() + "\n" for body in objects)
+
+
+def _keeping(body: Object) -> Object:
+    metadata = body.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), POLICY: KEEP}
+    return {**body, "metadata": {**metadata, "annotations": annotations}}
 
 
 def owned(body: Object, release: str, namespace: str) -> Object:

@@ -423,8 +423,7 @@ class LiveCluster(client.KubeClient):
         *,
         query: Mapping[str, str] | None = None,
     ) -> client.Object:
-        assert query is not None
-        if "dryRun" not in query:
+        if "dryRun" not in (query or {}):
             self.changed.append((path.rpartition("/")[2], self._answer(patch)))
             return self._found("PATCH", path)
         self.asked.append(f"{type_.name} {path}")

@@ -87,13 +87,7 @@ class FollowedReleases:
     async def give_up(
         self, module: names.ModuleName, dropped: Sequence[manifests.ManifestResource]
     ) -> tuple[manifests.ManifestResource, ...]:
-        """Leave to other modules what they have, too, of what an upgrade drops."""
-        # After a start not everything is followed yet.
-        await self.follow_new()
-        return self._resources.give_up(module, dropped)
-
-    async def spared(self, module: names.ModuleName) -> tuple[manifests.ManifestResource, ...]:
-        """Return what stays out of the removal of a release.
+        """Return what is not deleted of what a release drops, in an upgrade or as a whole.
 
         That is what other modules have, too, and objects of kinds that are gone: Helm removes nothing at all
         of a manifest with a kind that it does not find.
@@ -101,17 +95,11 @@ class FollowedReleases:
         """
         # After a start not everything is followed yet.
         await self.follow_new()
-        try:
-            resources = await _resources(await self._manager.deployed(module))
-            gone = await self._resources.of_gone_kinds(resources)
-        except helm_errors.ReleaseRecordError as error:
-            text = f"what the removal of release {module} has to leave out is not known: {error}"
-            self._tell(events.Warned(text))
-            return ()
+        gone = await self._resources.of_gone_kinds(dropped)
         if gone:
             kinds = ", ".join(sorted({f"{each.kind} ({each.api_version})" for each in gone}))
             self._tell(events.Noted(f"removed without objects of kinds that are gone: {kinds}", module))
-        others = self._resources.of_others(module, resources)
+        others = self._resources.give_up(module, dropped)
         if homes := [str(each) for each in others if each.kind == "Namespace"]:
             kept = f"removed without {', '.join(homes)}: the operator or another module is there"
             self._tell(events.Noted(kept, module))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
+import pathlib
 from collections.abc import Callable, Iterable, Mapping
 
 from addon_operator.documents import json_pointers
@@ -242,8 +243,8 @@ class ModuleReleases:
         if not module.config.rollback:
             return error
         async with self._drift.helm_at_work(name):
-            request = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
-            told = await self._manager.roll_back(request, error, unhealthy=True)
+            asked = await asyncio.to_thread(request_of, self._values.snapshot(name), module)
+            told = await self._manager.roll_back(self._guarded(asked), error, unhealthy=True)
         await self._look_again(name)
         return told or error
 
@@ -300,19 +301,24 @@ class ModuleReleases:
         self.windows.hold(name, held)
         return True
 
-    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+    async def remove(
+        self, release: str, *, keep_record: bool = False, directory: pathlib.Path | None = None
+    ) -> None:
         """Uninstall the release; one that is not there is fine, and one that is ignored stays.
 
-        With ``keep_record`` its record stays until :meth:`forget`: however this process ends, the next
-        one will know that hooks have yet to run.
+        ``directory`` is that of its module's chart, if there is one. With ``keep_record`` its record stays
+        until :meth:`forget`: however this process ends, the next one will know that hooks have yet to run.
         """
         name = names.ModuleName(release)
         self._leave(name)
         if self._is_ignored(release):
             return
         async with self._drift.helm_at_work(name):
-            sparing = await self._followed.spared(name)
-            if await self._manager.remove(name, keep_record=keep_record, sparing=sparing):
+            give_up = functools.partial(self._followed.give_up, name)
+            removed = self._manager.remove(
+                name, keep_record=keep_record, give_up=give_up, directory=directory
+            )
+            if await removed:
                 self._tell(events.Noted("release uninstalled", release))
         self._known.pop(release, None)
         self.windows.done(name)

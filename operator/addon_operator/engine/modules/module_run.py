@@ -308,7 +308,8 @@ class ModuleRunner:
         if self.releases.exists(name):
             await self.hooks.run(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
             is_more = bool(state.bound(module.hooks or (), hook_config.LifecycleBinding.AFTER_DELETE_HELM))
-            await self.releases.remove(name, keep_record=is_more)
+            directory = module.module.chart_directory if module.module.has_chart else None
+            await self.releases.remove(name, keep_record=is_more, directory=directory)
         await self.hooks.run(task, module, hook_config.LifecycleBinding.AFTER_DELETE_HELM)
         await self.releases.forget(name)
 

@@ -8,16 +8,20 @@ failed tries made is looked after here, before the next try.
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.helm import command, helm_errors, messages, release_types
-from addon_operator.helm.releases import live_objects, merge_conflicts, release_records
+from addon_operator.helm.releases import (
+    keeper,
+    live_objects,
+    merge_conflicts,
+    record_format,
+    release_records,
+)
 from addon_operator.kube import api_errors
-from addon_operator.modules import crd_files, manifests, release
+from addon_operator.modules import keeping, manifests, release
 
-GUARDED: Final = frozenset({crd_files.KIND, "PersistentVolumeClaim", "PersistentVolume", "Namespace"})
-"""Kinds whose deletion takes data, or objects of others, with it."""
 _SERVER_SIDE_SINCE: Final = 4
 """Major version of Helm from which on fields that left the chart leave an object that is adopted."""
 
@@ -78,11 +82,13 @@ class FailedTries:
         records: release_records.ReleaseRecords,
         live: live_objects.LiveObjects,
         request: release_types.ReleaseRequest,
+        retaining: keeper.Keeper,
     ) -> None:
         self._helm = helm
         self._records = records
         self._live = live
         self._request = request
+        self._keeper = retaining
         self._namespace = helm.places.of(request.module).namespace
 
     async def check_refusal(self, record: release_records.Record, manifest: str) -> None:
@@ -97,25 +103,30 @@ class FailedTries:
                 )
                 raise await merge_conflicts.explained(error, self._live, manifest, failed.description)
 
-    async def clear(self, manifest: str, before: release_records.Record | None = None) -> None:
-        """Delete what only failed tries made, and the next manifest does not have.
+    async def clear(
+        self, manifest: str, before: release_records.Record | None = None
+    ) -> Collection[keeping.Kept]:
+        """Delete what only failed tries made, and the next manifest does not have; gives what of it stays.
 
-        What the revision ``before``, from which Helm upgrades, has is left to Helm. What others have stays,
-        what is not the release's, and what holds data. Raises :class:`.HelmError` for what cannot be deleted.
+        What the revision ``before``, from which Helm upgrades, has is left to Helm.
+        Raises :class:`.HelmError` for what cannot be deleted.
         """
         try:
             had = "" if before is None else await self._records.manifest(before)
         except helm_errors.ReleaseRecordError:
-            return
-        staying = f"{manifest}\n---\n{had}"
-        gone: dict[manifests.ManifestResource, int] = {}
-        for record, text in await self._manifests():
-            dropped = await asyncio.to_thread(manifests.dropped, text, staying, self._namespace)
-            gone |= dict.fromkeys(dropped, record.revision.number)
-        spared = frozenset(await self._request.give_up(tuple(gone)) if gone else ())
+            return ()
+        after = f"{manifest}\n---\n{had}"
+        sources = []
+        for record, content in await self._contents():
+            dropped = await asyncio.to_thread(manifests.dropped, content.manifest, after, self._namespace)
+            sources.append(keeper.Source(record.revision, content, dropped))
+        staying = await self._keeper.look(*sources, only_own=True)
+        await self._keeper.hold(staying)
+        gone = {each: source.revision.number for source in sources for each in source.going}
         for resource, number in gone.items():
-            if resource not in spared:
+            if resource not in staying:
                 await self._delete(resource, number)
+        return staying.kept.values()
 
     async def adapt(self, manifest: str) -> None:
         """Bring objects that failed tries made to what the next installation wants, for a Helm that does not.
@@ -125,8 +136,9 @@ class FailedTries:
         """
         if self._helm.binary.major >= _SERVER_SIDE_SINCE:
             return
-        for record, text in await self._manifests():
-            for resource, patch in await asyncio.to_thread(_changes, text, manifest, self._namespace):
+        for record, content in await self._contents():
+            changes = await asyncio.to_thread(_changes, content.manifest, manifest, self._namespace)
+            for resource, patch in changes:
                 try:
                     await self._live.merge(self._request.module, resource, patch)
                 except api_errors.ApiError as error:
@@ -140,22 +152,18 @@ class FailedTries:
             await self._records.drop(record)
 
     async def _delete(self, resource: manifests.ManifestResource, number: int) -> None:
-        what = f"{resource}, which revision {number} made and the chart no longer has,"
         try:
-            if resource.kind not in GUARDED:
-                await self._live.delete(self._request.module, resource)
-            elif await self._live.is_own(self._request.module, resource):
-                text = f"{what} is left: data may go with it; delete it if it is not needed"
-                self._helm.warn(self._request.module, text)
+            await self._live.delete(self._request.module, resource)
         except api_errors.ApiError as error:
+            what = f"{resource}, which revision {number} made and the chart no longer has,"
             raise self._error(error, f"{what} cannot be deleted") from error
 
-    async def _manifests(self) -> list[tuple[release_records.Record, str]]:
+    async def _contents(self) -> list[tuple[release_records.Record, record_format.Content]]:
         """Return the tries with what they applied, as far as that can be read, the oldest first."""
         found = []
         for record in await self._tries():
             with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.NotFound):
-                found.append((record, await self._records.manifest(record)))
+                found.append((record, await self._records.content(record)))
         return found
 
     async def _tries(self) -> list[release_records.Record]:

@@ -1,27 +1,27 @@
 """The objects of a manifest in the cluster: whose they are, and what the API server says to changes."""
 
+import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import manifest_diff
 from addon_operator.helm import messages, places
 from addon_operator.helm.releases import record_format
 from addon_operator.kernel import names
-from addon_operator.kube import api_errors
+from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
-from addon_operator.modules import manifests
+from addon_operator.modules import keeping, manifests
 
 _FIELD_MANAGER: Final = "helm"
 # What server-side apply cannot read as the kind's type is, for the API server, an error of its own.
 _REFUSALS: Final = frozenset({400, 403, 422, 500})
 _NOT_FOUND: Final = 404
+_AT_ONCE: Final = 8
+"""So many objects of one release are read at the same time."""
 _UNTYPED: Final = "failed to create typed patch object"
-_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
-_RELEASE_NAME: Final = "meta.helm.sh/release-name"
-_RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Foreign:
     """As a person would name it, with whose it is."""
     is_labelled: bool
     """Whether Helm, or an addon-operator, put its label on it."""
+    is_kept: bool = False
+    """Whether an operator kept it when its release went or lost it."""
 
 
 class LiveObjects:
@@ -68,12 +70,13 @@ class LiveObjects:
             except api_errors.KubernetesError:
                 continue
             labels = (live.get("metadata") or {}).get("labels") or {}
-            owner, is_helms = _owner(live), labels.get(_MANAGED_BY) == "Helm"
+            owner, is_helms = keeping.owner(live), labels.get(keeping.MANAGED_BY) == "Helm"
             if is_helms and owner == (place.name, place.namespace):
                 continue
             whose = f" of release {owner[1]}/{owner[0]}" if is_helms and owner[0] else ""
             is_ours = any(labels.get(key) == value for key, value in self._labels.items())
-            foreign.append(Foreign(f"{resource}{whose}", is_helms or is_ours))
+            is_kept = keeping.is_marked(live)
+            foreign.append(Foreign(f"{resource}{whose}", is_helms or is_ours, is_kept))
         return tuple(foreign)
 
     async def get(
@@ -84,21 +87,62 @@ class LiveObjects:
         found = await self._cluster.get(path)
         return found, str((found.get("metadata") or {}).get("namespace") or "")
 
-    async def is_own(self, module: names.ModuleName, resource: manifests.ManifestResource) -> bool:
-        """Say whether an object is there and Helm made it for the release; raises what the client raises."""
-        return await self._own(module, resource) is not None
-
     async def delete(self, module: names.ModuleName, resource: manifests.ManifestResource) -> None:
-        """Delete an object of the release, unless its annotation has Helm keep it.
+        """Delete an object of the release; whether it may be deleted is decided by :mod:`.keeper` before.
 
         What is not there or not the release's is left alone. Raises what the client raises.
         """
-        if (found := await self._own(module, resource)) is None:
-            return
-        path, live = found
-        if not manifests.is_kept(live):
+        if (found := await self._own(module, resource)) is not None:
             with contextlib.suppress(api_errors.NotFound):
-                await self._cluster.delete(path, uid=live["metadata"].get("uid"))
+                await self._cluster.delete(found[0], uid=found[1]["metadata"].get("uid"))
+
+    async def metadata(
+        self, module: names.ModuleName, resources: Collection[manifests.ManifestResource]
+    ) -> dict[manifests.ManifestResource, manifests.Object | None]:
+        """Return the metadata of objects; ``None`` for what is not there, nothing in what may not be read.
+
+        Raises what the client raises otherwise.
+        """
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def read(resource: manifests.ManifestResource) -> manifests.Object | None:
+            async with turns:
+                try:
+                    path = await self._path(resource, self._places.of(module).namespace)
+                    return await self._cluster.get(path, metadata_only=True)
+                except (api_errors.NotFound, discovery.NoSuchKind):
+                    return None
+                except api_errors.Forbidden:
+                    return {}
+
+        return dict(zip(resources, await asyncio.gather(*map(read, resources)), strict=True))
+
+    async def patch(
+        self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]
+    ) -> None:
+        """Change the metadata of an object by a merge patch; one that is gone is fine.
+
+        Raises what the client raises otherwise.
+        """
+        with contextlib.suppress(api_errors.NotFound, discovery.NoSuchKind):
+            await self._cluster.patch(await self._path(resource, self._places.of(module).namespace), patch)
+
+    async def claims(self, namespace: str) -> list[manifests.Object]:
+        """Return the metadata of the claims in a namespace; raises what the client raises."""
+        path = paths.of("v1", "persistentvolumeclaims", namespace=namespace)
+        return (await self._cluster.list_all(path, metadata_only=True)).items
+
+    async def count(self, body: Mapping[str, Any]) -> int | None:
+        """Return how many objects a CustomResourceDefinition has; ``None`` if nobody may count them."""
+        spec = body.get("spec") or {}
+        served = [each["name"] for each in spec.get("versions") or () if each.get("served") is not False]
+        try:
+            path = paths.of(f"{spec['group']}/{served[0]}", spec["names"]["plural"])
+            page = await self._cluster.get(path, query={"limit": "1"})
+        except (api_errors.KubernetesError, KeyError, IndexError, TypeError):
+            return None
+        more = (page.get("metadata") or {}).get("remainingItemCount") or 0
+        return len(page.get("items") or ()) + int(more)
 
     async def merge(
         self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]
@@ -121,8 +165,7 @@ class LiveObjects:
             live = await self._cluster.get(path, metadata_only=True)
         except (api_errors.NotFound, discovery.NoSuchKind):
             return None
-        is_helms = (live["metadata"].get("labels") or {}).get(_MANAGED_BY) == "Helm"
-        return (path, live) if is_helms and _owner(live) == (place.name, place.namespace) else None
+        return (path, live) if keeping.is_own(live, place.name, place.namespace) else None
 
     async def would_take(
         self,
@@ -191,12 +234,6 @@ class LiveObjects:
         kind = await self._kinds.find(resource.kind, resource.api_version)
         namespace = (resource.namespace or default) if kind.namespaced else None
         return kind.path(namespace=namespace, name=resource.name)
-
-
-def _owner(live: manifests.Object) -> tuple[str | None, str | None]:
-    """Return name and namespace of the release that an object says it is of."""
-    annotations = (live.get("metadata") or {}).get("annotations") or {}
-    return annotations.get(_RELEASE_NAME), annotations.get(_RELEASE_NAMESPACE)
 
 
 def _lacks_namespace(error: api_errors.ApiError) -> bool:

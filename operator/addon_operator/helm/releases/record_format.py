@@ -5,6 +5,7 @@ import binascii
 import dataclasses
 import datetime as dt
 import gzip
+import pathlib
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,8 @@ class Content:
     """What the chart was given."""
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
     """What Helm laid below that: the chart's own ``values.yaml``."""
+    chart: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    """The chart as Helm keeps it: without the charts within it."""
 
 
 def with_manifest(stored: str, change: Callable[[str], str], *, is_secret: bool) -> str:
@@ -90,7 +93,27 @@ def decode(stored: str, *, is_secret: bool) -> Content:
         hooks_ended=max(map(_ended, decoded.get("hooks") or ()), default=0.0),
         values=decoded.get("config") or {},
         defaults=(decoded.get("chart") or {}).get("values") or {},
+        chart=decoded.get("chart") or {},
     )
+
+
+def write_chart(chart: Mapping[str, Any], directory: pathlib.Path) -> bool:
+    """Write a chart that Helm keeps to a directory; ``False`` if it has others within it, which are lost.
+
+    Raises :class:`ValueError` and others for what is no chart.
+    """
+    about = chart["metadata"]
+    if about.get("dependencies") or chart.get("lock"):
+        return False
+    (directory / "Chart.yaml").write_bytes(orjson.dumps(about))
+    (directory / "values.yaml").write_bytes(orjson.dumps(chart.get("values") or {}))
+    for file in (*(chart.get("templates") or ()), *(chart.get("files") or ())):
+        path = directory / file["name"]
+        if not path.resolve().is_relative_to(directory.resolve()):
+            raise ValueError(f"{file['name']} leads out of the chart")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(file.get("data") or ""))
+    return True
 
 
 def _ended(hook: Mapping[str, Any]) -> float:

@@ -5,13 +5,14 @@ import collections
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import command, helm_errors, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
+    keeper,
     live_objects,
     release_calls,
     release_records,
@@ -19,7 +20,8 @@ from addon_operator.helm.releases import (
     rendering,
 )
 from addon_operator.kernel import clock as clocks
-from addon_operator.modules import release
+from addon_operator.kernel import names
+from addon_operator.modules import keeping, release
 
 _NO_FILES: Final = verbs.Files(pathlib.Path(), pathlib.Path())
 
@@ -77,6 +79,46 @@ class ReleasePlanner:
         self.live = live
         self.options = options
         self.clock = clock
+        self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = self._warn_of_kept
+        """Is told what stays of a release that is about to lose it."""
+        self._told: dict[names.ModuleName, set[str]] = collections.defaultdict(set)
+
+    def keeper_of(
+        self,
+        module: names.ModuleName,
+        give_up: release_types.GiveUp,
+        directory: pathlib.Path | None = None,
+    ) -> keeper.Keeper:
+        """Make what sees to it that nothing of a release is deleted that must stay."""
+        return keeper.Keeper(self.helm, self.renderer, self.live, module, give_up, directory)
+
+    async def keep(
+        self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source
+    ) -> None:
+        """Let Helm not delete what must stay of what it is about to drop.
+
+        What others have, and what cannot be marked, is taken out of ``record``, from which Helm starts.
+        """
+        retaining = self.keeper_of(request.module, request.give_up, request.directory)
+        staying = await retaining.look(*losing)
+        spared = staying.others | await retaining.hold(staying)
+        self.tell_kept(request.module, staying.kept.values())
+        if spared:
+            await self.records.spare(record, spared.__contains__)
+
+    def tell_kept(self, module: names.ModuleName, kept: Iterable[keeping.Kept]) -> None:
+        """Report what stays, once until :meth:`settled`: calls that fail are repeated."""
+        told = self._told[module]
+        if news := [each for each in kept if each.command not in told]:
+            self.kept(module, news)
+            told.update(each.command for each in news)
+
+    def settled(self, module: names.ModuleName) -> None:
+        """Note that the release has lost what it was to lose."""
+        self._told.pop(module, None)
+
+    def _warn_of_kept(self, module: names.ModuleName, kept: Sequence[keeping.Kept]) -> None:
+        self.helm.warn(module, keeping.told(kept))
 
     async def observe(
         self, request: release_types.ReleaseRequest, watch: Stopwatch

@@ -59,7 +59,10 @@ async def _shown(
         decision.reason,
         revision,
         changes=changes,
-        adopted=(*filter(None, [planner.foreign(request, plan.record)]), *(each.name for each in foreign)),
+        adopted=(
+            *filter(None, [planner.foreign(request, plan.record)]),
+            *(each.name for each in foreign if not each.is_kept),
+        ),
         may_wait=await planner.may_wait(plan),
         before=before,
         manifest=manifest,

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import dataclasses
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -208,6 +208,23 @@ class ReleaseRecords:
         Raises :class:`.ReleaseRecordError` when it cannot be decoded, and what the client raises.
         """
         return await self._rewrite(record, lambda text: manifests.without(text, is_spared))
+
+    async def leave(
+        self,
+        record: Record,
+        spared: Collection[manifests.ManifestResource],
+        kept: Collection[manifests.ManifestResource],
+    ) -> Record | None:
+        """Let Helm leave objects at an uninstallation: what is spared is taken out, the rest gets its policy.
+
+        Gives its record as it is then. Raises what :meth:`spare` raises.
+        """
+        return await self._rewrite(
+            record,
+            lambda text: manifests.with_policy(
+                manifests.without(text, spared.__contains__), kept.__contains__
+            ),
+        )
 
     async def complete(self, record: Record) -> Record | None:
         """Put into a failed revision what only the deployed one has: Helm deletes what is in the last one.

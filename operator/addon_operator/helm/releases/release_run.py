@@ -8,7 +8,7 @@
 4. Skip, and save checksums that are new; or hold a revision back that has to wait; or install, until that
    worked once; or upgrade:
    a. Make no revision for what the API server refused last time and refuses still.
-   b. Delete what only failed tries made, and let Helm not delete what belongs to other releases.
+   b. Delete what only failed tries made, and let Helm not delete what holds data or is in other releases.
    c. Let another try of a failed revision take its place in the history.
    d. Call Helm. Objects of others are taken over if ``TAKE_OWNERSHIP`` allows it.
 5. Save the checksums with the revision, for what the next run will see: definitions of the chart itself may
@@ -25,6 +25,7 @@ from typing import Final
 from addon_operator.helm import helm_errors, messages, release_types, verbs
 from addon_operator.helm.releases import (
     failed_tries,
+    keeper,
     merge_conflicts,
     release_planning,
     release_preview,
@@ -32,8 +33,10 @@ from addon_operator.helm.releases import (
     render_inputs,
     rendering,
     saved_places,
+    uninstalling,
     unknown_fields,
 )
+from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.modules import crd_files, manifests, release
 
@@ -55,7 +58,11 @@ class ReleaseRun:
         self._record: release_records.Record | None = None
         self._recovered: list[str] = []
         self._adopted: tuple[str, ...] = ()
-        self._tries = failed_tries.FailedTries(planner.helm, planner.records, planner.live, request)
+        self._keeper = planner.keeper_of(request.module, request.give_up, request.directory)
+        self._had = ""
+        self._tries = failed_tries.FailedTries(
+            planner.helm, planner.records, planner.live, request, self._keeper
+        )
 
     async def run(self) -> release_types.ReleaseOutcome:
         """Do it; see :meth:`.ReleaseManager.ensure`."""
@@ -82,13 +89,13 @@ class ReleaseRun:
     async def _recover(self, decision: release.Recover) -> None:
         self._recovered.append(decision.reason)
         if decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-            try:
-                number = self._last_record().revision.number
-                await self._planner.calls.begin(self._request.module, "uninstall", number)
-                await verbs.uninstall(self._helm, self._request.call, self._planner.options.timeout)
-            except helm_errors.HelmError as error:
-                raise await failed_tries.blamed(self._records, error) from error.__cause__
-            self._record = await self._planner.calls.end(self._request.module)
+            request = self._request
+            if self._record is not None:
+                removal = uninstalling.Uninstallation(
+                    self._planner, request.call, request.give_up, request.directory
+                )
+                await removal.run(self._record)
+            self._record = await self._records.read(request.module)
         elif self._record is not None:
             self._record = await self._records.fail(self._record)
 
@@ -115,7 +122,7 @@ class ReleaseRun:
         self, plan: release_planning.ReleasePlan, decision: release.Upgrade
     ) -> release_types.ReleaseOutcome:
         await self._look_after_tries(plan)
-        await self._give_up(plan.manifest)
+        await self._keep(plan.manifest)
         await self._forget_failed(plan.rendered)
         before = self._last_record().revision
         # Helm copies labels: this is another try, whatever came of the last one.
@@ -152,9 +159,11 @@ class ReleaseRun:
         with self._stopwatch.measured(release_types.Operation.CHECK):
             await self._tries.check_refusal(record, plan.manifest)
             if not is_install:
-                await self._tries.clear(plan.manifest, await self._records.upgraded_from(record))
+                before = await self._records.upgraded_from(record)
+                kept = await self._tries.clear(plan.manifest, before)
+                self._planner.tell_kept(self._request.module, kept)
                 return
-            await self._tries.clear(plan.manifest)
+            self._planner.tell_kept(self._request.module, await self._tries.clear(plan.manifest))
             await self._tries.adapt(plan.manifest)
             if history_max := self._planner.options.history_max:
                 await self._tries.prune(history_max - 1)
@@ -178,18 +187,21 @@ class ReleaseRun:
         if is_the_same and (await self._records.upgraded_from(record)) is not record:
             self._record = await self._records.drop(record)
 
-    async def _give_up(self, manifest: str) -> None:
-        """Let Helm not delete what left the chart, but is in other releases: they would miss it."""
+    async def _keep(self, manifest: str) -> None:
+        """Let Helm not delete what left the chart, and holds data or is in other releases, too."""
         before = await self._records.upgraded_from(self._last_record())
         with (
             contextlib.suppress(helm_errors.ReleaseRecordError),
             self._stopwatch.measured(release_types.Operation.CHECK),
         ):
-            had = await self._records.manifest(before)
+            content = await self._records.content(before)
+            self._had = content.manifest
             namespace = self._helm.places.of(self._request.module).namespace
-            dropped = await asyncio.to_thread(manifests.dropped, had, manifest, namespace)
-            if dropped and (given_up := await self._request.give_up(dropped)):
-                self._record = await self._records.spare(before, frozenset(given_up).__contains__)
+            dropped = await asyncio.to_thread(manifests.dropped, content.manifest, manifest, namespace)
+            if dropped:
+                losing = keeper.Source(before.revision, content, dropped)
+                await self._planner.keep(self._request, before, losing)
+                self._record = await self._records.get(self._request.module)
 
     async def _call(
         self, plan: release_planning.ReleasePlan, labels: Mapping[str, str | None], *, validate: bool
@@ -216,8 +228,11 @@ class ReleaseRun:
                     raise blamed from error
                 raise await self._explained(error, plan.manifest, error.message) from error.__cause__
             self._record = await self._planner.calls.end(self._request.module)
+        applied = await self._applied()
+        await self._keeper.take_back(applied, self._had)
+        self._planner.settled(self._request.module)
         if unknown:
-            await self._warn_of_fields(unknown, await self._applied())
+            await self._warn_of_fields(unknown, applied)
 
     async def _upgrade_or_adopt(
         self, upgrade: Callable[..., Awaitable[None]], plan: release_planning.ReleasePlan
@@ -235,7 +250,7 @@ class ReleaseRun:
         """Return what Helm has just applied; nothing if its record cannot be read."""
         try:
             return await self._records.manifest(self._last_record(), with_hooks=True)
-        except (helm_errors.HelmError, api_errors.KubernetesError):
+        except errors.AddonOperatorError:
             return ""
 
     async def _warn_of_fields(self, warnings: list[str], manifest: str) -> None:
@@ -256,14 +271,16 @@ class ReleaseRun:
             self._request.module, manifest, before.manifest if before else ""
         )
         is_labelled = policy is release_types.TakeOwnership.LABELLED
-        unlabelled = [each.name for each in foreign if not (is_labelled and each.is_labelled)]
+        unlabelled = [
+            each.name for each in foreign if not (each.is_kept or (is_labelled and each.is_labelled))
+        ]
         if policy is not release_types.TakeOwnership.ALWAYS and (unlabelled or not foreign):
             raise helm_errors.HelmError(
                 self._request.module,
                 f"{refused.message}; TAKE_OWNERSHIP={policy} does not allow to take over "
                 f"{', '.join(unlabelled) or 'it'}: remove it, or allow it",
             ) from refused
-        return tuple(each.name for each in foreign)
+        return tuple(each.name for each in foreign if not each.is_kept)
 
     async def _rendered_after(self, plan: release_planning.ReleasePlan) -> release.Rendered:
         """Return what the next upgrade with the same inputs renders to.

@@ -3,23 +3,22 @@
 import asyncio
 import collections
 import contextlib
-from collections.abc import AsyncIterator, Collection, Iterable
+import pathlib
+from collections.abc import AsyncIterator, Iterable
 
-from addon_operator.helm import command, helm_errors, release_types, verbs
+from addon_operator.helm import command, helm_errors, release_types
 from addon_operator.helm.releases import (
     chart_tests,
-    failed_tries,
     kept_revisions,
     release_planning,
     release_preview,
-    release_records,
     release_run,
     render_inputs,
     rollback,
+    uninstalling,
 )
 from addon_operator.kernel import errors, names
-from addon_operator.kube import api_errors
-from addon_operator.modules import manifests, model, release
+from addon_operator.modules import model, release
 
 
 class ReleaseManager:
@@ -126,62 +125,21 @@ class ReleaseManager:
         module: names.ModuleName,
         *,
         keep_record: bool = False,
-        sparing: Collection[manifests.ManifestResource] = (),
+        give_up: release_types.GiveUp = release_types.give_up_nothing,
+        directory: pathlib.Path | None = None,
     ) -> bool:
         """Uninstall a release; ``False`` if there is none, which is found out without Helm.
 
-        With ``keep_record`` its record says that something is left to be done, until it is removed once more
-        without. What is in ``sparing`` is not deleted with it.
-        Raises :class:`.HelmError` with Helm's own message.
+        See :class:`.Uninstallation`. Raises :class:`.HelmError` with Helm's own message.
         """
         async with self._alone(module):
             record = await self._records.read(module)
             self._records.check_operator(record)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
-            if record.revision.status == release.FAILED:
-                record = await self._complete(record)
-            if sparing and record.revision.exists:
-                record = await self._records.spare(record, sparing.__contains__) or record
-            is_kept = keep_record and await self._begin_removal(record)
-            await self._planner.calls.begin(module, "uninstall", record.revision.number)
-            await self._uninstall(module, keep_history=is_kept)
+            removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
+            await removal.run(record, keep_record=keep_record)
             return record.revision.exists
-
-    async def _complete(self, record: release_records.Record) -> release_records.Record:
-        """Have Helm remove what a failed upgrade was to remove, too."""
-        try:
-            return await self._records.complete(record) or record
-        except (api_errors.KubernetesError, helm_errors.ReleaseRecordError) as error:
-            self._planner.helm.warn(
-                names.ModuleName(record.revision.release),
-                f"objects that the last upgrade was to remove and could not are left: {error}",
-            )
-        return record
-
-    async def _begin_removal(self, record: release_records.Record) -> bool:
-        """Let the record say that the removal is unfinished; whether it does."""
-        try:
-            return (
-                await self._records.add_labels(record, {release.REMOVAL_LABEL: release.REMOVAL_BEGUN})
-                is not None
-            )
-        except api_errors.KubernetesError as error:
-            self._planner.helm.warn(
-                names.ModuleName(record.revision.release),
-                "if the operator restarts during the removal, it is not continued: "
-                f"the record cannot be marked: {error}",
-            )
-        return False
-
-    async def _uninstall(self, module: names.ModuleName, *, keep_history: bool) -> None:
-        timeout = self._planner.options.timeout
-        call = command.Call(module)
-        try:
-            await verbs.uninstall(self._planner.helm, call, timeout, keep_history=keep_history)
-        except helm_errors.HelmError as error:
-            raise await failed_tries.blamed(self._records, error) from error.__cause__
-        await self._planner.calls.end(module)
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """Return what Helm applied with the last revision, without hooks; ``None`` if there is no release.

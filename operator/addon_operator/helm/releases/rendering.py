@@ -12,9 +12,9 @@ from typing import Final
 from addon_operator.documents import manifest_diff, varying_parts
 from addon_operator.helm import capabilities, command, helm_errors, messages, release_types, verbs
 from addon_operator.helm.charts import chart, chart_files
-from addon_operator.helm.releases import render_inputs
+from addon_operator.helm.releases import record_format, render_inputs
 from addon_operator.kernel import clock as clocks
-from addon_operator.kernel import json_types
+from addon_operator.kernel import errors, json_types, names
 from addon_operator.modules import release
 from addon_operator.modules.patching import manifest_changes
 
@@ -130,6 +130,60 @@ class ChartRenderer:
         if inputs.mentions & chart_files.Mention.TIME:
             await asyncio.sleep(_ANOTHER_SECOND)
         return await self.render(request, inputs, files)
+
+    async def of_record(
+        self,
+        module: names.ModuleName,
+        content: record_format.Content,
+        checksum: str,
+        directory: pathlib.Path | None,
+    ) -> tuple[str, str] | None:
+        """Render twice what a revision was made from, without the cluster; ``None`` if that cannot be done.
+
+        The chart is that in ``directory`` if it is the one of then, by its ``checksum``, and else that in the
+        record, which has no charts within it.
+        """
+        self._helm.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=f"{module}-", dir=self._helm.workspace, ignore_cleanup_errors=True
+        ) as private:
+            try:
+                place = await asyncio.to_thread(
+                    self._chart_of, module, content, checksum, directory, pathlib.Path(private)
+                )
+                if place is None:
+                    return None
+                values = render_inputs.write_values(
+                    render_inputs.encode_values(dict(content.values)), pathlib.Path(private)
+                )
+                render = functools.partial(
+                    verbs.template,
+                    self._helm,
+                    command.Call(module, skips_schemas=True),
+                    verbs.Files(place, values),
+                    await self._capabilities.recent(),
+                    command.time_limit(self._timeout),
+                )
+                one, other = await render(), await render()
+            except (errors.AddonOperatorError, KeyError, TypeError, ValueError, OSError):
+                return None
+        return one.decode(errors="replace"), other.decode(errors="replace")
+
+    def _chart_of(
+        self,
+        module: names.ModuleName,
+        content: record_format.Content,
+        checksum: str,
+        directory: pathlib.Path | None,
+        private: pathlib.Path,
+    ) -> pathlib.Path | None:
+        if directory is not None:
+            with contextlib.suppress(helm_errors.ChartError):
+                if self._reader.read(module, directory).checksum == checksum:
+                    return chart.prepare(module, directory, private)
+        place = private / "recorded"
+        place.mkdir(mode=0o700)
+        return place if record_format.write_chart(content.chart, place) else None
 
 
 class BlindRenderer(ChartRenderer):

@@ -1,7 +1,7 @@
 """Takes back a revision that failed: to the last one that was deployed, with ``helm rollback``.
 
-Nothing is taken back if Helm would delete what holds data or others' objects. What was taken back is
-remembered with the release by the checksum of its inputs, so that it is not tried again.
+What the failed revision brought and holds data stays. What was taken back is remembered with the release by
+the checksum of its inputs, so that it is not tried again.
 """
 
 import asyncio
@@ -10,11 +10,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.helm import helm_errors, release_types, verbs
-from addon_operator.helm.releases import failed_tries, release_planning, release_records
+from addon_operator.helm.releases import (
+    failed_tries,
+    keeper,
+    release_planning,
+    release_records,
+    uninstalling,
+)
 from addon_operator.kube import api_errors
 from addon_operator.modules import manifests, release
 
-_SHOWN: Final = 3
 _LONGEST: Final = 4000
 """Characters of an error that are saved with a release."""
 
@@ -41,17 +46,17 @@ class Rollback:
         last, earlier = found[-1], found[:-1]
         target = await self._target(earlier, unhealthy=unhealthy)
         try:
-            if (lost := await self._lost(last, target)) is not None:
-                return self._refused(failed, lost)
             if target is None:
                 if await failed_tries.was_deployed(self._records, earlier):
                     return self._refused(failed, "no earlier revision was deployed and healthy")
-                await self._planner.calls.begin(self._request.module, "uninstall", last.revision.number)
-                await verbs.uninstall(self._planner.helm, self._request.call, self._planner.options.timeout)
-                await self._planner.calls.end(self._request.module)
+                request = self._request
+                removal = uninstalling.Uninstallation(
+                    self._planner, request.call, request.give_up, request.directory
+                )
+                await removal.run(last)
                 return self._told(failed, "the release is uninstalled, as there was none before")
             await self._planner.calls.begin(self._request.module, "rollback", last.revision.number + 1)
-            await self._roll_back(target)
+            await self._roll_back(last, target)
             await self._planner.calls.end(self._request.module)
         except helm_errors.HelmError as error:
             return self._refused(failed, f"the rollback failed, too: {error.message}")
@@ -80,8 +85,12 @@ class Rollback:
                 return record
         return None
 
-    async def _roll_back(self, target: release_records.Record) -> None:
-        content = await self._records.content(target)
+    async def _roll_back(self, last: release_records.Record, target: release_records.Record) -> None:
+        content, now = await self._records.content(target), await self._records.content(last)
+        namespace = self._planner.helm.places.of(self._request.module).namespace
+        dropped = await asyncio.to_thread(manifests.dropped, now.manifest, content.manifest, namespace)
+        source = keeper.Source(last.revision, now, dropped)
+        await self._planner.keep(self._request, last, source)
         await verbs.rollback(
             self._planner.helm,
             self._request.call,
@@ -89,20 +98,8 @@ class Rollback:
             target.revision.number,
             is_server_side=content.is_server_side,
         )
-
-    async def _lost(self, last: release_records.Record, target: release_records.Record | None) -> str | None:
-        """Name what would be deleted and must not be; ``None`` if nothing is."""
-        namespace = self._planner.helm.places.of(self._request.module).namespace
-        try:
-            now = await self._records.manifest(last)
-            before = "" if target is None else await self._records.manifest(target)
-        except helm_errors.ReleaseRecordError as error:
-            return str(error)
-        lost = await asyncio.to_thread(_lost, now, before, namespace)
-        if not lost:
-            return None
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-        return f"it would delete {', '.join(map(str, lost[:_SHOWN]))}{more}"
+        retaining = self._planner.keeper_of(self._request.module, self._request.give_up)
+        await retaining.take_back(content.manifest, now.manifest)
 
     async def _remember(
         self, last: release_records.Record, target: release_records.Record, failed: Exception
@@ -132,12 +129,3 @@ class Rollback:
 
     def _without_module(self, text: object) -> str:
         return str(text).removeprefix(f"module {self._request.module}: ")
-
-
-def _lost(now: str, before: str, namespace: str) -> list[manifests.ManifestResource]:
-    """Return what Helm would delete and must not; what is annotated to be kept it leaves."""
-    dropped = frozenset(
-        each for each in manifests.dropped(now, before, namespace) if each.kind in failed_tries.GUARDED
-    )
-    found = manifests.find_objects(now, dropped.__contains__) if dropped else ()
-    return [resource for resource, body in found if not manifests.is_kept(body)]

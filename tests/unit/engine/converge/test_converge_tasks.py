@@ -60,7 +60,9 @@ class Releases(fake_steps.Releases):
         return self.known
 
     @override
-    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+    async def remove(
+        self, release: str, *, keep_record: bool = False, directory: pathlib.Path | None = None
+    ) -> None:
         self.removed.append(release)
 
     @override

@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import pytest
 from typing_extensions import override
@@ -15,7 +15,7 @@ from addon_operator.helm.releases import releases as helm_releases
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import own_deletions
-from addon_operator.modules import manifests, model, release
+from addon_operator.modules import model, release
 from addon_operator.values import sources, store
 from addon_operator.values.schema import cel_rules, schemas
 from tests.fakes import clocks
@@ -80,7 +80,8 @@ class Manager(helm_releases.ReleaseManager):
         module: ModuleName,
         *,
         keep_record: bool = False,
-        sparing: Collection[manifests.ManifestResource] = (),
+        give_up: release_types.GiveUp = release_types.give_up_nothing,
+        directory: pathlib.Path | None = None,
     ) -> bool:
         self.removals.append(f"{module}, record kept" if keep_record else module)
         return module != "half"

@@ -2,7 +2,7 @@
 
 import asyncio
 import pathlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import pytest
 from typing_extensions import override
@@ -82,12 +82,15 @@ class Manager(helm_releases.ReleaseManager):
     @override
     async def remove(
         self,
-        release: str,
+        module: ModuleName,
         *,
         keep_record: bool = False,
-        sparing: Collection[manifests.ManifestResource] = (),
+        give_up: release_types.GiveUp = release_types.give_up_nothing,
+        directory: pathlib.Path | None = None,
     ) -> bool:
-        self.calls.append(("remove", keep_record, tuple(map(str, sparing))))
+        deployed = await self.deployed(module)
+        spared = await give_up(manifests.resources(deployed.manifest if deployed else ""))
+        self.calls.append(("remove", keep_record, tuple(map(str, spared))))
         return True
 
 
@@ -351,14 +354,6 @@ async def test_what_another_module_has_too_is_spared_when_a_release_is_removed(b
     await bench.resources.follow(watching.DB, watching.wanted("a"))
     await bench.releases.remove(WEB)
     assert bench.helm.calls == [("remove", False, ("ConfigMap a",))]
-
-
-async def test_a_record_that_cannot_be_read_spares_nothing_and_that_is_reported(bench: Bench) -> None:
-    bench.helm.error = helm_errors.ReleaseRecordError("it cannot be decoded")
-    await bench.releases.remove(WEB)
-    assert bench.helm.calls == [("remove", False, ())]
-    (warning,) = bench.warnings
-    assert warning.startswith("what the removal of release web has to leave out is not known: ")
 
 
 async def test_nothing_is_removed_while_nobody_can_say_what_others_have(bench: Bench) -> None:

@@ -84,7 +84,9 @@ class Releases(module_releases.ModuleReleases):
         self.there.add(module.name)
 
     @override
-    async def remove(self, release: str, *, keep_record: bool = False) -> None:
+    async def remove(
+        self, release: str, *, keep_record: bool = False, directory: pathlib.Path | None = None
+    ) -> None:
         self.log.append("uninstall")
         if self.error is not None:
             raise self.error

@@ -159,8 +159,9 @@ async def test_what_others_have_what_is_kept_and_what_holds_data_is_not_deleted(
 
     await manager.ensure(dataclasses.replace(asked(module_dir), give_up=give_up))
     assert world.live.deleted == []
-    left = "PersistentVolumeClaim data, which revision 1 made and the chart no longer has, is left"
-    assert any(left in text for _, text in world.warnings)
+    (told,) = (text for _, text in world.warnings if "stays" in text)
+    assert "PersistentVolumeClaim data stays: it holds data" in told
+    assert "ConfigMap kept stays: its annotation helm.sh/resource-policy says keep" in told
 
 
 async def test_what_cannot_be_deleted_stops_the_try_and_is_named(

@@ -660,11 +660,13 @@ async def test_what_is_spared_is_taken_out_of_the_record_before_the_uninstallati
     world.helm.render = lambda _: f"{CONFIG_MAP}---\napiVersion: v1\nkind: List\nitems:\n{items}"
     manager = world.manager()
     await manager.ensure(asked(module_dir))
-    gone = [
-        manifests.ManifestResource("v1", kind, None, name)
-        for kind, name in (("ConfigMap", "web"), ("Pod", "c"))
-    ]
-    assert await manager.remove(WEB, keep_record=True, sparing=gone)
+
+    async def give_up(
+        resources: Sequence[manifests.ManifestResource],
+    ) -> list[manifests.ManifestResource]:
+        return [each for each in resources if each.name in ("web", "c")]
+
+    assert await manager.remove(WEB, keep_record=True, give_up=give_up)
     assert world.api.labels("web", 1)[release.REMOVAL_LABEL] == release.REMOVAL_BEGUN
     left = manifests.resources(await manager.manifest(WEB) or "")
     assert [each.name for each in left] == ["b", "d"]

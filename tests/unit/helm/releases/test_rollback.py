@@ -110,30 +110,27 @@ async def test_an_install_that_never_worked_is_uninstalled(
     assert world.api.last("web") == 0
 
 
-def kept(kind: str, annotations: str = "") -> str:
-    return f"{MAP}---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: data{annotations}}}\n"
+def kept(kind: str) -> str:
+    return f"{MAP}---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: data}}\n"
 
 
 @pytest.mark.parametrize(
-    "kind", ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "CustomResourceDefinition"]
+    ("kind", "plural"),
+    [("PersistentVolumeClaim", "persistentvolumeclaims"), ("ConfigMap", "configmaps")],
 )
-async def test_what_would_delete_data_is_not_taken_back(
-    world: fakes.World, module_dir: pathlib.Path, kind: str
+async def test_what_holds_data_is_marked_before_it_is_taken_back(
+    world: fakes.World, module_dir: pathlib.Path, kind: str, plural: str
 ) -> None:
     manager = await installed(world, module_dir)
     failing(world, kept(kind))
+    world.live.put_own("data", plural=plural)
     told = await fail(manager, asked(module_dir, size=2))
-    assert isinstance(told, helm_errors.RollbackRefusedError)
-    assert f"{ERROR}; there is no rollback: it would delete {kind} data" in str(told)
-    assert "rollback" not in world.helm.verbs
-
-
-async def test_what_helm_is_told_to_keep_does_not_stand_in_the_way(
-    world: fakes.World, module_dir: pathlib.Path
-) -> None:
-    manager = await installed(world, module_dir)
-    failing(world, kept("PersistentVolume", ", annotations: {helm.sh/resource-policy: keep}"))
-    assert isinstance(await fail(manager, asked(module_dir, size=2)), helm_errors.RolledBackError)
+    assert isinstance(told, helm_errors.RolledBackError)
+    mark = {
+        "labels": {"addon-operator.io/kept-from": "web"},
+        "annotations": {"helm.sh/resource-policy": "keep"},
+    }
+    assert world.live.changed == ([("data", {"metadata": mark})] if kind != "ConfigMap" else [])
 
 
 async def test_a_rollback_that_fails_tells_both_errors(world: fakes.World, module_dir: pathlib.Path) -> None:

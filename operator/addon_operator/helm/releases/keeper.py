@@ -1,0 +1,216 @@
+"""Sees to it that what must not be deleted of a release stays, before anything deletes its objects.
+
+:mod:`.keeping` decides; here is read what that depends on. Helm is told by its own resource policy, on what
+it looks at: the live object before an upgrade or a rollback, the record before an uninstallation. What other
+releases have is taken out of the record.
+"""
+
+import asyncio
+import dataclasses
+import pathlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from addon_operator.helm import command, release_types
+from addon_operator.helm.releases import live_objects, record_format, rendering
+from addon_operator.kernel import names
+from addon_operator.kube import api_errors
+from addon_operator.modules import keeping, manifests, release
+
+_STATEFUL_SET: Final = "StatefulSet"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Source:
+    """What of one revision is about to go."""
+
+    revision: release.Revision
+    content: record_format.Content
+    going: tuple[manifests.ManifestResource, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Staying:
+    """What of that stays."""
+
+    others: frozenset[manifests.ManifestResource] = frozenset()
+    """What other releases have."""
+    kept: Mapping[manifests.ManifestResource, keeping.Kept] = dataclasses.field(default_factory=dict)
+    patches: Mapping[manifests.ManifestResource, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    """What live objects lack, so that Helm leaves them."""
+
+    def __contains__(self, resource: object) -> bool:
+        return resource in self.others or resource in self.kept
+
+
+class Keeper:
+    """Looks at what one release is about to lose."""
+
+    def __init__(
+        self,
+        helm: command.Helm,
+        renderer: rendering.ChartRenderer,
+        live: live_objects.LiveObjects,
+        module: names.ModuleName,
+        give_up: release_types.GiveUp,
+        directory: pathlib.Path | None = None,
+    ) -> None:
+        """``give_up`` says what others have; ``directory`` is that of the module's chart, if there is one."""
+        self._helm = helm
+        self._renderer = renderer
+        self._live = live
+        self._module = module
+        self._give_up = give_up
+        self._directory = directory
+        self._place = helm.places.of(module)
+
+    async def look(
+        self,
+        *sources: Source,
+        data_goes: Collection[manifests.ManifestResource] = (),
+        only_own: bool = False,
+    ) -> Staying:
+        """Say what stays of what is about to go; nothing is changed.
+
+        ``data_goes``: what of it goes with its data, as somebody asked for that. ``only_own``: what Helm did
+        not make for the release is not its to lose. Raises what the client raises when it cannot be asked.
+        """
+        going = tuple(dict.fromkeys(each for source in sources for each in source.going))
+        if not going:
+            return Staying()
+        others = set(await self._give_up(going))
+        bodies: dict[manifests.ManifestResource, manifests.Object] = {}
+        for source in sources:
+            bodies |= await asyncio.to_thread(_bodies, source.content.manifest, frozenset(going) - others)
+        live = await self._live.metadata(self._module, bodies)
+        others |= {
+            each for each, found in live.items() if found is not None and self._is_of_others(found, only_own)
+        }
+        reasons = {
+            each: keeping.decide(each, body, live[each], data_goes=each in data_goes)
+            for each, body in bodies.items()
+            if each not in others
+        }
+        claims = await self._claims(bodies)
+        live |= claims
+        reasons |= dict.fromkeys(claims, keeping.Why.DATA)
+        if any(each.kind == keeping.CLAIM and why for each, why in reasons.items()):
+            undecided = frozenset(each for each, why in reasons.items() if why is None and live[each])
+            reasons |= dict.fromkeys(await self._secrets(sources, undecided), keeping.Why.NEEDED)
+        kept = {
+            each: await self._kept(each, live[each] or {}, why, bodies.get(each, {}))
+            for each, why in reasons.items()
+            if why is not None
+        }
+        patches = {each: patch for each in kept if (patch := self._patch(kept[each], live[each] or {}))}
+        return Staying(frozenset(others), kept, patches)
+
+    async def hold(self, staying: Staying) -> frozenset[manifests.ManifestResource]:
+        """Mark what stays; gives what could not be marked."""
+        failed: set[manifests.ManifestResource] = set()
+        for resource, patch in staying.patches.items():
+            try:
+                await self._live.patch(self._module, resource, patch)
+            except api_errors.ApiError as error:
+                failed.add(resource)
+                self._helm.warn(self._module, f"{resource} stays, but cannot be marked as kept: {error}")
+        return frozenset(failed)
+
+    async def take_back(self, manifest: str, before: str = "") -> None:
+        """Take the mark from what the release has again, and had not ``before``."""
+        added = await asyncio.to_thread(_added, manifest, before, self._place.namespace)
+        try:
+            live = await self._live.metadata(self._module, [each for each in added if _may_be_kept(each)])
+            live |= await self._claims(added)
+            for resource, found in live.items():
+                if found and keeping.is_marked(found):
+                    await self._live.patch(self._module, resource, keeping.unmark(added.get(resource, {})))
+        except api_errors.KubernetesError as error:
+            text = f"objects that the release has again may still be marked as kept: {error}"
+            self._helm.warn(self._module, text)
+
+    def _is_of_others(self, live: manifests.Object, only_own: bool) -> bool:
+        name, namespace = keeping.owner(live)
+        if only_own:
+            return not keeping.is_own(live, self._place.name, self._place.namespace)
+        return bool(name) and (name, namespace) != (self._place.name, self._place.namespace)
+
+    def _patch(self, kept: keeping.Kept, live: manifests.Object) -> Mapping[str, Any]:
+        if kept.is_marked and not (keeping.is_marked(live) and manifests.is_kept(live)):
+            return keeping.mark(self._place.name)
+        return {} if manifests.is_kept(live) else keeping.policy()
+
+    async def _kept(
+        self,
+        resource: manifests.ManifestResource,
+        live: manifests.Object,
+        why: keeping.Why,
+        body: manifests.Object,
+    ) -> keeping.Kept:
+        namespace = (live.get("metadata") or {"namespace": resource.namespace}).get("namespace")
+        count = await self._live.count(body) if resource.kind == keeping.DEFINITION else None
+        return keeping.Kept(resource.kind, str(namespace or ""), resource.name, why, count)
+
+    async def _claims(
+        self, bodies: Mapping[manifests.ManifestResource, manifests.Object]
+    ) -> dict[manifests.ManifestResource, manifests.Object]:
+        """Return the claims that StatefulSets leave behind."""
+        found: dict[manifests.ManifestResource, manifests.Object] = {}
+        for resource, body in bodies.items():
+            patterns = tuple(keeping.claim_names(body)) if resource.kind == _STATEFUL_SET else ()
+            if patterns:
+                namespace = resource.namespace or self._place.namespace
+                for claim in await self._live.claims(namespace):
+                    name = str(claim["metadata"]["name"])
+                    if any(pattern.fullmatch(name) for pattern in patterns):
+                        found[manifests.ManifestResource("v1", keeping.CLAIM, namespace, name)] = claim
+        return found
+
+    async def _secrets(
+        self, sources: Iterable[Source], wanted: Collection[manifests.ManifestResource]
+    ) -> frozenset[manifests.ManifestResource]:
+        """Return the Secrets whose content two renders do not give alike."""
+        by_chance: set[manifests.ManifestResource] = set()
+        for source in sources:
+            secrets = [each for each in source.going if each in wanted and keeping.is_secret(each)]
+            if secrets:
+                checksum = source.revision.labels.get(release.CHART_LABEL, "")
+                renders = await self._renderer.of_record(
+                    self._module, source.content, checksum, self._directory
+                )
+                alike = await asyncio.to_thread(_alike, renders, self._place.namespace)
+                by_chance.update(
+                    each for each in secrets if each.identity(self._place.namespace) not in alike
+                )
+        return frozenset(by_chance)
+
+
+def _bodies(
+    manifest: str, wanted: frozenset[manifests.ManifestResource]
+) -> dict[manifests.ManifestResource, manifests.Object]:
+    return dict(manifests.find_objects(manifest, wanted.__contains__))
+
+
+def _added(manifest: str, before: str, namespace: str) -> dict[manifests.ManifestResource, manifests.Object]:
+    """Return what may have been kept of what a manifest has and the one before it had not."""
+    added = manifests.dropped(manifest, before, namespace)
+    wanted = {each for each in added if _may_be_kept(each) or each.kind == _STATEFUL_SET}
+    return dict(manifests.find_objects(manifest, wanted.__contains__))
+
+
+def _may_be_kept(resource: manifests.ManifestResource) -> bool:
+    return keeping.holds_data(resource) or keeping.is_secret(resource)
+
+
+def _alike(renders: tuple[str, str] | None, namespace: str) -> frozenset[manifests.Identity]:
+    """Return the Secrets that both renders give with the same content."""
+    if renders is None:
+        return frozenset()
+    one, other = (
+        {
+            each.identity(namespace): (body.get("data"), body.get("stringData"))
+            for each, body in manifests.find_objects(render, keeping.is_secret)
+        }
+        for render in renders
+    )
+    return frozenset(each for each, content in one.items() if other.get(each, ...) == content)

@@ -1,0 +1,105 @@
+"""Uninstalls a release: one that is to go, one whose first install failed, one whose removal was cut off.
+
+What stays is known before: it keeps Helm's own policy in the record, and what other releases have is taken
+out of it.
+"""
+
+import asyncio
+import pathlib
+from collections.abc import Mapping
+from typing import Final
+
+from addon_operator.helm import command, helm_errors, release_types, verbs
+from addon_operator.helm.releases import failed_tries, keeper, release_planning, release_records
+from addon_operator.kube import api_errors
+from addon_operator.modules import manifests, release
+
+_BEGUN: Final[Mapping[str, str]] = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN}
+
+
+class Uninstallation:
+    """Uninstalls one release; used once."""
+
+    def __init__(
+        self,
+        planner: release_planning.ReleasePlanner,
+        call: command.Call,
+        give_up: release_types.GiveUp,
+        directory: pathlib.Path | None = None,
+    ) -> None:
+        """``give_up`` says what others have; ``directory`` is that of the module's chart, if it is there."""
+        self._planner = planner
+        self._records = planner.records
+        self._call = call
+        self._keeper = planner.keeper_of(call.module, give_up, directory)
+
+    async def run(
+        self, record: release_records.Record, *, keep_record: bool = False, data_goes: bool = False
+    ) -> None:
+        """Do it; ``data_goes``: with the data that the deployed revision has.
+
+        With ``keep_record`` the record says that something is left to be done, until it is removed once more
+        without. Raises :class:`.HelmError` with Helm's own message, and the errors of the API client.
+        """
+        if record.revision.exists:
+            record = await self._prepare(record, data_goes=data_goes)
+        is_kept = keep_record and await self._begin(record)
+        await self._planner.calls.begin(self._call.module, "uninstall", record.revision.number)
+        try:
+            await verbs.uninstall(
+                self._planner.helm, self._call, self._planner.options.timeout, keep_history=is_kept
+            )
+        except helm_errors.HelmError as error:
+            raise await failed_tries.blamed(self._records, error) from error.__cause__
+        self._planner.settled(self._call.module)
+        await self._planner.calls.end(self._call.module)
+
+    async def look(self, record: release_records.Record, *, data_goes: bool = False) -> keeper.Staying:
+        """Say what would stay; nothing is changed."""
+        content = await self._records.content(record)
+        going = await asyncio.to_thread(manifests.resources, content.manifest)
+        goes = await self._deployed() if data_goes else frozenset()
+        source = keeper.Source(record.revision, content, going)
+        return await self._keeper.look(source, data_goes=[each for each in going if each in goes])
+
+    async def _prepare(self, record: release_records.Record, *, data_goes: bool) -> release_records.Record:
+        """Let Helm see in the record what goes and what stays."""
+        if record.revision.status == release.FAILED:
+            record = await self._complete(record)
+        try:
+            staying = await self.look(record, data_goes=data_goes)
+        except helm_errors.ReleaseRecordError as error:
+            # Helm cannot read it either, and removes nothing.
+            text = f"what the removal of the release has to leave is not known: {error}"
+            self._planner.helm.warn(self._call.module, text)
+            return record
+        await self._keeper.hold(staying)
+        self._planner.tell_kept(self._call.module, staying.kept.values())
+        if staying.others or staying.kept:
+            record = await self._records.leave(record, staying.others, staying.kept.keys()) or record
+        return record
+
+    async def _complete(self, record: release_records.Record) -> release_records.Record:
+        """Have Helm remove what a failed upgrade was to remove, too."""
+        try:
+            return await self._records.complete(record) or record
+        except helm_errors.ReleaseRecordError as error:
+            text = f"objects that the last upgrade was to remove and could not are left: {error}"
+            self._planner.helm.warn(self._call.module, text)
+        return record
+
+    async def _deployed(self) -> frozenset[manifests.ManifestResource]:
+        deployed = await self._records.deployed(self._call.module)
+        return frozenset(manifests.resources(deployed.manifest)) if deployed else frozenset()
+
+    async def _begin(self, record: release_records.Record) -> bool:
+        """Let the record say that the removal is unfinished; whether it does."""
+        try:
+            return await self._records.add_labels(record, _BEGUN) is not None
+        except api_errors.KubernetesError as error:
+            self._planner.helm.warn(
+                self._call.module,
+                "if the operator restarts during the removal, it is not continued: "
+                f"the record cannot be marked: {error}",
+            )
+        return False

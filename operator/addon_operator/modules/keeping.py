@@ -1,0 +1,153 @@
+"""What of a release's objects may be deleted: the one place that decides it.
+
+Upgrades, removals, purges, rollbacks and clean-ups after failed tries all ask here before they delete
+anything. Definitions, namespaces and claims hold data or objects of others: they stay unless somebody asked
+for exactly that. What stays gets a mark of ours, beside the policy that makes Helm leave it.
+"""
+
+import dataclasses
+import enum
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from addon_operator.modules import crd_files, manifests
+
+KEPT_FROM: Final = "addon-operator.io/kept-from"
+"""The label of what stays; its value is the name of the release that had it."""
+CLAIM: Final = "PersistentVolumeClaim"
+DEFINITION: Final = crd_files.KIND
+NAMESPACE: Final = "Namespace"
+_GROUP_OF_DEFINITIONS: Final = crd_files.API_VERSION.partition("/")[0]
+_DATA: Final = frozenset(
+    {
+        (_GROUP_OF_DEFINITIONS, DEFINITION),
+        ("", NAMESPACE),
+        ("", CLAIM),
+        ("", "PersistentVolume"),
+    }
+)
+_RESOURCES: Final = {DEFINITION: "crd", NAMESPACE: "namespace", CLAIM: "pvc", "PersistentVolume": "pv"}
+_OWNER: Final = "meta.helm.sh/release-name"
+_OWNERS_NAMESPACE: Final = "meta.helm.sh/release-namespace"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+
+
+class Why(enum.StrEnum):
+    """Why an object stays."""
+
+    DATA = "it holds data"
+    NEEDED = "a claim that stays may need it"
+    POLICY = f"its annotation {manifests.POLICY} says keep"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kept:
+    """An object that stays although its release has it no more."""
+
+    kind: str
+    namespace: str
+    """Empty for what is in no namespace."""
+    name: str
+    why: Why
+    objects: int | None = None
+    """How many objects of that kind, or in that namespace, there are, if they can be counted."""
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it gets the mark: what a chart or a person keeps is theirs."""
+        return self.why is not Why.POLICY
+
+    @property
+    def command(self) -> str:
+        """What a person removes it with."""
+        place = f" --namespace {self.namespace}" if self.namespace else ""
+        return f"kubectl delete {_RESOURCES.get(self.kind, self.kind.lower())} {self.name}{place}"
+
+    def __str__(self) -> str:
+        """Name it for a person, with what is lost with it."""
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        count = "" if self.objects is None else f" with {self.objects} object{'s' * (self.objects != 1)}"
+        return f"{self.kind} {place}{count}"
+
+
+def decide(
+    resource: manifests.ManifestResource,
+    body: Mapping[str, Any],
+    live: Mapping[str, Any] | None,
+    *,
+    data_goes: bool = False,
+) -> Why | None:
+    """Decide whether an object stays that its release is about to lose; ``None``: it may be deleted.
+
+    ``body`` is what the release's record has; ``live`` what the cluster has, ``None`` if it is not there.
+    ``data_goes``: somebody asked for exactly that. Of two policies the careful one wins.
+    """
+    if live is None:
+        return None
+    if manifests.is_kept(body) or (manifests.is_kept(live) and not is_marked(live)):
+        return Why.POLICY
+    return Why.DATA if holds_data(resource) and not data_goes else None
+
+
+def holds_data(resource: manifests.ManifestResource) -> bool:
+    """Say whether data, or objects of others, go with the object."""
+    return (resource.api_version.rpartition("/")[0], resource.kind) in _DATA
+
+
+def is_secret(resource: manifests.ManifestResource) -> bool:
+    """Say whether it is a Secret, which may have the password of what a claim holds."""
+    return (resource.api_version, resource.kind) == ("v1", "Secret")
+
+
+def claim_names(body: Mapping[str, Any]) -> Iterator[re.Pattern[str]]:
+    """Yield what the claims of a StatefulSet are called that stay when it goes."""
+    spec = body.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    policy = spec.get("persistentVolumeClaimRetentionPolicy")
+    if isinstance(policy, dict) and policy.get("whenDeleted") == "Delete":
+        return
+    for template in spec.get("volumeClaimTemplates") or ():
+        metadata = template.get("metadata") if isinstance(template, dict) else None
+        if isinstance(metadata, dict) and metadata.get("name"):
+            stem = f"{metadata['name']}-{body['metadata']['name']}"
+            yield re.compile(rf"{re.escape(stem)}-[0-9]+")
+
+
+def is_marked(live: Mapping[str, Any]) -> bool:
+    """Say whether an object bears our mark, so that the policy on it is ours, too."""
+    return KEPT_FROM in ((live.get("metadata") or {}).get("labels") or {})
+
+
+def owner(live: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Return name and namespace of the release that an object says it is of."""
+    annotations = (live.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(_OWNER), annotations.get(_OWNERS_NAMESPACE)
+
+
+def is_own(live: Mapping[str, Any], release: str, namespace: str) -> bool:
+    """Say whether Helm made an object for a release."""
+    labels = (live.get("metadata") or {}).get("labels") or {}
+    return labels.get(MANAGED_BY) == "Helm" and owner(live) == (release, namespace)
+
+
+def mark(release: str) -> dict[str, Any]:
+    """Return the merge patch that marks what stays of a release, and makes Helm leave it."""
+    return {"metadata": {"labels": {KEPT_FROM: release}, **policy()["metadata"]}}
+
+
+def policy() -> dict[str, Any]:
+    """Return the merge patch that makes Helm leave an object."""
+    return {"metadata": {"annotations": {manifests.POLICY: manifests.KEEP}}}
+
+
+def unmark(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the merge patch that takes the mark away, and the policy unless the manifest has it, too."""
+    policy = {} if manifests.is_kept(body) else {"annotations": {manifests.POLICY: None}}
+    return {"metadata": {"labels": {KEPT_FROM: None}, **policy}}
+
+
+def told(kept: Collection[Kept]) -> str:
+    """Return a sentence for people: what stays, why, and what removes it."""
+    parts = (f"{each} stays: {each.why}; remove it with '{each.command}'" for each in kept)
+    return "; ".join(parts)

@@ -1,0 +1,163 @@
+"""What holds data stays, whatever takes it out of a release, and goes on when its module comes back."""
+
+from typing import Any, Final
+
+import pytest
+
+from addon_operator.helm import helm_errors, release_types
+from addon_operator.helm.releases import releases
+from tests.integration.helm_site import ANY_HELM, WEB, Site
+
+pytestmark = pytest.mark.integration
+
+CLAIM: Final = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+SECRETS: Final = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+stringData: {password: {{ randAlphaNum 16 | quote }}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: plain}
+stringData: {a: b}
+"""
+SPACE: Final = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NAMESPACE-space}\n"
+DEFINITION: Final = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: GROUP}
+spec:
+  group: NAMESPACE.example
+  names: {kind: Thing, plural: things}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+"""
+
+
+def kinds_of(site: Site) -> dict[str, tuple[str, str]]:
+    """What holds data, by a word: its kind for kubectl, and its name."""
+    return {
+        "claim": ("pvc", "data"),
+        "space": ("namespace", f"{site.namespace}-space"),
+        "definition": ("crd", f"things.{site.namespace}.example"),
+    }
+
+
+def write(site: Site) -> None:
+    """A module that holds data as long as its value ``data`` is set, and fails if ``fails`` is."""
+    for name, text in (("claim", CLAIM), ("secrets", SECRETS), ("space", SPACE), ("definition", DEFINITION)):
+        placed = text.replace("NAMESPACE", site.namespace).replace(
+            "GROUP", f"things.{site.namespace}.example"
+        )
+        site.write(f"templates/{name}.yaml", f"{{{{ if .Values.web.data }}}}\n{placed}{{{{ end }}}}\n")
+    site.write(
+        "templates/wrong.yaml",
+        "{{ if .Values.web.fails }}\napiVersion: v1\nkind: Service\nmetadata: {name: wrong}\n"
+        "spec: {ports: [{port: 99999}]}\n{{ end }}\n",
+    )
+
+
+def uids(site: Site) -> dict[str, str]:
+    return {word: site.get(*which)["metadata"]["uid"] for word, which in kinds_of(site).items()}
+
+
+def marks(site: Site, kind: str, name: str) -> tuple[Any, Any]:
+    """The label of ours and Helm's policy on an object."""
+    metadata = site.get(kind, name)["metadata"]
+    label = (metadata.get("labels") or {}).get("addon-operator.io/kept-from")
+    return label, (metadata.get("annotations") or {}).get("helm.sh/resource-policy")
+
+
+def is_there(site: Site, kind: str, name: str) -> bool:
+    return bool(site.kubectl("get", kind, name, "--ignore-not-found", "--output=name"))
+
+
+async def failed(
+    manager: releases.ReleaseManager, request: release_types.ReleaseRequest
+) -> helm_errors.HelmError:
+    with pytest.raises(helm_errors.HelmError) as raised:
+        await manager.ensure(request)
+    return raised.value
+
+
+@ANY_HELM
+async def test_what_holds_data_outlives_all_that_takes_it_out_of_a_release(helm_site: Site) -> None:
+    site = helm_site
+    write(site)
+    kinds = kinds_of(site)
+    async with site.manager() as manager:
+        await manager.ensure(site.asked(data="yes"))
+        before = uids(site)
+        password = site.get("secret", "password")["data"]
+
+        # A value switches it off, and on again.
+        await manager.ensure(site.asked(data=""))
+        assert uids(site) == before
+        for which in kinds.values():
+            assert marks(site, *which) == ("web", "keep")
+        assert site.get("secret", "password")["data"] == password
+        assert not is_there(site, "secret", "plain")
+        told = "\n".join(site.warnings)
+        assert (
+            f"CustomResourceDefinition {kinds['definition'][1]} with 0 objects stays: it holds data" in told
+        )
+        assert f"kubectl delete pvc data --namespace {site.namespace}" in told
+        await manager.ensure(site.asked(data="yes"))
+        assert uids(site) == before
+        for which in kinds.values():
+            assert marks(site, *which) == (None, None)
+
+        # An uninstallation.
+        await manager.remove(WEB)
+        assert uids(site) == before
+        assert site.revisions() == {}
+        assert not is_there(site, "configmap", "web")
+        for which in kinds.values():
+            assert marks(site, *which) == ("web", "keep")
+        await manager.ensure(site.asked(data="yes"))
+        assert uids(site) == before
+        for which in kinds.values():
+            assert marks(site, *which) == (None, None)
+
+
+@ANY_HELM
+async def test_what_a_failed_try_brought_outlives_what_undoes_it(helm_site: Site) -> None:
+    site = helm_site
+    write(site)
+    kinds = kinds_of(site)
+    async with site.manager() as manager:
+        # A first install that fails, is taken back, and works then.
+        wrong = site.asked(data="yes", fails="yes")
+        told = await manager.roll_back(wrong, await failed(manager, wrong), unhealthy=False)
+        assert isinstance(told, helm_errors.RolledBackError), told
+        before = uids(site)
+        assert site.revisions() == {}
+        for which in kinds.values():
+            assert marks(site, *which) == ("web", "keep")
+        await manager.ensure(site.asked(data=""))
+
+        # An upgrade that fails, and is taken back.
+        wrong = site.asked(data="yes", fails="yes", size=2)
+        told = await manager.roll_back(wrong, await failed(manager, wrong), unhealthy=False)
+        assert isinstance(told, helm_errors.RolledBackError), told
+        assert uids(site) == before
+        for which in kinds.values():
+            assert marks(site, *which) == ("web", "keep")
+
+        # One that fails, and is followed by another one that does not have it.
+        await failed(manager, wrong)
+        await manager.ensure(site.asked(data="", size=3))
+        assert uids(site) == before
+
+        # One that fails, and the release goes.
+        await failed(manager, wrong)
+        await manager.remove(WEB)
+        assert uids(site) == before
+        assert site.revisions() == {}

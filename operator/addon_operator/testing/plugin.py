@@ -87,9 +87,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from addon_operator.testing import failures
 
     if not any("::" in argument for argument in session.config.args):
-        session.config.stash[_TESTS_OF_MODULES] = [
-            item for item in session.items if failures.is_test(item.path)
-        ]
+        # Others have thousands of tests in few files.
+        files = {path for path in {item.path for item in session.items} if failures.is_test(path)}
+        session.config.stash[_TESTS_OF_MODULES] = [item for item in session.items if item.path in files]
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

@@ -2,9 +2,9 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import pathlib
-import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from typing import Final
@@ -16,7 +16,12 @@ from addon_operator.settings import settings as settings_module
 
 _SECONDS: Final = 60.0
 _MAX_BYTES: Final = 1 << 30
-"""How large the files of a commit may be."""
+"""How large a file of a commit may be."""
+_AS_CHECKED_OUT: Final = ("-c", "core.sparseCheckout=false", "-c", "core.fsmonitor=false")
+_SUBMODULES: Final = 8
+"""How deep repositories within repositories are looked at."""
+_SUBMODULE: Final = "160000"
+"""The mode of a submodule."""
 _BOUNDS: Final = children.ChildBounds(4 << 30, _MAX_BYTES)
 _OUTPUT: Final = 64 * 1024
 
@@ -38,14 +43,15 @@ async def settings_of(
     directory = here / base
     with tempfile.TemporaryDirectory(prefix="addon-operator-base-", ignore_cleanup_errors=True) as private:
         with launcher.Launcher() as started:
-            git = _Git(children.Children(started), environ)
+            git = _Git(children.Children(started), environ, pathlib.Path(private))
             if directory.is_dir():
                 await _check_is_meant(git, base)
                 yield _moved(settings, here, directory)
                 return
             top, commit = await git.commit(base)
-            await git.extract(top, commit, pathlib.Path(private))
-        place = pathlib.Path(private) / "tree" / here.resolve().relative_to(top)
+            tree = pathlib.Path(tempfile.mkdtemp(dir=private))
+            await git.check_out(top, commit, tree)
+        place = tree / here.resolve().relative_to(top)
         if not place.is_dir():
             raise BaseError(f"{base} has no directory {here.resolve().relative_to(top)}; name another base")
         yield _moved(settings, here, place)
@@ -84,8 +90,12 @@ def _moved(
 
 
 class _Git:
-    def __init__(self, programs: children.Children, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, programs: children.Children, environ: Mapping[str, str], private: pathlib.Path
+    ) -> None:
         self._programs = programs
+        self._private = private
+        self._numbers = itertools.count()
         self._environ = {**environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
     async def commit(self, name: str) -> tuple[pathlib.Path, str]:
@@ -105,26 +115,35 @@ class _Git:
             )
         return pathlib.Path(top), commit
 
-    async def extract(self, top: pathlib.Path, commit: str, private: pathlib.Path) -> None:
-        """Write the files of a commit to ``tree`` in a directory."""
-        packed = private / "tree.tar"
-        arguments = ("-C", str(top), "archive", "--format=tar", "-o", str(packed), commit)
-        if await self._output(*arguments) is None:
-            raise BaseError(
-                f"git cannot archive {commit[:12]}, or its files are more than {_MAX_BYTES >> 30} GiB"
-            )
-        try:
-            with tarfile.open(packed) as archive:
-                archive.extractall(private / "tree", filter="data")
-        except (tarfile.TarError, OSError) as error:
-            raise BaseError(f"the files of {commit[:12]} cannot be written: {error}") from None
-        packed.unlink()
+    async def check_out(
+        self, top: pathlib.Path, commit: str, tree: pathlib.Path, depth: int = _SUBMODULES
+    ) -> None:
+        """Write the files of a commit to ``tree``, as a checkout has them, with those of its submodules.
 
-    async def _output(self, *arguments: str) -> str | None:
+        An archive would lack what ``export-ignore`` leaves out. The index of the repository stays as it is.
+        """
+        git_dir = await self._output("-C", str(top), "rev-parse", "--absolute-git-dir")
+        index = {"GIT_INDEX_FILE": str(self._private / f"index-{next(self._numbers)}")}
+        into = (*_AS_CHECKED_OUT, f"--git-dir={git_dir}", f"--work-tree={tree}", "read-tree", "--reset", "-u")
+        if git_dir is None or await self._output(*into, commit, **index) is None:
+            raise BaseError(f"git cannot check out {commit[:12]}; fetch all of it, or name a directory")
+        for path in await self._submodules(tree):
+            entry = await self._output("-C", str(top), "ls-tree", commit, "--", path)
+            mode, _, inner = (entry or "").partition("\t")[0].partition(" commit ")
+            # What the working directory lacks is missing in what is compared with the commit, too.
+            if depth and mode == _SUBMODULE and (top / path / ".git").exists():
+                await self.check_out(top / path, inner, tree / path, depth - 1)
+
+    async def _submodules(self, tree: pathlib.Path) -> list[str]:
+        listed = ("config", "--file", str(tree / ".gitmodules"), "--get-regexp", r"^submodule\..*\.path$")
+        found = await self._output(*listed) if (tree / ".gitmodules").is_file() else None
+        return [line.partition(" ")[2] for line in (found or "").splitlines()]
+
+    async def _output(self, *arguments: str, **environ: str) -> str | None:
         try:
             result = await self._programs.run(
                 ["git", *arguments],
-                env=self._environ,
+                env={**self._environ, **environ},
                 timeout=_SECONDS,
                 capture_stdout=_OUTPUT,
                 capture_stderr=_OUTPUT,

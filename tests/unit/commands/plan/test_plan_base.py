@@ -18,18 +18,22 @@ def loaded() -> settings_module.Settings:
     return settings_loading.load({"namespace": "addons"}, {})
 
 
+def commit(repository: pathlib.Path) -> None:
+    """Commit all files of a directory to the repository that it is, or becomes."""
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always")
+    for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "some")):
+        subprocess.run(["git", *arguments], cwd=repository, check=True, env=ENVIRON)
+
+
 @pytest.fixture
 def checkout(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A repository whose module has changed since its only commit."""
-    git = shutil.which("git")
-    if git is None:
+    if shutil.which("git") is None:
         pytest.skip("there is no git")
     values = tmp_path / "deploy" / "modules" / "values.yaml"
     values.parent.mkdir(parents=True)
     values.write_text("before")
-    who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "first")):
-        subprocess.run([git, *arguments], cwd=tmp_path, check=True, env=ENVIRON)
+    commit(tmp_path)
     values.write_text("after")
     monkeypatch.chdir(tmp_path / "deploy")
     return tmp_path
@@ -41,6 +45,35 @@ async def test_a_commit_has_the_directories_as_they_were(checkout: pathlib.Path)
         assert (directory / "values.yaml").read_text() == "before"
     assert not directory.exists(), "nothing is left behind"
     assert (checkout / "deploy" / "modules" / "values.yaml").read_text() == "after"
+
+
+async def test_a_commit_has_all_that_a_checkout_has_and_leaves_the_repository_alone(
+    checkout: pathlib.Path,
+) -> None:
+    modules = checkout / "deploy" / "modules"
+    (checkout / ".gitattributes").write_text("values.yaml export-ignore\nlf.txt text eol=crlf\n")
+    (modules / "lf.txt").write_bytes(b"one\r\n")
+    (modules / "link.yaml").symlink_to("values.yaml")
+    inner = modules / "010-inner"
+    inner.mkdir()
+    (inner / "values.yaml").write_text("inner")
+    commit(inner)
+    (checkout / ".gitmodules").write_text(
+        '[submodule "inner"]\npath = deploy/modules/010-inner\nurl = ./inner\n'
+        '[submodule "outer"]\npath = ../outer\nurl = ./outer\n'
+    )
+    (modules / "values.yaml").write_text("before")
+    commit(checkout)
+    (modules / "values.yaml").write_text("after")
+    (inner / "values.yaml").write_text("inner, edited")
+    index = (checkout / ".git" / "index").read_bytes()
+    async with plan_base.settings_of("HEAD", loaded(), ENVIRON) as before:
+        (directory,) = before.modules_dirs
+        found = {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
+        assert found == {"values.yaml": b"before", "link.yaml": b"before", "lf.txt": b"one\r\n"}
+        assert (directory / "010-inner" / "values.yaml").read_text() == "inner"
+    assert (checkout / ".git" / "index").read_bytes() == index
+    assert not (checkout / ".git" / "worktrees").exists()
 
 
 @pytest.mark.parametrize("name", ["no-such-branch", "--output=x"])

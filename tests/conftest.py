@@ -23,9 +23,6 @@ def pytest_configure() -> None:
     gc.set_threshold(20_000, 20, 20)
     gc.freeze()
     _heed_interrupts()
-    # syrupy and the project's own plugin both have an option --snapshot-update, and pytest takes only one;
-    # what tests start runs pytest, too.
-    os.environ["PYTEST_ADDOPTS"] = "-p no:syrupy"
 
 
 def _heed_interrupts() -> None:

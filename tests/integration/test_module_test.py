@@ -288,12 +288,14 @@ def test_it_is_real_and_one_for_the_whole_run(cluster, operator, module):
     module.path.parent.joinpath("url").write_text(cluster.url)
 
 
-def test_it_is_the_same(cluster, module):
-    assert module.path.parent.joinpath("url").read_text() == cluster.url
-
-
 def test_wrong(operator):
     operator(values={"seen": {"size": "big"}}).wait_ready()
+"""
+
+
+SAME = """
+def test_it_is_the_same(cluster, module):
+    assert module.path.parent.joinpath("url").read_text() == cluster.url
 """
 
 
@@ -310,10 +312,14 @@ def test_a_run_has_a_control_plane_of_its_own_which_goes_or_is_kept_with_what_fa
     ):
         (module / name).parent.mkdir(parents=True, exist_ok=True)
         (module / name).write_text(text)
+    other = tmp_path / "modules" / "020-other" / "tests" / "test_other.py"
+    other.parent.mkdir(parents=True)
+    other.write_text(SAME)
+    (other.parents[1] / "module.yaml").touch()
     tested = ["env", f"{locations.STATE_VARIABLE}={state}", "addon-operator", "module", "test", "modules"]
 
     printed = run(tested, devcluster, tmp_path, exit_code=1)
-    assert re.search(r"^010-seen +2 +1 +0$", printed, re.MULTILINE), printed
+    assert re.search(r"^010-seen +1 +1 +0\n020-other +1 +0 +0$", printed, re.MULTILINE), printed
     assert "the edit is refused: " in printed
     assert list(state.iterdir()) == [], "it is gone"
 

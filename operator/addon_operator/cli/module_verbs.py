@@ -120,7 +120,7 @@ def test(
     current directory if it is one of these, else the modules of the settings. What stands after -- is for
     pytest.
 
-    It needs pytest: pip install 'pytest>=9'. The exit code is 1 if a test fails, or if there are no tests.
+    It needs pytest: pip install 'pytest>=9.1'. The exit code is 1 if a test fails, or if there are no tests.
     """
     from addon_operator.testing import suites
 

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures for tests of modules, and tests in YAML.
+"""The pytest plugin: fixtures for tests of modules, in their directories alone, and tests in YAML.
 
 pytest loads it in every run of an environment, so it imports what it needs when that is needed.
 """
@@ -11,41 +11,36 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from addon_operator.kernel import errors
-from addon_operator.testing import session
+from addon_operator.testing import fixtures, session
 
 if TYPE_CHECKING:
-    from addon_operator.devcluster.handle import DevCluster
     from addon_operator.testing.live.running_operator import OperatorMaker
-    from addon_operator.testing.modules.module import GlobalHooks, Module, Modules
-    from addon_operator.testing.snapshots import Snapshot
 
 _GROUP: Final = "addon-operator modules"
 _TESTS: Final = "tests"
 _GLOBAL: Final = "global-hooks"
 _PARTS: Final = ("module.yaml", "hooks", "openapi", "enabled")
 _SUFFIXES: Final = (".yaml", ".yml")
-_FAILED: Final = pytest.StashKey[bool]()
 _PASSED: Final = pytest.StashKey[bool]()
-_KEPT: Final = pytest.StashKey[list[str]]()
 _TESTS_OF_MODULES: Final = pytest.StashKey[list[pytest.Item]]()
 _LEFT_OUT: Final = pytest.StashKey[set[pathlib.Path]]()
 """Files of which not all tests run."""
-_KEEP: Final = "--keep-namespace"
+_OPTIONS: Final = {
+    session.UPDATE: "Write snapshots anew.",
+    session.KEEP: "Keep the namespace and files of an operator whose test failed, and the control plane if "
+    "the run has one of its own, and say where.",
+}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
-    group = parser.getgroup(_GROUP)
-    # Another plugin for snapshots may have it already, and means the same by it.
-    with contextlib.suppress(ValueError):
-        group.addoption(session.UPDATE, action="store_true", default=False, help="Write snapshots anew.")
-    group.addoption(
-        _KEEP,
-        action="store_true",
-        default=False,
-        help="Keep the namespace and files of an operator whose test failed, and the control plane if the "
-        "run has one of its own, and say where.",
-    )
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser) -> Iterator[None]:
+    """Add the options once everybody else has added theirs; who has one of them means the same by it."""
+    try:
+        yield
+    finally:
+        for option in parser.parse_known_and_unknown_args(list(_OPTIONS))[1]:
+            group = parser.getgroup(_GROUP)
+            group.addoption(option, action="store_true", default=False, help=_OPTIONS[option])
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -68,7 +63,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say what was kept, and where, and what became of snapshots."""
-    for kept in config.stash.get(_KEPT, []):
+    for kept in config.stash.get(session.KEPT, []):
         terminalreporter.write_line(kept)
     if not (tests := config.stash.get(_TESTS_OF_MODULES, [])):
         return
@@ -98,73 +93,14 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
         item.config.stash.setdefault(_LEFT_OUT, set()).add(item.path)
 
 
-@pytest.fixture
-def modules(request: pytest.FixtureRequest) -> "Modules":
-    """Give the modules beside the tested one: ``modules("020-other")`` is one of them."""
-    return session.modules_around(request.config, request.path)
-
-
-@pytest.fixture
-def module(request: pytest.FixtureRequest, modules: "Modules") -> "Module":
-    """Give the module in whose directory ``tests/`` the test lies."""
-    return session.tested_module(request.path, modules)
-
-
-@pytest.fixture
-def global_hooks(modules: "Modules") -> "GlobalHooks":
-    """Give the global hooks beside the modules: ``global_hooks.hook("x.py")`` is one of them."""
-    return session.global_hooks(modules)
-
-
-@pytest.fixture
-def snapshot(request: pytest.FixtureRequest) -> "Snapshot":
-    """``snapshot(obj)`` compares with a YAML file in ``snapshots/`` beside the test."""
-    return session.snapshot_of(request.config, request.path, request.node.name)
-
-
-@pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> "Iterator[DevCluster]":
-    """Give a real control plane for the whole run: that of the fixture ``devcluster``, if there is one."""
-    from addon_operator.devcluster import pytest_plugin
-
-    try:
-        shared = request.getfixturevalue("devcluster")
-    except pytest.FixtureLookupError:
-        shared = None
-    if shared is not None:
-        yield shared
-        return
-    kept = request.config.stash.setdefault(_KEPT, [])
-    is_kept = (lambda: bool(kept)) if request.config.getoption(_KEEP) else None
-    with pytest_plugin.running(pytest_plugin.DevClusterOptions(), request.config, is_kept) as started:
-        yield started
-        if kept:
-            kept.append(f"remove it all with: addon-operator devcluster down --name {started.name}")
-
-
-@pytest.fixture
-def operator(
-    request: pytest.FixtureRequest,
-    cluster: "DevCluster",
-    modules: "Modules",
-    tmp_path: pathlib.Path,
-) -> "Iterator[OperatorMaker]":
-    """``operator(modules=[…], values={…})`` starts an operator in a namespace of its own."""
-    from addon_operator.testing.live import running_operator
-
-    tested = session.tested(request.path, modules)
-    maker = running_operator.OperatorMaker(cluster, modules, tested, tmp_path)
-    try:
-        yield maker
-    finally:
-        is_kept = request.node.stash.get(_FAILED, False) and bool(request.config.getoption(_KEEP))
-        if kept := maker.close(keep=is_kept):
-            request.config.stash.setdefault(_KEPT, []).append(kept)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> "Iterator[None] | pytest.CollectReport":
-    """Let files of several modules have one name, and say in one sentence why a file cannot be read."""
+    """Give tests of modules their fixtures, and say in one sentence why a file cannot be read.
+
+    A ``conftest.py`` of the tests is read afterwards, so its fixtures win.
+    """
+    if isinstance(collector, pytest.Directory) and _is_tests(collector.path):
+        fixtures.provide(collector)
     with _imported_apart(collector):
         report: pytest.CollectReport = yield  # type: ignore[misc, assignment]
     if report.failed:
@@ -194,6 +130,14 @@ def _imported_apart(collector: pytest.Collector) -> Iterator[None]:
         option.importmode = mode
 
 
+def _is_tests(path: pathlib.Path) -> bool:
+    if path.name != _TESTS or not _may_be_of_module(path / _TESTS):
+        return False
+    from addon_operator.testing.modules import places
+
+    return places.is_module(path.parent) or places.is_global_hooks(path.parent)
+
+
 def _may_be_of_module(path: pathlib.Path) -> bool:
     # A look that costs nothing, before what it takes to be sure is imported.
     owners = [above.parent for above in path.parents if above.name == _TESTS]
@@ -215,7 +159,7 @@ def pytest_runtest_makereport(
 
         failures.say(report, item, error)
     if call.when == "call":
-        item.stash[_FAILED], item.stash[_PASSED] = report.failed, report.passed
+        item.stash[session.FAILED], item.stash[_PASSED] = report.failed, report.passed
         # What the operator itself failed with has it already.
         is_told = call.excinfo is not None and "--- modules" in str(call.excinfo.value)
         if report.failed and not is_told and (maker := _maker(item)) is not None:

@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from addon_operator.testing.snapshots import Record, Snapshot
 
 UPDATE: Final = "--snapshot-update"
-"""The option that writes snapshots."""
+"""The option that writes snapshots; another plugin for snapshots may have it, too."""
+KEEP: Final = "--keep-namespace"
+NEEDS_PYTEST: Final = "tests of modules need pytest 9.1 or later; install it: pip install 'pytest>=9.1'"
+KEPT: Final = pytest.StashKey[list[str]]()
+"""What is kept of operators whose tests failed, and where."""
+FAILED: Final = pytest.StashKey[bool]()
+"""Whether a test has failed."""
 _RUNTIME: Final = pytest.StashKey["Runtime"]()
 _RECORD: Final = pytest.StashKey["Record"]()
 
@@ -76,7 +82,7 @@ def snapshot_of(config: pytest.Config, path: pathlib.Path, test: str) -> "Snapsh
     """Return what compares the snapshots of a test."""
     from addon_operator.testing import snapshots
 
-    update = bool(config.getoption(UPDATE))
+    update = bool(config.getoption(UPDATE, False))
     return snapshots.Snapshot(snapshots.directory_of(path), test, update=update, record=record_of(config))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PLUGIN: Final = "addon_operator.testing.plugin"
 _ENTRY: Final = "pytest11"
-_NOT_INSTALLED: Final = "tests of modules need pytest; install it: pip install 'pytest>=9'"
+_NOT_INSTALLED: Final = "tests of modules need pytest; install it: pip install 'pytest>=9.1'"
 # Modules are charts: nothing may be left behind in them. Files of several modules may have one name, and
 # one that cannot be read takes no other with it.
 _OPTIONS: Final = (

@@ -58,7 +58,7 @@ def test_without_pytest_one_sentence_says_what_to_install(repository: pathlib.Pa
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "Error: tests of modules need pytest; install it: pip install 'pytest>=9'\n"
+    assert done.stderr == "Error: tests of modules need pytest; install it: pip install 'pytest>=9.1'\n"
 
 
 def test_ctrl_c_ends_the_run_and_says_nothing_of_tests_that_are_missing(repository: pathlib.Path) -> None:

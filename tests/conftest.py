@@ -7,7 +7,7 @@ import threading
 
 import hypothesis
 
-pytest_plugins = ["tests.fakes.fixtures", "tests.fakes.lasting_workers"]
+pytest_plugins = ["tests.support.fixtures", "tests.support.lasting_workers"]
 
 # Enough to find a slip at once; HYPOTHESIS_PROFILE=thorough looks longer, after a change of what is tested.
 hypothesis.settings.register_profile("quick", max_examples=15, deadline=None, derandomize=True)

@@ -22,7 +22,7 @@ from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client
 from addon_operator.podpreset import model
 from tests.benchmarks import load, measures, pods
-from tests.fakes import review_handlers
+from tests.support import review_handlers
 
 PRESETS: Final = "/mutate-pods"
 EMPTY: Final = "/empty"

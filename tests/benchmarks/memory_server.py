@@ -16,7 +16,7 @@ from addon_operator.admission.presets import preset_cache
 from addon_operator.admission.server import site
 from addon_operator.app import admission, graph  # noqa: F401 - what every operator has imported
 from tests.benchmarks import pods, surroundings
-from tests.fakes import review_handlers
+from tests.support import review_handlers
 
 PATH: Final = "/mutate-pods"
 _DAY: Final = dt.timedelta(days=1)

@@ -22,7 +22,7 @@ from addon_operator.aio import waiting
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events as kube_events
-from tests.fakes import review_handlers
+from tests.support import review_handlers
 
 PATH = "/mutate-config-maps"
 SECRET = "webhook-certificates"

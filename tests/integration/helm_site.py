@@ -23,8 +23,8 @@ from addon_operator.kernel import clock, json_types, names
 from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
-from tests.fakes import programs
 from tests.integration import counted_helm
+from tests.support import programs
 
 WEB: Final = names.ModuleName("web")
 SLOW_HOOK = """\
@@ -102,11 +102,11 @@ class Site:
                     programs.programs(),
                     lambda _, text: self.warnings.append(text),
                 )
-                driver = environ.get("HELM_DRIVER", "secret")
+                driver, time = environ.get("HELM_DRIVER", "secret"), clock.SystemClock()
                 remembered = memory.Memory(api, self.namespace, "addon-operator", self.warnings.append)
                 await remembered.load()
-                kinds = discovery.Catalog(api, clock.SystemClock())
-                yield parts.release_manager(helm, api, kinds, options, remembered, driver)
+                kinds = discovery.Catalog(api, time)
+                yield parts.release_manager(helm, api, kinds, options, remembered, time, driver)
 
     def asked(
         self, size: int = 1, absent: tuple[str, ...] = (), fresh: bool = False, **more: str

@@ -15,7 +15,7 @@ from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, reflector
 from addon_operator.process.jq import jq_workers
-from tests.fakes import histories, listeners
+from tests.support import histories, listeners
 
 PATIENCE = 60.0
 RecordProperty: TypeAlias = Callable[[str, object], None]

@@ -13,8 +13,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from addon_operator.admission.certificates import certificates
-from tests.fakes import pod_server
 from tests.integration import operator_process, operator_site
+from tests.support import pod_server
 
 Run = Callable[[list[str]], pod_server.Ran]
 """What a command does in the pod."""

@@ -6,8 +6,8 @@ from typing import Any, Final
 import pytest
 
 from addon_operator.devcluster import handle
-from tests.fakes import batch_program
 from tests.integration import admitting, module_objects, operator_site
+from tests.support import batch_program
 
 pytestmark = pytest.mark.integration
 

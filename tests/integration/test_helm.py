@@ -13,8 +13,8 @@ from addon_operator.devcluster import pytest_plugin
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
-from tests.fakes import programs
 from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
+from tests.support import programs
 
 pytestmark = pytest.mark.integration
 

@@ -11,8 +11,8 @@ from addon_operator.devcluster.pytest_plugin import DevCluster
 from addon_operator.kube import paths
 from addon_operator.kube.client import connection
 from addon_operator.kube.informers import object_selections, projections, reflector
-from tests.fakes import histories, listeners
 from tests.integration import informing
+from tests.support import histories, listeners
 
 pytestmark = pytest.mark.integration
 

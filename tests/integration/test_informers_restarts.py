@@ -29,8 +29,8 @@ from addon_operator.devcluster.controlplane import certificates, controlplane
 from addon_operator.kube import paths
 from addon_operator.kube.informers import informers, object_selections, projections, reflector
 from addon_operator.process import daemons
-from tests.fakes import histories, listeners
 from tests.integration import informing
+from tests.support import histories, listeners
 
 pytestmark = pytest.mark.integration
 

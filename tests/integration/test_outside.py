@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fakes import pod_server
 from tests.integration import charts, kubelet, operator_forks, operator_process, operator_site
+from tests.support import pod_server
 
 pytestmark = pytest.mark.integration
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.fakes import pod_server
 from tests.integration import charts, helm_site, kubelet, operator_site
+from tests.support import pod_server
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from addon_operator.aio import waiting
-from tests.fakes import clocks
+from tests.support import clocks
 
 
 async def test_who_sleeps_wakes_when_the_time_has_come_and_not_before() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from addon_operator.kube.informers import object_changes
-from tests.fakes import histories
+from tests.support import histories
 
 KEY = ("a", "x")
 

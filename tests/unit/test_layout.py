@@ -8,13 +8,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "operator" / "addon_operator"
-UNIT = ROOT / "tests" / "unit"
-MOST_LINES_OF_A_FUNCTION = 50
-"""From its ``def`` on."""
-ELSEWHERE = (".", "deploy", "docs", "scripts", "shell")
-"""Folders of unit tests whose subject is a folder of the repository, or no module of Python."""
-TOPICS = ("documentation", "hostile_requests", "malformed_objects")
-"""What a file of any room may be about, beside its modules."""
 LIBRARIES = ("hook", "shell")
 """Their pages of documentation tell about them."""
 
@@ -44,10 +37,6 @@ def rooms() -> dict[str, pathlib.Path]:
     return {path.relative_to(PACKAGE).as_posix(): path for path in sorted(folders)}
 
 
-def modules(room: pathlib.Path) -> set[str]:
-    return {path.stem for path in room.glob("*.py")} - {"__init__"}
-
-
 def sentence(room: pathlib.Path) -> str:
     return str(ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8")))).splitlines()[0]
 
@@ -57,36 +46,6 @@ def test_every_room_has_one_sentence_which_the_page_about_architecture_repeats()
     told = dict(re.findall(r"^\| (?:&nbsp;| )*`([\w/]+)` \| (.+?) \|", page, flags=re.MULTILINE))
     own = {name: sentence(room).replace("``", "`") for name, room in rooms().items() if name not in LIBRARIES}
     assert {name: told.get(name) for name in own} == own
-
-
-def sources() -> dict[str, str]:
-    """All modules that are no tests, by their path."""
-    paths = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "scripts").rglob("*.py")])
-    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
-
-
-def test_no_function_has_more_lines_than_a_screen() -> None:
-    functions = {
-        f"{name}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
-        for name, text in sources().items()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    assert {name: lines for name, lines in functions.items() if lines > MOST_LINES_OF_A_FUNCTION} == {}
-
-
-def test_unit_tests_lie_where_their_subject_lies_and_are_named_for_it() -> None:
-    """The first words of a file's name are a module's of the same room; else it is one of some few topics."""
-    lost = []
-    for path in sorted(UNIT.rglob("test_*.py")):
-        where = path.parent.relative_to(UNIT).as_posix()
-        subject = path.stem.removeprefix("test_")
-        if where in ELSEWHERE or subject in TOPICS:
-            continue
-        known = modules(PACKAGE / where)
-        if not any(subject == name or subject.startswith(f"{name}_") for name in known):
-            lost.append(f"{where}/{subject}")
-    assert lost == []
 
 
 def test_no_test_file_is_imported_by_another() -> None:

@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from addon_operator.aio import waiting
 from addon_operator.app import engine_listeners, parts
 from addon_operator.app import tools as tools_module
 from addon_operator.debug import debug_render, engine_api
@@ -86,7 +85,7 @@ class Graph(health.Beginning):
         self._tools = tools
         self._settings = tools.settings
         self._modules = modules
-        self._clock = waiting.SystemTime()
+        self._clock = tools.time
         self._cluster = cluster.Cluster(
             tools.kube, tools.kinds, tools.settings.namespace, self._clock, meters.watch_failed
         )
@@ -94,15 +93,16 @@ class Graph(health.Beginning):
             tools.inspector, tools.settings_programs, crd_names=tools.settings.enabled_modules_crd_names
         )
         self._crd_sources = tools.crd_sources(self._values)
-        self._states = module_states.ModuleStates([files.module for files in modules.modules], tell)
-        self._states.lacks, self._states.ignored = modules.lacks, modules.strangers
-        self._states.strays = modules.strays
-        self._refused = refused_config.RefusedConfig(self._states, self._clock)
+        self.states = module_states.ModuleStates([files.module for files in modules.modules], tell)
+        """What is known of each module."""
+        self.states.lacks, self.states.ignored = modules.lacks, modules.strangers
+        self.states.strays = modules.strays
+        self._refused = refused_config.RefusedConfig(self.states, self._clock)
         self._inbox = intents.Inbox()
         self._tell = self._listeners(tell)
         self._runner = tools.hook_processes()
         self._windows = module_windows.ModuleWindows(
-            self._states, self._inbox, self._tell, self._clock, default=self._settings.windows
+            self.states, self._inbox, self._tell, self._clock, default=self._settings.windows
         )
         self._apis = api_watch.ApiWatch(
             self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
@@ -111,12 +111,12 @@ class Graph(health.Beginning):
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)
         outputs = tools.hook_outputs(self._cluster, self.config, self._values, meters)
-        self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self._states, self._tell)
+        self._executor = hook_run.HookExecutor(self._runner, self._values, outputs, self.states, self._tell)
         self._queues = queue_set.QueueSet(
             self._tell, clock=self._clock, parallelism=tools.settings.modules_parallelism
         )
         self._annotations = module_annotations.ModuleAnnotations(
-            self._cluster, self._states, self._values, self._inbox, self._tell, self._clock
+            self._cluster, self.states, self._values, self._inbox, self._tell, self._clock
         )
         self._bindings = self._hook_bindings(asking)
 
@@ -129,14 +129,14 @@ class Graph(health.Beginning):
         """Return what is not in force of ConfigMap, Secret and files as they are: see :class:`.Beginning`."""
         return [
             *self._refused.sentences,
-            *self._states.refusals,
+            *self.states.refusals,
             *self.config.warnings,
             *self._windows.sentences,
         ]
 
     def troubles(self) -> list[str]:
         """Return which modules are not as they should be: see :class:`.Beginning`."""
-        return self._states.troubles
+        return self.states.troubles
 
     async def build(self) -> Operator:
         """Make all objects; asks global hooks for their configuration and reads the ConfigMap.
@@ -154,13 +154,13 @@ class Graph(health.Beginning):
         definitions = self._module_crds()
         monitor = self._monitor(definitions, ignored)
         readiness = readiness_checks.ReadinessChecks(
-            self._states, monitor.healths, self._runner, self._values, self._tell, self._clock
+            self.states, monitor.healths, self._runner, self._values, self._tell, self._clock
         )
         hooks_of_modules = module_hooks.ModuleHooks(
-            self._states, self._values, self._executor, self._bindings, self._tell, readiness
+            self.states, self._values, self._executor, self._bindings, self._tell, readiness
         )
         runner = module_run.ModuleRunner(
-            self._states, hooks_of_modules, self._bindings, monitor.releases, definitions, self._tell
+            self.states, hooks_of_modules, self._bindings, monitor.releases, definitions, self._tell
         )
         discovery = self._discovery()
         converger = converge.Converger(
@@ -186,7 +186,7 @@ class Graph(health.Beginning):
 
     def _listeners(self, tell: events.Listener) -> events.Listener:
         return engine_listeners.all_of(
-            engine_listeners.states_listener(self._states, self._clock),
+            engine_listeners.states_listener(self.states, self._clock),
             self._refused,
             tell,
             self._run_causes().listen,
@@ -213,6 +213,7 @@ class Graph(health.Beginning):
             self._tools.healths.judge_health,
             drift_config.DriftMode(self._settings.drift_mode),
             self._windows,
+            self._clock,
             self._settings.health_rules,
         )
         return parts.monitor(
@@ -220,7 +221,7 @@ class Graph(health.Beginning):
             self._tools.releases,
             definitions,
             self._values,
-            self._states,
+            self.states,
             self._tell,
             self._inbox,
             watching,
@@ -252,7 +253,7 @@ class Graph(health.Beginning):
             seen.kinds, seen.probe, self._crd_sources, self._apis
         )
         return module_discovery.Discovery(
-            self._states, self._values, self._runner, removals, required, self._tell
+            self.states, self._values, self._runner, removals, required, self._tell
         )
 
     def _source(self) -> kopf_sources.ValuesSource:
@@ -280,7 +281,7 @@ class Graph(health.Beginning):
             "ages": running.keep_ages,
             "config": self.config.keep_in_step,
             **monitor.parts,
-            "charts": lambda: self._tools.charts.keep(lambda: self._states.modules),
+            "charts": lambda: self._tools.charts.keep(lambda: self.states.modules),
             "apis": self._apis.work,
             "annotations": self._annotations.work,
             "memory": self._tools.memory.keep,
@@ -288,7 +289,7 @@ class Graph(health.Beginning):
         if self._settings.watch_modules:
             reload = module_reload.ModuleReload(
                 self._values,
-                self._states,
+                self.states,
                 self.config,
                 runner.hooks,
                 running,
@@ -308,7 +309,7 @@ class Graph(health.Beginning):
         monitor: release_monitor.ReleaseMonitor,
     ) -> engine_api.EngineApi:
         views = introspection.Introspection(
-            self._states, self._queues, self._bindings, hooks, self._clock, self.refusals
+            self.states, self._queues, self._bindings, hooks, self._clock, self.refusals
         )
         renderer = debug_render.Renderer(
             self._tools.releases, self._values, self._cluster.kube, self._cluster.kinds, self._tools.charts
@@ -316,7 +317,7 @@ class Graph(health.Beginning):
         return engine_api.EngineApi(
             views,
             self._values,
-            self._states,
+            self.states,
             renderer,
             self._bindings,
             monitor,

@@ -96,6 +96,7 @@ class Watching:
     """Evaluates the rules of ``health.rules``."""
     drift_mode: drift_config.DriftMode
     windows: module_windows.ModuleWindows
+    clock: clocks.Clock
     health_rules: tuple[health_config.HealthRule, ...] = ()
     """Rules of all modules; a module's own come first."""
 
@@ -123,7 +124,7 @@ def monitor(
     watching: Watching,
 ) -> release_monitor.ReleaseMonitor:
     """Make it, and the releases that it looks after."""
-    clock = clocks.SystemClock()
+    clock = watching.clock
     resources = watched_resources.WatchedResources(
         cluster.watches, cluster.kinds, cluster.probe, tell, manager.places
     )
@@ -167,6 +168,7 @@ def release_manager(
     kinds: discovery.Catalog,
     options: release_types.Options,
     remembered: memory.Memory,
+    clock: clocks.Clock,
     driver: str = "secret",
     rework: Callable[[str], str] | None = None,
 ) -> releases.ReleaseManager:
@@ -174,7 +176,6 @@ def release_manager(
 
     ``rework``: see :class:`.BlindRenderer`, which renders then.
     """
-    clock = clocks.SystemClock()
 
     async def read_capabilities() -> capabilities.Capabilities:
         served = await kinds.look()

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import conversion_specs, registration_specs
-from addon_operator.aio import waiting
 from addon_operator.app import tools
 from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.bindings import (
@@ -34,7 +33,7 @@ from addon_operator.engine.hooks import (
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import bindings, webhook_bindings
 from addon_operator.hook_contract.outputs import review_answers
-from addon_operator.kernel import clock, errors, names
+from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors, cluster
 from addon_operator.kube.client import client
 from addon_operator.kube.informers import informers, object_changes
@@ -90,9 +89,7 @@ class StandbyHooks:
         """``kube`` reads and writes whoever leads; ``template`` names what is registered."""
         self._modules, self._kube, self._template = modules, kube, template
         self._settings = made.settings
-        seen = cluster.Cluster(
-            kube, made.kinds, made.settings.namespace, waiting.SystemTime(), meters.watch_failed
-        )
+        seen = cluster.Cluster(kube, made.kinds, made.settings.namespace, made.time, meters.watch_failed)
         self._watches, self._jq = seen.watches, made.jq_filters
         self._values = modules.store(made.inspector)
         self._inspector = made.inspector
@@ -105,7 +102,7 @@ class StandbyHooks:
         self._runs = review_runs.ReviewRuns(executor, asking.slots, lambda _hook: None)
         self._is_answered = asking.is_answered
         self._converting: dict[str, tuple[float, Sequence[tuple[str, str]]]] = {}
-        self._loaded = standby_loaded.LoadedHooks(self._load, self._follow, clock.SystemClock())
+        self._loaded = standby_loaded.LoadedHooks(self._load, self._follow, made.time)
         self._loading = asyncio.Lock()
         self._registered: dict[hook_reviews.Key, tuple[str, str]] = {}
         self._known: set[hook_reviews.Key] = set()

@@ -3,10 +3,11 @@
 import contextlib
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import structlog
 
+from addon_operator.aio import waiting
 from addon_operator.app import hook_environment, parts
 from addon_operator.engine import events, intents
 from addon_operator.engine.hooks import (
@@ -21,7 +22,7 @@ from addon_operator.helm import binary, command, helm_bounds, memory, release_ty
 from addon_operator.helm.releases import releases
 from addon_operator.helm.repositories import chart_access, chart_cache, chart_pull
 from addon_operator.inspection import values_worker
-from addon_operator.kernel import clock, errors, names
+from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors, cluster, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
@@ -48,6 +49,9 @@ _RULE_SECONDS: Final = 5.0
 class Tools:
     """Everything that a user's mistake can keep from being made; the workers start when they are needed."""
 
+    worker: ClassVar[type[values_worker.ValuesWorker]] = values_worker.ValuesWorker
+    jq_pool: ClassVar[type[jq_workers.JqWorkers]] = jq_workers.JqWorkers
+
     def __init__(
         self,
         settings: settings_module.Settings,
@@ -57,11 +61,16 @@ class Tools:
         programs: children.Children,
         workspace: pathlib.Path,
         alone: children.Children | None = None,
+        time: waiting.Time | None = None,
     ) -> None:
-        """``alone`` starts programs also in a replica that does not lead; by default nothing does."""
+        """``alone`` starts programs also in a replica that does not lead; by default nothing does.
+
+        ``time`` is that of all parts; by default the machine's.
+        """
         self.settings = settings
         self.environ = environ
         self.kube = kube
+        self.time = time or waiting.SystemTime()
         self.log: structlog.typing.FilteringBoundLogger = structlog.get_logger("addon-operator")
         self._programs = programs
         self._alone = alone
@@ -70,25 +79,27 @@ class Tools:
         self._of_hooks: hook_metrics.HookMetrics | None = None
         self._workspace = workspace
         self._ram: pathlib.Path | None = None
-        self.jq = jq_workers.JqWorkers()
+        self.jq = self.jq_pool()
         self.jq_filters = jq_filters.JqFilters(self.jq)
-        self.inspector = values_worker.ValuesWorker()
+        self.inspector = self.worker()
         """Reads and checks what users hand in."""
-        self.outputs = values_worker.ValuesWorker(values_worker.OUTPUT_SECONDS)
+        self.outputs = self.worker(values_worker.OUTPUT_SECONDS)
         """Reads large outputs of hooks, and indexes: tens of MiB must not hold up the check of an edit."""
-        self.healths = values_worker.ValuesWorker(_RULE_SECONDS)
+        self.healths = self.worker(_RULE_SECONDS)
         """Evaluates rules about health: one that takes long must not hold up anything else."""
         self.settings_programs = settings_programs.SettingsPrograms(
             programs.unfenced, self._hook_environment(), workspace, settings_programs.in_loop()
         )
         """Asks programs of modules whether settings are right: replicas that do not lead, too."""
         self.helm_major = helm.major
-        self.kinds = discovery.Catalog(kube, clock.SystemClock(), settings.absence)
+        self.kinds = discovery.Catalog(kube, self.time, settings.absence)
         """What the API server offers: all parts share what one of them learnt."""
         self._running = self._helm(helm)
         self.charts = self._chart_cache(self._running)
         """Pulls the charts that modules have from repositories."""
-        self.memory = memory.Memory(kube, settings.namespace, settings.config_map, self.log.warning)
+        self.memory = memory.Memory(
+            kube, settings.namespace, settings.config_map, self.log.warning, self.time
+        )
         """What the operator remembers; whoever leads loads it."""
         self.releases = self._release_manager()
 
@@ -102,6 +113,7 @@ class Tools:
         kube: client.KubeClient,
         programs: children.Children,
         alone: children.Children | None = None,
+        time: waiting.Time | None = None,
     ) -> Self:
         """Make them; they last until ``stack`` closes.
 
@@ -110,7 +122,7 @@ class Tools:
         await check_namespace(kube, settings.namespace)
         keep = settings.debug_keep_tmp_files
         workspace = stack.enter_context(preflight.workspace(settings, keep=keep))
-        tools = cls(settings, environ, helm, kube, programs, workspace, alone)
+        tools = cls(settings, environ, helm, kube, programs, workspace, alone, time)
         if not keep:
             tools._ram = stack.enter_context(preflight.memory_workspace(workspace))
         await stack.enter_async_context(tools.jq)
@@ -153,9 +165,8 @@ class Tools:
             settings.common_labels,
             settings.common_annotations,
         )
-        return parts.release_manager(
-            self._running, self.kube, self.kinds, options, self.memory, settings.helm_driver, rework
-        )
+        known, driver = (self.memory, self.time), settings.helm_driver
+        return parts.release_manager(self._running, self.kube, self.kinds, options, *known, driver, rework)
 
     def _warn_of_helm(self, module: names.ModuleName, text: str) -> None:
         self.log.warning(text, module=module, source="helm")

@@ -6,7 +6,7 @@ from addon_operator.admission import admission_log, events
 from addon_operator.admission.pods import pod_handler
 from addon_operator.admission.server import site
 from addon_operator.telemetry import metrics
-from tests.fakes import api_server, logs
+from tests.support import api_server, logs
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from addon_operator.admission import reviews
 from addon_operator.admission.pods import pod_handler
-from tests.fakes.api_server import Pauses
+from tests.support.api_server import Pauses
 from tests.unit.admission import tls_clients
 from tests.unit.admission.json_documents import JSON
 from tests.unit.admission.objects import pod, preset

@@ -16,7 +16,7 @@ import orjson
 from addon_operator.admission import events, review_budget, reviews
 from addon_operator.admission.certificates import certificates, tls
 from addon_operator.admission.server import site
-from tests.fakes import review_handlers
+from tests.support import review_handlers
 
 NOW = dt.datetime.now(dt.UTC)
 LIFE = dt.timedelta(days=30)

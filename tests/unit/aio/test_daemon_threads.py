@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from addon_operator.aio import daemon_threads
-from tests.fakes import clocks
+from tests.support import clocks
 
 
 async def test_the_result_is_that_of_the_function() -> None:

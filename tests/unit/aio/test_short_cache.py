@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from addon_operator.aio import short_cache
-from tests.fakes import clocks
-from tests.fakes.api_server import Pauses
+from tests.support import clocks
+from tests.support.api_server import Pauses
 
 
 class Loader:

@@ -18,7 +18,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth, credentials
 from addon_operator.settings import settings, settings_loading
-from tests.fakes import api_server, logs, review_handlers
+from tests.support import api_server, logs, review_handlers
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podpresets.settings.k8s.io"
 

@@ -17,7 +17,7 @@ from addon_operator.kube.client import client
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
 from addon_operator.settings import settings_loading
-from tests.fakes import api_server
+from tests.support import api_server
 
 SCHEMA = """
     type: object

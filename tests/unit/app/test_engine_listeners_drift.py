@@ -14,7 +14,7 @@ from addon_operator.kube.objects import events as kube_events
 from addon_operator.modules import model
 from addon_operator.status import module_status_writer
 from addon_operator.telemetry import metrics
-from tests.fakes import clocks, unused
+from tests.support import clocks, unused
 from tests.unit.engine import fakes
 
 WEB = names.ModuleName("web")

@@ -17,7 +17,7 @@ from addon_operator.kube.objects import suspension
 from addon_operator.modules import model, release, windows
 from addon_operator.process.children import children
 from addon_operator.telemetry import metrics
-from tests.fakes import logs, told_events
+from tests.support import logs, told_events
 
 WEB = names.ModuleName("web")
 Status = state.ModuleStatus

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.aio import background
 from addon_operator.app import engine_listeners, kept_work
 from addon_operator.telemetry import metrics
-from tests.fakes import clocks, logs
+from tests.support import clocks, logs
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from addon_operator.process.children import launcher
 from addon_operator.settings import settings, settings_loading
 from addon_operator.status import health
 from addon_operator.telemetry import metrics
-from tests.fakes import api_server, clocks
-from tests.fakes.api_server import Answer, ApiServer, Asked
+from tests.support import api_server, clocks
+from tests.support.api_server import Answer, ApiServer, Asked
 
 COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
 PATH = f"{COLLECTION}/addon-operator-leader-election"

@@ -11,7 +11,7 @@ from addon_operator.kernel import fencing
 from addon_operator.kube.informers import object_changes
 from addon_operator.settings import settings as settings_module
 from addon_operator.telemetry import metrics
-from tests.fakes import api_server, clocks, logs, told_events, unused, watches
+from tests.support import api_server, clocks, logs, told_events, unused, watches
 
 RIGHT = "targets: [{name: ops, url: 'https://hooks.example/canary', format: slack}]"
 PLACE = "Secret addons/addon-operator-notify"

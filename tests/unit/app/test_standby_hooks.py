@@ -24,7 +24,7 @@ from addon_operator.kube.client import client
 from addon_operator.loading import module_files
 from addon_operator.settings import settings_loading
 from addon_operator.telemetry import metrics
-from tests.fakes import api_server, clocks, programs
+from tests.support import api_server, clocks, programs
 from tests.unit.engine import fakes
 
 GUARD: Final = (ReviewType.VALIDATING, "guard.shop.example")

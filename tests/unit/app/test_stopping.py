@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.app import stopping
 from addon_operator.kernel import errors
-from tests.fakes import clocks, logs
+from tests.support import clocks, logs
 
 
 @pytest.fixture

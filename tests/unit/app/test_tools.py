@@ -7,7 +7,7 @@ import pytest
 from addon_operator.app import tools
 from addon_operator.kube.client import client
 from addon_operator.settings import settings_loading
-from tests.fakes import api_server
+from tests.support import api_server
 
 POD = "/api/v1/namespaces/addons/pods/operator-7d-x"
 REPLICA_SET = "/apis/apps/v1/namespaces/addons/replicasets/operator-7d"

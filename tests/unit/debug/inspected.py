@@ -33,7 +33,7 @@ from addon_operator.status import health, page_content
 from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schemas
-from tests.fakes import clocks, timers, unused
+from tests.support import clocks, timers, unused
 from tests.unit.engine import bound_fakes, fakes
 
 WEB = names.ModuleName("web")

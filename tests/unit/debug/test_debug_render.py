@@ -19,7 +19,7 @@ from addon_operator.kube.client import client
 from addon_operator.modules import model
 from addon_operator.values import config_map_reader, store
 from addon_operator.values.schema import schemas
-from tests.fakes import kinds
+from tests.support import kinds
 
 WEB = names.ModuleName("web")
 SECRET = "hunter2-and-more"

@@ -26,7 +26,7 @@ from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import module_config, windows
 from addon_operator.process.children import children
 from addon_operator.settings import settings
-from tests.fakes import programs
+from tests.support import programs
 from tests.unit.debug import inspected
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from addon_operator.debug import runtime_config
-from tests.fakes import timers
+from tests.support import timers
 
 
 class Bench:

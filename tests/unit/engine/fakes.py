@@ -11,7 +11,7 @@ from addon_operator.engine.modules import module_windows
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
 from addon_operator.kube.objects import object_patches, own_deletions
-from tests.fakes import clocks
+from tests.support import clocks
 
 
 class CallTask(tasks.Task):

@@ -14,7 +14,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import sources
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.engine.converge import fake_steps
 

@@ -13,7 +13,7 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model
 from addon_operator.modules.health import module_health, resource_health
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 WEB = names.ModuleName("web")

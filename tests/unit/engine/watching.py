@@ -27,7 +27,7 @@ from addon_operator.kube.informers import informers, object_changes, object_sele
 from addon_operator.modules import manifests
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config, resource_health
-from tests.fakes import clocks, unused
+from tests.support import clocks, unused
 from tests.unit.engine import fakes
 
 ALL = frozenset({"get", "list", "watch"})

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from addon_operator.helm import binary
-from tests.fakes import programs
+from tests.support import programs
 
 PATH = "/usr/bin:/bin"
 

@@ -1,7 +1,7 @@
 """How often the cluster is asked what it can do."""
 
 from addon_operator.helm import capabilities
-from tests.fakes import clocks
+from tests.support import clocks
 
 
 class Cluster:

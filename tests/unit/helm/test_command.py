@@ -9,7 +9,7 @@ import pytest
 from addon_operator.engine.hooks import running_hooks
 from addon_operator.helm import binary, command, helm_bounds, helm_errors
 from addon_operator.kernel import names
-from tests.fakes import programs
+from tests.support import programs
 
 WEB = names.ModuleName("web")
 

@@ -14,7 +14,7 @@ from addon_operator.helm import memory, places
 from addon_operator.helm import remembered as shapes
 from addon_operator.kernel import errors
 from addon_operator.kube import api_errors, paths
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.helm import fakes
 
 WEB = places.ReleaseLocation("addons", "web")

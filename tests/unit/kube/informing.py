@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import dataclasses
-import functools
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import jq as libjq  # type: ignore[import-not-found]  # an extension module without stubs
 from typing_extensions import override
@@ -19,7 +19,7 @@ from addon_operator.kube.informers import (
     reflector,
 )
 from addon_operator.kube.informers.informers import Subscription
-from tests.fakes import api_server, listeners, object_server
+from tests.support import api_server, listeners
 
 CONFIG_MAPS = object_selections.ObjectSelection("ConfigMap", "v1")
 
@@ -59,10 +59,28 @@ class Yielding(api_server.Pauses):
 class World:
     """A server, informers on it, and what they count."""
 
-    server: object_server.ObjectServer
+    server: api_server.ApiServer
     informers: informers.Informers
     failures: listeners.Failures
     pauses: api_server.Pauses
+
+    def put(
+        self,
+        name: str,
+        namespace: str = "a",
+        kind: str = "ConfigMap",
+        **fields: Any,  # noqa: ANN401 - JSON
+    ) -> dict[str, Any]:
+        place = None if kind == "Namespace" else namespace
+        return self.server.put(api_server.an_object(kind, name, place, **fields))
+
+    def delete(self, name: str, namespace: str = "a", kind: str = "ConfigMap") -> None:
+        self.server.delete(kind, name, namespace)
+
+    def state(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """All ConfigMaps."""
+        found = self.server.objects("ConfigMap")
+        return {(body["metadata"]["namespace"], body["metadata"]["name"]): body for body in found}
 
     def subscribe(
         self,
@@ -88,7 +106,8 @@ class World:
 @contextlib.asynccontextmanager
 async def world(tuning: reflector.Tuning | None = None) -> AsyncIterator[World]:
     pauses = Yielding()
-    async with object_server.running() as server, _client(server, pauses) as kube:
+    server = api_server.ApiServer()
+    async with api_server.client_of(server, pauses) as kube:
         opened = _world(server, kube, pauses, tuning)
         try:
             yield opened
@@ -96,14 +115,8 @@ async def world(tuning: reflector.Tuning | None = None) -> AsyncIterator[World]:
             await opened.informers.close()
 
 
-def _client(server: object_server.ObjectServer, pauses: api_server.Pauses) -> client.KubeClient:
-    return api_server.client_of(
-        server.url, pauses, connect=functools.partial(object_server.Connection, server)
-    )
-
-
 def _world(
-    server: object_server.ObjectServer,
+    server: api_server.ApiServer,
     kube: client.KubeClient,
     pauses: api_server.Pauses,
     tuning: reflector.Tuning | None,

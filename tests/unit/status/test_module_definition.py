@@ -7,8 +7,8 @@ import pytest
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.status import module_definition
-from tests.fakes import api_server, logs
-from tests.fakes.api_server import Answer, Asked
+from tests.support import api_server, logs
+from tests.support.api_server import Answer, Asked
 
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/modules.addon-operator.io"
 KIND = "/apis/addon-operator.io/v1alpha1"

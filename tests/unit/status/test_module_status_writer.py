@@ -15,8 +15,8 @@ from addon_operator.kube.objects import events
 from addon_operator.modules import model, release
 from addon_operator.status import module_status
 from addon_operator.status import module_status_writer as writing
-from tests.fakes import api_server, logs
-from tests.fakes.api_server import Answer, Asked
+from tests.support import api_server, logs
+from tests.support.api_server import Answer, Asked
 
 COLLECTION = "/apis/addon-operator.io/v1alpha1/namespaces/addons/modules"
 KIND = "/apis/addon-operator.io/v1alpha1"

@@ -28,7 +28,7 @@ from addon_operator.status import (
     page_modules,
     stored_modules,
 )
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
 

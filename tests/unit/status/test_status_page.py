@@ -23,7 +23,7 @@ from addon_operator.status import (
     page_modules,
     status_page,
 )
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.status import page_samples

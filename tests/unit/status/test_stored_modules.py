@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import json
 import pathlib
 from collections.abc import AsyncIterator
@@ -16,7 +15,7 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import names
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.informers import informers, reflector
-from addon_operator.kube.objects import suspension
+from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import model, module_config, windows
 from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health
@@ -32,7 +31,7 @@ from addon_operator.status import (
     stored_modules,
     told_events,
 )
-from tests.fakes import api_server, clocks, kinds, listeners, object_server
+from tests.support import api_server, clocks, kinds, listeners
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.kube import informing
@@ -175,20 +174,23 @@ class Standby(health.OperatorStatus):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bench:
-    server: object_server.ObjectServer
+    server: api_server.ApiServer
     page: page_content.PageContent
     status: Standby
     watches: informers.Informers
 
     def put(self, of: state.ModuleState, name: str = "web") -> None:
         body = stored(of)
-        self.server.put(
+        self.put_module(
             name,
-            "addons",
-            "modules",
             labels=module_status.LABELS,
-            managedFields=body["metadata"]["managedFields"],
+            metadata={"managedFields": body["metadata"]["managedFields"]},
             status=body["status"],
+        )
+
+    def put_module(self, name: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
+        self.server.put(
+            api_server.an_object("Module", name, api_version=module_objects.API_VERSION, **fields)
         )
 
     async def rows(self) -> dict[str, str]:
@@ -198,20 +200,18 @@ class Bench:
 @contextlib.asynccontextmanager
 async def running(served: discovery.Catalog) -> AsyncIterator[Bench]:
     pauses = informing.Yielding()
-    async with object_server.running() as server:
-        connect = functools.partial(object_server.Connection, server)
-        async with api_server.client_of(server.url, pauses, connect=connect) as kube:
-            server.kinds |= {"modules": ("Module", True), "events": ("Event", True)}
-            failed = listeners.Failures().watch_failed
-            watches = informers.Informers(kube, served, pauses, failed, reflector.Tuning(silence=5.0))
-            status, followed = Standby(), stored_modules.FollowedModules(watches, "addons", clocks.Clock())
-            page = page_content.PageContent(status, "addons")
-            told = told_events.ToldEvents(kube, "addons", pauses, again=30.0)
-            page.stand_in(page_content.OfLeader(followed, told, {"web": ["Kubernetes >=1.30", "module db"]}))
-            try:
-                yield Bench(server, page, status, watches)
-            finally:
-                await watches.close()
+    server = api_server.ApiServer()
+    async with api_server.client_of(server, pauses) as kube:
+        failed = listeners.Failures().watch_failed
+        watches = informers.Informers(kube, served, pauses, failed, reflector.Tuning(silence=5.0))
+        status, followed = Standby(), stored_modules.FollowedModules(watches, "addons", clocks.Clock())
+        page = page_content.PageContent(status, "addons")
+        told = told_events.ToldEvents(kube, "addons", pauses, again=30.0)
+        page.stand_in(page_content.OfLeader(followed, told, {"web": ["Kubernetes >=1.30", "module db"]}))
+        try:
+            yield Bench(server, page, status, watches)
+        finally:
+            await watches.close()
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ async def test_who_looks_at_a_standby_sees_the_modules_of_the_leader_at_once_and
     bench: Bench,
 ) -> None:
     bench.put(MODULES["failed"])
-    bench.server.put("strange", "addons", "modules", status={"state": "Ready"})
+    bench.put_module("strange", status={"state": "Ready"})
     page = status_page.render(await bench.page.gather())
     assert "1 module: 1 failed." in page
     assert ERROR in page
@@ -247,15 +247,16 @@ async def test_a_standby_shows_the_events_of_the_cluster_and_what_modules_requir
     bench.put(MODULES["ready"])
     bench.put(MODULES["ready"], "api")
     bench.server.put(
-        "web.1",
-        "addons",
-        "events",
-        involvedObject={"name": "web"},
-        source={"component": "addon-operator"},
-        lastTimestamp=WRITTEN,
-        type="Warning",
-        reason="Drifted",
-        message="Somebody changed it.",
+        api_server.an_object(
+            "Event",
+            "web.1",
+            involvedObject={"apiVersion": module_objects.API_VERSION, "kind": "Module", "name": "web"},
+            source={"component": "addon-operator"},
+            lastTimestamp=WRITTEN,
+            type="Warning",
+            reason="Drifted",
+            message="Somebody changed it.",
+        )
     )
     content = await bench.page.gather()
     assert {row["name"]: row["requires"] for row in content.modules} == {

@@ -6,7 +6,7 @@ import pytest
 
 from addon_operator.kube.client import client
 from addon_operator.status import module_status, told_events
-from tests.fakes import api_server
+from tests.support import api_server
 
 EVENTS = "/api/v1/namespaces/addons/events"
 

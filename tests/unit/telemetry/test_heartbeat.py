@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from addon_operator.telemetry import heartbeat
-from tests.fakes import clocks
+from tests.support import clocks
 
 
 class EndedError(Exception):

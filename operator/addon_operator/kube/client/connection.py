@@ -13,7 +13,7 @@ import os
 import pathlib
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
 import yarl
@@ -57,6 +57,29 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: bytes = dataclasses.field(repr=False)
+
+
+class Answer(Protocol):
+    """An answer while it comes in."""
+
+    @property
+    def status(self) -> int:
+        """Its HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Its headers, by names of any case."""
+        ...
+
+    @property
+    def content(self) -> aiohttp.StreamReader:
+        """Its body, to be read piece by piece."""
+        ...
+
+    async def read(self) -> bytes:
+        """Return the whole body."""
+        ...
 
 
 class Connection:
@@ -135,28 +158,11 @@ class Connection:
             return Response(answer.status, answer.headers, await _body(request, answer))
 
     @contextlib.asynccontextmanager
-    async def open(
-        self, request: Request, using: credentials.Credentials
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def open(self, request: Request, using: credentials.Credentials) -> AsyncIterator[Answer]:
         """Open the answer as a stream; failures while it is read become ``Unreachable`` too."""
-        if self._session is None:
-            raise api_errors.Unreachable(f"the connection to {using.server} is closed")
-        url = yarl.URL(using.server + request.path, encoded=True).update_query(request.query)
         try:
-            async with self._session.request(
-                request.method,
-                url,
-                data=request.body,
-                headers=_headers(request, using),
-                proxy=using.proxy,
-                server_hostname=using.tls_server_name,
-                timeout=aiohttp.ClientTimeout(total=request.timeout, sock_connect=_CONNECT_SECONDS),
-                allow_redirects=False,
-            ) as answer:
-                try:
-                    yield answer
-                finally:
-                    _drop(answer)
+            async with self._answered(request, using) as answer:
+                yield answer
         except (aiohttp.ClientError, OSError) as error:
             self._distrusted = isinstance(error, aiohttp.ClientConnectorCertificateError)
             raise api_errors.Unreachable(sentence_of(error, using.server, self._access)) from error
@@ -165,8 +171,27 @@ class Connection:
                 raise
             raise api_errors.Unreachable(f"the connection to {using.server} was closed") from error
 
+    @contextlib.asynccontextmanager
+    async def _answered(self, request: Request, using: credentials.Credentials) -> AsyncIterator[Answer]:
+        if self._session is None:
+            raise api_errors.Unreachable(f"the connection to {using.server} is closed")
+        async with self._session.request(
+            request.method,
+            yarl.URL(using.server + request.path, encoded=True).update_query(request.query),
+            data=request.body,
+            headers=headers(request, using),
+            proxy=using.proxy,
+            server_hostname=using.tls_server_name,
+            timeout=aiohttp.ClientTimeout(total=request.timeout, sock_connect=_CONNECT_SECONDS),
+            allow_redirects=False,
+        ) as answer:
+            try:
+                yield answer
+            finally:
+                _drop(answer)
 
-async def _body(request: Request, answer: aiohttp.ClientResponse) -> bytes:
+
+async def _body(request: Request, answer: Answer) -> bytes:
     if request.most_bytes is None:
         return await answer.read()
     body = bytearray()
@@ -254,11 +279,10 @@ def _digest(path: pathlib.Path | None) -> bytes | None:
     return None
 
 
-def _headers(request: Request, using: credentials.Credentials) -> dict[str, str]:
-    headers = dict(request.headers)
-    if using.authorization is not None:
-        headers["Authorization"] = using.authorization
-    return headers
+def headers(request: Request, using: credentials.Credentials) -> dict[str, str]:
+    """Return the headers of a request, without those that each one of a session has."""
+    authorization = {} if using.authorization is None else {"Authorization": using.authorization}
+    return {**request.headers, **authorization}
 
 
 def sentence_of(error: Exception, server: str, access: auth.ClusterAccess | None = None) -> str:

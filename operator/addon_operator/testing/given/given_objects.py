@@ -6,9 +6,8 @@ part of what a test sees afterwards.
 
 import copy
 import dataclasses
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import jsonpatch
 import jsonpointer
@@ -26,6 +25,10 @@ _STATUS: Final = "status"
 _SCALE: Final = "scale"
 _OWN: Final = ("uid", "resourceVersion")
 _DELETED_AT: Final = "2026-01-01T00:00:00Z"
+
+
+OnChange: TypeAlias = Callable[[dict[str, Any] | None, dict[str, Any] | None], None]
+"""Called with an object as it was, and as it is; ``None`` where there was, or is, none."""
 
 
 class RefusedError(Exception):
@@ -75,7 +78,9 @@ class GivenObjects:
         """
         checked = [kinds.check(body) for body in objects]
         self.resources = kinds.of(checked, definitions)
-        self._versions = itertools.count(1)
+        self.version = 1000
+        """Of the latest change."""
+        self.on_change: OnChange = lambda _before, _after: None
         self._stored: dict[_Key, _Stored] = {}
         for body in checked:
             resource = self._resource_of(body)
@@ -99,9 +104,7 @@ class GivenObjects:
         key = self._key_of(kinds.check(body))
         if key not in self._stored:
             self._store(key, body)
-        shown = self._shown(key, str(body["apiVersion"]))
-        del self._stored[key]
-        return shown
+        return self._drop(key, str(body["apiVersion"]))
 
     def get(self, target: paths.Target) -> dict[str, Any]:
         """Return an object; raises :class:`RefusedError`."""
@@ -131,7 +134,7 @@ class GivenObjects:
         return {
             "kind": f"{resource.kind}List",
             "apiVersion": resource.api_version,
-            "metadata": {"resourceVersion": "1000"},
+            "metadata": {"resourceVersion": str(self.version)},
             "items": selected,
         }
 
@@ -140,7 +143,7 @@ class GivenObjects:
         resource = self._served(target)
         metadata = dict(body.get("metadata") or {})
         if not metadata.get("name"):
-            metadata["name"] = f"{metadata.pop('generateName')}{next(self._versions):05}"
+            metadata["name"] = f"{metadata.pop('generateName')}{self.version + 1:05}"
         key = self._key(resource, target.namespace, str(metadata["name"]))
         if key in self._stored:
             raise RefusedError(409, "AlreadyExists", f'{target.resource} "{key.name}" already exists')
@@ -172,12 +175,11 @@ class GivenObjects:
     def delete(self, target: paths.Target) -> dict[str, Any]:
         """Delete an object, or mark it if finalizers hold it; raises :class:`RefusedError`."""
         resource, key = self._place(target)
-        shown = self._shown(key, resource.api_version)
-        if shown["metadata"].get("finalizers"):
-            self._stored[key].body["metadata"].setdefault("deletionTimestamp", _DELETED_AT)
+        body = self._stored[key].body
+        if body["metadata"].get("finalizers"):
+            self._store(key, merged(body, {"metadata": {"deletionTimestamp": _DELETED_AT}}))
             return self._shown(key, resource.api_version)
-        del self._stored[key]
-        return shown
+        return self._drop(key, resource.api_version)
 
     def _scale(self, key: _Key) -> dict[str, Any]:
         stored = self._stored[key]
@@ -204,12 +206,22 @@ class GivenObjects:
         if key.namespace:
             metadata.setdefault("namespace", key.namespace)
         before = self._stored.get(key)
-        number = next(self._versions)
-        uid = before.uid if before is not None else str(body["metadata"].get("uid") or _uid(number))
-        self._stored[key] = _Stored(kept, uid, number)
+        shown_before = None if before is None else self._shown(key, kept["apiVersion"])
+        self.version += 1
+        uid = before.uid if before is not None else str(body["metadata"].get("uid") or _uid(self.version))
+        self._stored[key] = _Stored(kept, uid, self.version)
         if kept["kind"] == kinds.DEFINITION:
             served = {(each.api_version, each.kind): each for each in (*self.resources, *kinds.defined(kept))}
             self.resources = tuple(served.values())
+        self.on_change(shown_before, self._shown(key, kept["apiVersion"]))
+
+    def _drop(self, key: _Key, api_version: str) -> dict[str, Any]:
+        """Remove an object; return its last state."""
+        last = self._shown(key, api_version)
+        self.version += 1
+        del self._stored[key]
+        self.on_change(last, None)
+        return last
 
     def _shown(self, key: _Key, api_version: str) -> dict[str, Any]:
         stored = self._stored[key]

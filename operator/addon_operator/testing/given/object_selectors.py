@@ -39,6 +39,8 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     ),
 }
 """By which fields the API server selects, beside name and namespace."""
+_PLACES: Final[Mapping[str, str]] = {"source": "source.component"}
+"""Where the value of a field stands that is called otherwise."""
 _OF_ALL: Final = frozenset({"metadata.name", "metadata.namespace"})
 
 
@@ -69,7 +71,7 @@ def has_fields(selector: str, plural: str, body: Mapping[str, Any]) -> bool:
 
 def _text(body: Mapping[str, Any], field: str) -> str:
     value: Any = body
-    for part in field.split("."):
+    for part in (_PLACES.get(field, field)).split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     if isinstance(value, bool):
         return str(value).lower()

@@ -22,7 +22,7 @@ from addon_operator.kernel import errors as kernel_errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
-from tests.fakes import api_server, logs
+from tests.support import api_server, logs
 
 LIFE = dt.timedelta(days=30)
 SECRETS = "/api/v1/namespaces/system/secrets"

@@ -10,7 +10,7 @@ from cryptography.x509 import oid
 
 from addon_operator.admission.certificates import certificates, tls
 from addon_operator.kernel import x509
-from tests.fakes import logs
+from tests.support import logs
 from tests.unit.admission import tls_clients
 from tests.unit.admission.objects import Gate
 

@@ -11,8 +11,8 @@ from addon_operator.admission.pods import env_sources_reader
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.podpreset import model
-from tests.fakes import clocks
-from tests.fakes.api_server import ApiServer, Pauses, status
+from tests.support import clocks
+from tests.support.api_server import ApiServer, Pauses, status
 from tests.unit.admission.objects import Object
 
 CONFIG = model.SourceRef("ConfigMap", "c")

@@ -9,7 +9,7 @@ from typing_extensions import override
 from addon_operator.admission.pods import env_sources_reader, expansion_check
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
-from tests.fakes.api_server import ApiServer, Pauses, status
+from tests.support.api_server import ApiServer, Pauses, status
 from tests.unit.admission.objects import Object, container, pod
 
 MASTER = "/api/v1/namespaces/default/services/kubernetes"

@@ -11,8 +11,8 @@ from addon_operator.admission.pods import env_sources_reader, expansion_check, p
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import merge
-from tests.fakes import clocks
-from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+from tests.support import clocks
+from tests.support.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, PODS, Gate, Object, container, pod, preset, review
 from tests.unit.admission.pods.pod_fakes import Observer, Presets, merger
 

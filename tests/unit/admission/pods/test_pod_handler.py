@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.admission.pods import env_sources_reader, pod_handler
 from addon_operator.podpreset import merge
-from tests.fakes.api_server import Pauses
+from tests.support.api_server import Pauses
 from tests.unit.admission.objects import Object, container, pod, preset, review
 from tests.unit.admission.pods.pod_fakes import Observer, Presets, Sources, merger
 

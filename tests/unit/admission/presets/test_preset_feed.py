@@ -9,7 +9,7 @@ import pytest
 from addon_operator.admission.presets import preset_cache, preset_feed
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
-from tests.fakes.api_server import NOT_SERVED, Answer, ApiServer, Asked, Pauses, status
+from tests.support.api_server import NOT_SERVED, Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import LABELS, PRESETS, Seen, listing, preset
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from addon_operator.admission.presets import preset_cache, preset_notices
 from addon_operator.kube.client import client
-from tests.fakes import clocks
-from tests.fakes.api_server import Answer, ApiServer, Asked, status
+from tests.support import clocks
+from tests.support.api_server import Answer, ApiServer, Asked, status
 from tests.unit.admission.objects import IN_SHOP, LABELS, Gate, Object, Seen, listing, preset, review
 
 
@@ -157,6 +157,7 @@ async def test_a_list_that_failed_does_not_spoil_the_next(
     lists: preset_notices.FreshLists, server: ApiServer, cache: preset_cache.PresetCache
 ) -> None:
     server.on("GET", IN_SHOP, status(403, "Forbidden"), listing(preset()))
+    server.on("GET", IN_SHOP.replace("/shop/", "/other/"), status(403, "Forbidden"))
     first, second = await asyncio.gather(
         lists.refresh("shop"), lists.refresh("other"), return_exceptions=True
     )

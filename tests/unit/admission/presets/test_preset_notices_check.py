@@ -4,7 +4,7 @@ import pytest
 
 from addon_operator.admission import reviews
 from addon_operator.admission.presets import preset_check
-from tests.fakes import review_handlers
+from tests.support import review_handlers
 from tests.unit.admission.objects import Object, preset, review
 
 MOUNT = {"name": "v", "mountPath": "/v"}

@@ -10,8 +10,8 @@ from addon_operator.admission.presets import preset_status
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
 from addon_operator.podpreset import model
-from tests.fakes import clocks
-from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+from tests.support import clocks
+from tests.support.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.admission.objects import EVENTS, IN_SHOP, Gate, Object, preset
 
 P = model.PresetName("p")

@@ -14,7 +14,7 @@ from addon_operator.admission.registration import conversion_registration, conve
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.kernel import errors
-from tests.fakes import api_server, clocks, logs
+from tests.support import api_server, clocks, logs
 
 CRD = "crontabs.example.com"
 OTHER = "jobs.example.com"

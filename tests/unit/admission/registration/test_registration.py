@@ -14,7 +14,7 @@ from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.aio import waiting
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
-from tests.fakes import api_server, logs
+from tests.support import api_server, logs
 
 COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 OBJECT = f"{COLLECTION}/addon-operator"

@@ -10,7 +10,7 @@ from typing_extensions import override
 from addon_operator.admission.registration import registration_specs as specs
 from addon_operator.admission.registration import registration_watch
 from addon_operator.kube.client import client
-from tests.fakes import api_server
+from tests.support import api_server
 
 CONFIGURATION = specs.WebhookConfiguration(specs.ConfigurationKind.VALIDATING, "addon-operator", ())
 

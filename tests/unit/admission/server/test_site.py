@@ -13,7 +13,7 @@ import pytest
 from addon_operator.admission import review_budget, review_shapes, reviews
 from addon_operator.admission.server import site
 from addon_operator.app import admission_webhooks
-from tests.fakes import clocks, review_handlers
+from tests.support import clocks, review_handlers
 from tests.unit.admission import tls_clients
 
 PATH = tls_clients.PATH

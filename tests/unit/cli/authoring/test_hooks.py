@@ -10,7 +10,7 @@ import yaml
 from click import testing
 
 from addon_operator.cli import main
-from tests.fakes import batch_program
+from tests.support import batch_program
 
 pytestmark = pytest.mark.usefixtures("lasting_workers")
 

@@ -7,7 +7,7 @@ import pytest
 from addon_operator.commands.outside import leader, place
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import pod_exec
-from tests.fakes import api_server
+from tests.support import api_server
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
 USUAL = "addon-operator-leader-election"

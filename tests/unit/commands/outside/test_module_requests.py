@@ -10,7 +10,7 @@ import pytest
 from addon_operator.commands.outside import module_requests, place
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import module_objects, suspension
-from tests.fakes import api_server
+from tests.support import api_server
 
 PATH = module_objects.path_of("addons", "web")
 Object = dict[str, Any]

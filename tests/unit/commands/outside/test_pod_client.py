@@ -9,7 +9,7 @@ import pytest
 from addon_operator.commands.outside import leader, place, pod_client
 from addon_operator.debug import debug_client
 from addon_operator.kube import api_errors
-from tests.fakes import api_server, pod_server
+from tests.support import api_server, pod_server
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/addons/leases/addon-operator-leader-election"
 T = TypeVar("T")

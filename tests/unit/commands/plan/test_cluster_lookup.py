@@ -11,7 +11,7 @@ from addon_operator.documents import manifest_diff
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
-from tests.fakes import kinds
+from tests.support import kinds
 
 NAMESPACE = "addons"
 ADDED = manifest_diff.ChangeKind.ADDED

@@ -15,7 +15,7 @@ from addon_operator.kernel import names
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.modules import model
-from tests.fakes import kinds
+from tests.support import kinds
 
 MODULE = model.Module(names.ModuleName("web"), 1, pathlib.Path("modules/010-web"))
 PATH = "/api/v1/namespaces/addons/configmaps"

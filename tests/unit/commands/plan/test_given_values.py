@@ -20,7 +20,7 @@ from addon_operator.modules import model
 from addon_operator.settings import settings
 from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import hook_values
-from tests.fakes import api_server
+from tests.support import api_server
 from tests.unit.debug import inspected
 
 WEB, DB = names.ModuleName("web"), names.ModuleName("db")

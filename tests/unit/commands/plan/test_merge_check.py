@@ -11,7 +11,7 @@ from addon_operator.commands.plan import merge_check
 from addon_operator.helm import release_types
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
-from tests.fakes import kinds
+from tests.support import kinds
 from tests.unit.helm import recorded_upgrades
 
 SERVICE = recorded_upgrades.CASES["service-port-number", 3]

@@ -14,9 +14,9 @@ from addon_operator.commands.plan import running_operator
 from addon_operator.debug import debug_site
 from addon_operator.kube.client import client
 from addon_operator.settings import settings
-from tests.fakes import api_server, pod_server
-from tests.fakes.api_server import Pauses
-from tests.fakes.pod_server import PodServer, Ran
+from tests.support import api_server, pod_server
+from tests.support.api_server import Pauses
+from tests.support.pod_server import PodServer, Ran
 from tests.unit.debug import inspected
 
 ANSWER: dict[str, Any] = {

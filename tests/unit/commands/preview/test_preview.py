@@ -11,7 +11,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import auth
 from addon_operator.podpreset import model
-from tests.fakes import api_server
+from tests.support import api_server
 
 POD = """
 apiVersion: v1

@@ -15,7 +15,7 @@ from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 RULE = conversion_bindings.ConversionRule("v1alpha1", "example.com/v1")

@@ -11,7 +11,7 @@ from addon_operator.engine.bindings import binding_events, hook_bindings
 from addon_operator.engine.hooks import hook_outputs
 from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 WEB = ModuleName("web")

@@ -15,7 +15,7 @@ from addon_operator.engine.queues import queue_set
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel.names import ModuleName
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 ADDED = bindings.WatchEvent.ADDED

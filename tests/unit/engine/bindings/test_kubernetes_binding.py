@@ -9,7 +9,7 @@ from addon_operator.engine.bindings import kubernetes_binding
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 

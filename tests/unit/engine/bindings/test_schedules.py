@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.engine.bindings import schedules
 from addon_operator.hook_contract import crontab
-from tests.fakes import clocks
+from tests.support import clocks
 
 TEN = crontab.every(10.0)
 

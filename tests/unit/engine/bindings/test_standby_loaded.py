@@ -11,7 +11,7 @@ from addon_operator.engine.bindings import kubernetes_binding, standby_loaded
 from addon_operator.hook_contract.configuration import bindings, hook_config, webhook_bindings
 from addon_operator.kernel import errors, names
 from addon_operator.kube.informers import informers, object_changes
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes
 
 PLACE = ("shop", "guard.sh")

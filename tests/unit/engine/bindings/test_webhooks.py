@@ -12,7 +12,7 @@ from addon_operator.engine.bindings import hook_answers, process_slots, review_r
 from addon_operator.hook_contract import hook_entries
 from addon_operator.hook_contract.outputs import review_answers
 from addon_operator.kernel import clock, errors
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import bound_fakes, fakes
 
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}

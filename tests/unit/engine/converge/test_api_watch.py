@@ -11,7 +11,7 @@ from addon_operator.kernel import errors
 from addon_operator.kube.discovery import discovery, presence
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules import requirements
-from tests.fakes import unused
+from tests.support import unused
 from tests.unit.engine import fakes
 
 API, NAME = "example.com/v1", "v1.example.com"

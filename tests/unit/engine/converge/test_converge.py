@@ -10,7 +10,7 @@ from addon_operator.engine.converge import converge
 from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel.names import ModuleName
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes
 from tests.unit.engine.converge.fake_steps import FakeSteps, make_plan
 

@@ -12,7 +12,7 @@ from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources
 from addon_operator.modules import model
 from addon_operator.values import store
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes, watching
 from tests.unit.engine.definitions.crd_bench import CRD
 from tests.unit.engine.definitions.crd_bench import Bench as Definitions

@@ -16,7 +16,7 @@ from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.drift.drift_config import DriftMode
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB

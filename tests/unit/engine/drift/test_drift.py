@@ -12,7 +12,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.objects import own_deletions
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes, watching
 
 DB, WEB = watching.DB, watching.WEB

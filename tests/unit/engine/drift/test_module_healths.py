@@ -12,7 +12,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.informers import object_changes
 from addon_operator.modules.health import health_config, pod_causes, resource_health
 from addon_operator.modules.health.resource_health import HealthState
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB

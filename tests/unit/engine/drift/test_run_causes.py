@@ -11,7 +11,7 @@ from addon_operator.engine.drift import run_causes
 from addon_operator.kernel import errors
 from addon_operator.kube.informers import object_changes, projections
 from addon_operator.modules.failure_causes import Cause, CauseKind
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB

@@ -15,7 +15,7 @@ from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import names
 from addon_operator.loading import hook_files
-from tests.fakes import batch_program, programs
+from tests.support import batch_program, programs
 
 MODULE = names.ModuleName("some-module")
 HOOKS = [

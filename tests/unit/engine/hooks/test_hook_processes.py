@@ -29,7 +29,7 @@ from addon_operator.kernel.json_types import JsonObject
 from addon_operator.loading import hook_files
 from addon_operator.modules import model
 from addon_operator.process.children import children
-from tests.fakes import programs
+from tests.support import programs
 
 MODULE = names.ModuleName("some-module")
 Records = list[MutableMapping[str, Any]]

@@ -29,7 +29,7 @@ from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store
 from addon_operator.values.patches import patches
-from tests.fakes import programs
+from tests.support import programs
 from tests.unit.engine import fakes
 
 WEB = ModuleName("web")

@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.engine.hooks import running_hooks
 from addon_operator.process.children import children
-from tests.fakes import programs
+from tests.support import programs
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 

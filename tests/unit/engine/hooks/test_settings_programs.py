@@ -13,7 +13,7 @@ from addon_operator.engine.hooks import settings_programs
 from addon_operator.kernel import names
 from addon_operator.values import checks, settings_checks, sources, store
 from addon_operator.values.schema import schemas
-from tests.fakes import batch_program, programs
+from tests.support import batch_program, programs
 
 MODULE = names.ModuleName("some-module")
 PROGRAM = {"version": "v1", "hooks": [], "has_settings_check": True}

@@ -15,7 +15,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config
 from addon_operator.modules.health import health_config, module_health
 from addon_operator.modules.health.resource_health import HealthState
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes
 
 WEB, DB = ModuleName("web"), ModuleName("db")

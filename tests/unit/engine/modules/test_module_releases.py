@@ -18,7 +18,7 @@ from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import model, release
 from addon_operator.values import sources, store
 from addon_operator.values.schema import cel_rules, schemas
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = ModuleName("web")

@@ -17,7 +17,7 @@ from addon_operator.kernel.names import ModuleName
 from addon_operator.kube.objects import own_deletions
 from addon_operator.modules import manifests, model, release
 from addon_operator.values import store
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes, watching
 
 WEB = watching.WEB

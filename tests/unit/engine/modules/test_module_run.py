@@ -28,7 +28,7 @@ from addon_operator.modules import model, module_config, windows
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store
 from addon_operator.values.patches import patches
-from tests.fakes import clocks, programs, timers
+from tests.support import clocks, programs, timers
 from tests.unit.engine import bound_fakes, fakes, watching
 from tests.unit.engine.definitions import crd_bench
 

@@ -9,7 +9,7 @@ from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.modules import module_windows
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, windows
-from tests.fakes import clocks, timers
+from tests.support import clocks, timers
 from tests.unit.engine import fakes
 
 WEB, DB, LEFT = ModuleName("web"), ModuleName("db"), ModuleName("left")

@@ -19,7 +19,7 @@ from addon_operator.modules import model
 from addon_operator.modules.health import resource_health
 from addon_operator.process.children import children
 from addon_operator.values import store
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes
 
 WEB, SHOP, BLOG = ModuleName("web"), ModuleName("shop"), ModuleName("blog")

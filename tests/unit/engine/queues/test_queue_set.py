@@ -8,7 +8,7 @@ import pytest
 from addon_operator.engine import events, tasks
 from addon_operator.engine.queues import queue_set
 from addon_operator.kernel import errors
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes
 
 

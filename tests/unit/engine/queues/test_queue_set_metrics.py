@@ -4,7 +4,7 @@ import asyncio
 
 from addon_operator.engine import events, tasks
 from addon_operator.engine.queues import queue_set
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes
 
 

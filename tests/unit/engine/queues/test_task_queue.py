@@ -12,7 +12,7 @@ from addon_operator.engine import tasks
 from addon_operator.engine.modules import module_run
 from addon_operator.engine.queues import task_queue
 from addon_operator.kernel import errors
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.engine import fakes
 
 

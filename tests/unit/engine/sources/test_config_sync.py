@@ -17,7 +17,7 @@ from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
-from tests.fakes import api_server
+from tests.support import api_server
 from tests.unit.engine import fakes
 
 WEB, DB = ModuleName("web"), ModuleName("db")

@@ -16,7 +16,7 @@ from typing_extensions import override
 from addon_operator.engine.sources import kopf_sources
 from addon_operator.kube.client import client
 from addon_operator.kube.informers import watch_health
-from tests.fakes import unused
+from tests.support import unused
 
 NOBODY = unused.unused(client.KubeClient)
 """Nobody logs in here."""

@@ -18,7 +18,7 @@ from addon_operator.kube.informers import object_changes
 from addon_operator.kube.objects import module_objects, suspension
 from addon_operator.modules import model, windows
 from addon_operator.values import sources, store
-from tests.fakes import api_server, clocks, unused, watches
+from tests.support import api_server, clocks, unused, watches
 from tests.unit.engine import fakes
 
 WEB, OFF = ModuleName("web"), ModuleName("off")

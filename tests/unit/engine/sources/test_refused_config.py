@@ -7,7 +7,7 @@ from addon_operator.engine.sources import refused_config
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import sources
-from tests.fakes import clocks
+from tests.support import clocks
 
 WEB, DB = ModuleName("web"), ModuleName("db")
 SIZE = config_events.WrongKey("web", "web.size: must be at most 9")

@@ -8,7 +8,7 @@ from typing_extensions import override
 from addon_operator.helm import messages
 from addon_operator.helm.releases import record_lists, release_records
 from addon_operator.kube.client import client
-from tests.fakes import clocks
+from tests.support import clocks
 from tests.unit.helm import fakes
 
 

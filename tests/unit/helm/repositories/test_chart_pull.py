@@ -12,7 +12,7 @@ from addon_operator.helm import binary, command
 from addon_operator.helm.repositories import chart_access, chart_pull
 from addon_operator.kernel import json_types
 from addon_operator.modules import chart_index, module_config
-from tests.fakes import programs
+from tests.support import programs
 
 DIGEST = "sha256:" + "a" * 64
 OCI = module_config.ChartReference("oci://registry.example.com/charts", "web", "1.2.3")

@@ -13,8 +13,8 @@ from addon_operator.kernel import fencing
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.access import auth, credentials
 from addon_operator.kube.client import client, connection, retries
-from tests.fakes import api_server, clocks
-from tests.fakes.api_server import Answer, ApiServer, Pauses, status
+from tests.support import api_server, clocks
+from tests.support.api_server import Answer, ApiServer, Pauses, status
 
 PATH = "/api/v1/namespaces/addons/configmaps/values"
 COLLECTION = "/api/v1/namespaces/addons/configmaps"

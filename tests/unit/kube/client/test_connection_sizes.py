@@ -9,7 +9,7 @@ from addon_operator.kernel import clock
 from addon_operator.kube import api_errors
 from addon_operator.kube.access import credentials
 from addon_operator.kube.client import connection
-from tests.fakes import api_server
+from tests.support import api_server
 
 CHUNK = b"x" * 65536
 

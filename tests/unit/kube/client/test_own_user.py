@@ -7,7 +7,7 @@ import pytest
 
 from addon_operator.kube.access import credentials
 from addon_operator.kube.client import client, own_user
-from tests.fakes import api_server
+from tests.support import api_server
 
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 NAME = "system:serviceaccount:addons:operator"

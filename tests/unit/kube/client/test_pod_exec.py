@@ -6,9 +6,9 @@ import pytest
 
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, pod_exec
-from tests.fakes import api_server, pod_server
-from tests.fakes.api_server import Pauses, status
-from tests.fakes.pod_server import PodServer, Ran
+from tests.support import api_server, pod_server
+from tests.support.api_server import Pauses, status
+from tests.support.pod_server import PodServer, Ran
 
 PLACE = pod_exec.Container("addons", "one", "addon-operator")
 EXEC = "/api/v1/namespaces/addons/pods/one/exec"

@@ -6,7 +6,7 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.kube.client import retries
-from tests.fakes.api_server import Pauses
+from tests.support.api_server import Pauses
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client, retries
 from addon_operator.kube.discovery import api_resources, discovery
-from tests.fakes import api_server
-from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses
+from tests.support import api_server
+from tests.support.api_server import Answer, ApiServer, Asked, Pauses
 
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
 

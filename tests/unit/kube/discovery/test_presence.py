@@ -5,7 +5,7 @@ import pytest
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, presence
-from tests.fakes import api_server
+from tests.support import api_server
 
 CONFIG_MAP = api_resources.Resource("v1", "ConfigMap", "configmaps", True)
 ROLE = api_resources.Resource("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", False)

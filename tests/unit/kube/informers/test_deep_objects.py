@@ -101,13 +101,13 @@ class _Fails:
 @pytest.mark.parametrize("error", [ValueError("x"), TypeError("x"), RecursionError(), AttributeError("x")])
 async def test_an_object_that_a_projection_cannot_stand_is_left_out_alone(error: Exception) -> None:
     async with informing.world(reflector.Tuning(silence=5.0)) as world:
-        world.server.put("good")
-        world.server.put("bad", data={"k": "s3cret"})
-        world.server.put("other")
+        world.put("good")
+        world.put("bad", data={"k": "s3cret"})
+        world.put("other")
         subscription, _ = await world.synced(projection=_Fails(error))
         assert [
             name
-            for (_, name), _ in sorted(world.server.state().items())
+            for (_, name), _ in sorted(world.state().items())
             if subscription.entry(object_changes.ObjectKey("a", name))
         ] == ["good", "other"]
         assert "a/bad: it cannot be read" in (subscription.reason or "")

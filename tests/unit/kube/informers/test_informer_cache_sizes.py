@@ -48,7 +48,7 @@ async def test_a_cache_knows_the_size_of_its_entries_at_any_time() -> None:
 async def test_a_subscription_has_the_size_of_what_it_shows() -> None:
     async with informing.world() as world:
         for name in ("a", "b"):
-            world.server.put(name)
+            world.put(name)
         subscription, _ = await world.synced(projection=informing.jq(".metadata.name"))
         assert subscription.snapshot() == [b'{"filterResult":"a"}', b'{"filterResult":"b"}']
         assert subscription.size == 40

@@ -9,10 +9,11 @@ import pytest
 
 from addon_operator.aio import absences
 from addon_operator.kube.informers import object_selections, projections, reflector
-from tests.fakes import histories, listeners, object_server
+from tests.support import histories, listeners
 from tests.unit.kube import informing
 
 Selection = object_selections.ObjectSelection
+BETA, STABLE = "example.io/v1beta1", "example.io/v1"
 
 
 @pytest.fixture
@@ -22,29 +23,29 @@ async def world() -> AsyncIterator[informing.World]:
 
 
 def watches_from(world: informing.World) -> list[str]:
-    places = (asked.resource_version for asked in world.server.asked if asked.is_watch)
+    places = (asked.query.get("resourceVersion") for asked in world.server.asked if asked.is_watch)
     return [place for place in places if place is not None]
 
 
 async def test_a_watch_that_is_cut_continues_where_it_was(world: informing.World) -> None:
     _, recorder = await world.synced()
-    world.server.put("x")
+    world.put("x")
     await recorder.until_told(1)
     world.server.pause()
-    world.server.put("y")
-    world.server.put("x", data={"k": "1"})
+    world.put("y")
+    world.put("x", data={"k": "1"})
     world.server.resume()
     await recorder.until_told(3)
     assert recorder.reported == ["Added a/x", "Added a/y", "Modified a/x"]
-    assert watches_from(world) == ["101"]
-    assert len(world.server.lists()) == 1
+    assert len(watches_from(world)) == 1
+    assert len(world.server.lists("configmaps")) == 1
     assert world.failures.counted == ["ConfigMap unreachable"]
 
 
 async def test_a_line_that_is_cut_within_is_read_again_whole(world: informing.World) -> None:
     _, recorder = await world.synced()
     world.server.pause()
-    body = world.server.put("x", data={"k": "é" * 100})
+    body = world.put("x", data={"k": "é" * 100})
     line = orjson.dumps({"type": "ADDED", "object": body})
     world.server.send(line[: line.index("é".encode()) + 1])
     world.server.resume()
@@ -55,7 +56,7 @@ async def test_a_line_that_is_cut_within_is_read_again_whole(world: informing.Wo
 async def test_a_line_may_come_in_pieces_and_be_large(world: informing.World) -> None:
     _, recorder = await world.synced()
     world.server.pause()
-    body = world.server.put("x", data={"k": "ä€" * 300_000})
+    body = world.put("x", data={"k": "ä€" * 300_000})
     line = orjson.dumps({"type": "ADDED", "object": body}) + b"\n"
     for start in range(0, len(line), 70_001):
         world.server.send(line[start : start + 70_001])
@@ -77,14 +78,14 @@ async def test_a_place_that_is_too_old_is_made_good_by_a_list_that_tells_the_dif
     world: informing.World, told_by: str
 ) -> None:
     for name in ("gone", "reborn", "same", "changed"):
-        world.server.put(name, data={"k": "1"})
+        world.put(name, data={"k": "1"})
     subscription, recorder = await world.synced()
     world.server.pause()
-    world.server.delete("gone")
-    world.server.delete("reborn")
-    world.server.put("reborn", data={"k": "1"})
-    world.server.put("changed", data={"k": "2"})
-    world.server.put("new")
+    world.delete("gone")
+    world.delete("reborn")
+    world.put("reborn", data={"k": "1"})
+    world.put("changed", data={"k": "2"})
+    world.put("new")
     world.server.compact()
     if told_by == "event":
         world.server.send_event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})
@@ -95,7 +96,7 @@ async def test_a_place_that_is_too_old_is_made_good_by_a_list_that_tells_the_dif
     assert recorder.reported.index("Deleted a/reborn") < recorder.reported.index("Added a/reborn")
     assert listeners.names(subscription.snapshot()) == ["changed", "new", "reborn", "same"]
     assert "ConfigMap expired" in world.failures.counted
-    assert len(world.server.lists()) == 2
+    assert len(world.server.lists("configmaps")) == 2
 
 
 @pytest.mark.parametrize("code", [500, 504], ids=str)
@@ -103,17 +104,17 @@ async def test_another_error_event_is_only_a_break(world: informing.World, code:
     _, recorder = await world.synced()
     world.server.send_event("ERROR", {"kind": "Status", "code": code, "message": "etcd is away"})
     await world.server.until(lambda: bool(watches_from(world)))
-    world.server.put("x")
+    world.put("x")
     await recorder.until_told(1)
     assert world.failures.counted == ["ConfigMap error_event"]
-    assert len(world.server.lists()) == 1
+    assert len(world.server.lists("configmaps")) == 1
 
 
 async def test_what_is_not_an_event_is_made_good_by_a_list(world: informing.World) -> None:
     _, recorder = await world.synced()
     world.server.send(b"<html>\n")
-    await world.server.until(lambda: len(world.server.lists()) == 2)
-    world.server.put("x")
+    await world.server.until(lambda: len(world.server.lists("configmaps")) == 2)
+    world.put("x")
     await recorder.until_told(1)
     assert world.failures.counted == ["ConfigMap broken_answer"]
 
@@ -122,7 +123,7 @@ async def test_a_silent_watch_is_considered_dead() -> None:
     async with informing.world(reflector.Tuning(silence=0.05)) as world:
         _, recorder = await world.synced()
         world.server.pause()
-        world.server.put("x")
+        world.put("x")
         await recorder.until_told(1)
         assert "ConfigMap silent" in world.failures.counted
 
@@ -130,13 +131,13 @@ async def test_a_silent_watch_is_considered_dead() -> None:
 async def test_a_server_that_streams_no_lists_is_asked_for_pages(world: informing.World) -> None:
     world.server.streams_lists = False
     for number in range(5):
-        world.server.put(f"x{number}", data={"k": "1"})
+        world.put(f"x{number}", data={"k": "1"})
     subscription, recorder = await world.synced()
     (first, *_) = (orjson.loads(entry)["object"] for entry in subscription.snapshot())
-    assert first == world.server.state()["a", "x0"]
-    pages = [asked.query.get("limit") for asked in world.server.lists() if not asked.is_watch]
+    assert first == world.state()["a", "x0"]
+    pages = [asked.query.get("limit") for asked in world.server.lists("configmaps") if not asked.is_watch]
     assert pages == ["2", "2", "2"]
-    world.server.put("x0", data={"k": "2"})
+    world.put("x0", data={"k": "2"})
     await recorder.until_told(1)
     assert recorder.reported == ["Modified a/x0"]
 
@@ -146,11 +147,11 @@ async def test_pages_that_take_longer_than_their_state_is_kept_are_read_as_one(
 ) -> None:
     world.server.streams_lists = False
     for number in range(5):
-        world.server.put(f"x{number}")
+        world.put(f"x{number}")
     world.server.refuse(410, lambda asked: "continue" in asked.query)
     subscription, _ = await world.synced()
     assert len(subscription.keys()) == 5
-    assert "limit" not in world.server.lists()[-1].query
+    assert "limit" not in world.server.lists("configmaps")[-1].query
 
 
 async def test_a_list_that_breaks_off_is_begun_anew_and_tells_nothing_of_its_beginning(
@@ -158,7 +159,7 @@ async def test_a_list_that_breaks_off_is_begun_anew_and_tells_nothing_of_its_beg
 ) -> None:
     world.server.streams_lists = False
     for number in range(5):
-        world.server.put(f"x{number}")
+        world.put(f"x{number}")
     world.server.refuse(400, lambda asked: "continue" in asked.query)
     subscription, recorder = await world.synced()
     assert recorder.calls[-1:] == ["synced"]
@@ -204,18 +205,18 @@ async def test_refused_credentials_are_read_anew() -> None:
         world.server.refuse(401, lambda asked: asked.is_watch)
         _, recorder = await world.synced()
         assert world.failures.counted == ["ConfigMap unauthorized"]
-        world.server.put("x")
+        world.put("x")
         await recorder.until_told(1)
 
 
 async def test_a_kind_that_comes_later_is_waited_for(world: informing.World) -> None:
-    kind = world.server.kinds.pop("configmaps")
+    world.server.stop_serving("ConfigMap")
     subscription, recorder = world.subscribe()
     await recorder.until(lambda: bool(recorder.troubles))
     at_first = subscription.reason
     assert at_first == "the API server has no kind 'ConfigMap' in v1: is its CRD installed?"
-    world.server.kinds["configmaps"] = kind
-    world.server.put("x")
+    world.server.serve("ConfigMap", "v1")
+    world.put("x")
     await recorder.until_synced()
     assert (subscription.keys(), subscription.reason) == ([("a", "x")], None)
     assert world.failures.counted == ["ConfigMap no_such_kind"]
@@ -224,14 +225,14 @@ async def test_a_kind_that_comes_later_is_waited_for(world: informing.World) -> 
 async def test_the_objects_of_a_kind_that_is_gone_are_deleted_at_the_second_look_and_come_back_with_it(
     world: informing.World,
 ) -> None:
-    world.server.put("x")
+    world.put("x")
     subscription, recorder = await world.synced()
-    kind = world.server.kinds.pop("configmaps")
+    world.server.stop_serving("ConfigMap")
     world.server.cut()
     await recorder.until_told(1)
     assert sum(world.pauses.seconds) >= absences.SECONDS
     assert subscription.snapshot() == []
-    world.server.kinds["configmaps"] = kind
+    world.server.serve("ConfigMap", "v1")
     await recorder.until_told(2)
     assert recorder.reported == ["Deleted a/x", "Added a/x"]
     assert recorder.troubles[-1] is None
@@ -241,12 +242,12 @@ async def test_the_objects_of_a_kind_that_is_gone_are_deleted_at_the_second_look
 async def test_paths_that_are_not_served_for_minutes_lose_no_object(
     world: informing.World, path: str
 ) -> None:
-    world.server.put("x")
+    world.put("x")
     subscription, recorder = await world.synced()
     world.server.refuse(404, lambda asked: asked.path.endswith(path), times=100)
     world.server.cut()
     await recorder.until(lambda: subscription.reason is not None)
-    world.server.put("y")
+    world.put("y")
     await recorder.until_told(1)
     assert sum(world.pauses.seconds) > 60
     assert recorder.reported == ["Added a/y"]
@@ -256,14 +257,13 @@ async def test_paths_that_are_not_served_for_minutes_lose_no_object(
 async def test_a_definition_that_is_replaced_deletes_only_what_is_not_there_afterwards(
     world: informing.World,
 ) -> None:
-    world.server.put("x")
-    world.server.put("y")
+    world.put("x")
+    world.put("y")
     subscription, recorder = await world.synced()
-    kind = world.server.kinds.pop("configmaps")
-    world.server.cut()
+    world.server.stop_serving("ConfigMap")
     await recorder.until(lambda: subscription.reason is not None)
-    world.server.kinds["configmaps"] = kind
-    world.server.delete("y")
+    world.server.serve("ConfigMap", "v1")
+    world.delete("y")
     await recorder.until_told(1)
     assert recorder.reported == ["Deleted a/y"]
 
@@ -272,18 +272,18 @@ async def test_a_definition_that_is_replaced_deletes_only_what_is_not_there_afte
 async def test_a_kind_that_is_served_in_another_version_is_followed_there_without_a_word(
     world: informing.World, metadata_only: bool
 ) -> None:
+    world.server.serve("Widget", BETA)
     for name in ("same", "gone", "reborn"):
-        world.server.put(name, data={"k": "1"})
-    world.server.served_in["configmaps"] = "example.io/v1beta1"
-    version = "example.io/v1beta1" if metadata_only else None
-    selection = Selection("ConfigMap", version, metadata_only=metadata_only)
+        world.put(name, kind="Widget", api_version=BETA)
+    selection = Selection("Widget", BETA if metadata_only else None, metadata_only=metadata_only)
     subscription, recorder = await world.synced(selection, informing.jq(".metadata.uid"))
     world.server.pause()
-    world.server.delete("gone")
-    world.server.delete("reborn")
-    world.server.put("reborn")
-    world.server.put("new")
-    world.server.served_in["configmaps"] = "example.io/v1"
+    world.delete("gone", kind="Widget")
+    world.delete("reborn", kind="Widget")
+    for name in ("reborn", "new"):
+        world.put(name, kind="Widget", api_version=BETA)
+    world.server.serve("Widget", STABLE)
+    world.server.stop_serving("Widget", BETA)
     world.server.resume()
     await recorder.until_told(4)
     assert sorted(recorder.reported) == [
@@ -294,26 +294,26 @@ async def test_a_kind_that_is_served_in_another_version_is_followed_there_withou
     ]
     assert recorder.reported.index("Deleted a/reborn") < recorder.reported.index("Added a/reborn")
     assert subscription.reason is None
-    assert world.informers.watches == ["configmaps.example.io"]
-    world.server.put("later")
+    assert world.informers.watches == ["widgets.example.io"]
+    world.put("later", kind="Widget", api_version=STABLE)
     await recorder.until_told(5)
 
 
 async def test_a_binding_to_a_version_that_is_not_served_any_more_keeps_what_it_knows_and_says_so(
     world: informing.World,
 ) -> None:
-    world.server.put("x")
-    world.server.served_in["configmaps"] = "example.io/v1beta1"
-    subscription, recorder = await world.synced(Selection("ConfigMap", "example.io/v1beta1"))
-    world.server.served_in["configmaps"] = "example.io/v1"
-    world.server.cut()
+    world.server.serve("Widget", BETA)
+    world.put("x", kind="Widget", api_version=BETA)
+    subscription, recorder = await world.synced(Selection("Widget", BETA))
+    world.server.serve("Widget", STABLE)
+    world.server.stop_serving("Widget", BETA)
     await recorder.until(lambda: "it serves it in example.io/v1" in (subscription.reason or ""))
     assert subscription.keys() == [("a", "x")]
-    world.server.served_in["configmaps"] = "example.io/v1beta1"
+    world.server.serve("Widget", BETA)
     await recorder.until(lambda: subscription.reason is None)
     assert recorder.reported == []
-    world.server.kinds.pop("configmaps")
-    world.server.cut()
+    world.server.stop_serving("Widget", STABLE)
+    world.server.stop_serving("Widget", BETA)
     await recorder.until_told(1)
     assert recorder.reported == ["Deleted a/x"]
 
@@ -327,7 +327,7 @@ async def test_a_kind_without_namespaces_cannot_be_chosen_by_namespace(world: in
 async def test_a_subscriber_that_comes_while_others_list_gets_everything_too(world: informing.World) -> None:
     world.server.streams_lists = False
     for number in range(9):
-        world.server.put(f"x{number}", data={"k": str(number)})
+        world.put(f"x{number}", data={"k": str(number)})
     _, first = world.subscribe()
     await world.server.until(lambda: any("continue" in asked.query for asked in world.server.asked))
     late, second = world.subscribe(projection=informing.jq(".data.k"))
@@ -353,7 +353,7 @@ class Flaky:
 async def test_a_watch_with_a_mistake_in_it_begins_anew(
     world: informing.World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.server.put("x")
+    world.put("x")
     subscription, _ = await world.synced(projection=Flaky())
     assert len(subscription.keys()) == 1
     assert world.failures.counted == ["ConfigMap crash"]
@@ -361,15 +361,16 @@ async def test_a_watch_with_a_mistake_in_it_begins_anew(
     assert world.informers.alive
 
 
-def meddle(server: object_server.ObjectServer, dice: random.Random) -> None:
+def meddle(world: informing.World, dice: random.Random) -> None:
     """Do one thing that happens to clusters."""
+    server = world.server
     name, namespace = f"x{dice.randrange(6)}", dice.choice("ab")
     match dice.randrange(12):
-        case 0 if (namespace, name) in server.state():
-            server.delete(name, namespace)
-        case 1 if body := server.state().get((namespace, name)):
-            server.delete(name, namespace)
-            server.put(name, namespace, data=body["data"])
+        case 0 if (namespace, name) in world.state():
+            world.delete(name, namespace)
+        case 1 if body := world.state().get((namespace, name)):
+            world.delete(name, namespace)
+            world.put(name, namespace, data=body["data"])
         case 2:
             server.cut()
         case 3:
@@ -384,9 +385,9 @@ def meddle(server: object_server.ObjectServer, dice: random.Random) -> None:
         case 7:
             server.streams_lists = not server.streams_lists
         case 8:
-            server.resume() if server.paused else server.pause()
+            server.resume() if server.is_paused else server.pause()
         case _:
-            server.put(name, namespace, data={"k": dice.choice("123")})
+            world.put(name, namespace, data={"k": dice.choice("123")})
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -395,19 +396,19 @@ async def test_events_lead_from_the_first_snapshot_to_what_there_is_whatever_hap
 ) -> None:
     dice = random.Random(seed)
     for number in range(6):
-        world.server.put(f"x{number}", data={"k": "0"})
+        world.put(f"x{number}", data={"k": "0"})
     subscription, recorder = await world.synced(projection=informing.jq(".data.k"))
-    start = dict.fromkeys(world.server.state(), "0")
+    start = dict.fromkeys(world.state(), "0")
     for _ in range(60):
         for _ in range(dice.randrange(4)):
-            meddle(world.server, dice)
+            meddle(world, dice)
         await world.server.until(lambda: bool(world.server.streams))
         for _ in range(dice.randrange(30)):
             await asyncio.sleep(0)
-    world.server.refusals.clear()
+    world.server.accept()
     world.server.resume()
-    world.server.put("last", "z", data={"k": "last"})
-    wanted = {key: body["data"]["k"] for key, body in world.server.state().items()}
+    world.put("last", "z", data={"k": "last"})
+    wanted = {key: body["data"]["k"] for key, body in world.state().items()}
     await recorder.until(
         lambda: subscription.keys() == sorted(wanted) and "Added z/last" in recorder.reported
     )

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import config_maps
-from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+from tests.support.api_server import Answer, ApiServer, Asked, Pauses, status
 
 COLLECTION = "/api/v1/namespaces/addons/configmaps"
 PATH = f"{COLLECTION}/values"

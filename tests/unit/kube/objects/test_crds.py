@@ -11,7 +11,7 @@ from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import crds
 from addon_operator.modules import crd_changes, crd_files
-from tests.fakes import api_server
+from tests.support import api_server
 
 NAME = "crontabs.example.com"
 PATH = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{NAME}"
@@ -209,6 +209,7 @@ async def test_objects_leave_a_stored_version_before_it_is_dropped(
     server.on("PATCH", status, live(crd()))
     server.on("GET", f"{GROUP}/crontabs", {"items": [moved, lost], "metadata": {}})
     server.on("PUT", f"{GROUP}/namespaces/x/crontabs/a:b", moved)
+    server.on("PUT", f"{GROUP}/namespaces/x/crontabs/gone", NOT_FOUND)
     discoverable(server)
     assert await installer.ensure(crd())
     assert writes(server) == [

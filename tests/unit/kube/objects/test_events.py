@@ -10,7 +10,7 @@ import pytest
 
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import events
-from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+from tests.support.api_server import Answer, ApiServer, Asked, Pauses, status
 
 ABOUT = events.ObjectReference("v1", "ConfigMap", "values", "addons", uid="u", resource_version="7")
 COLLECTION = "/api/v1/namespaces/addons/events"

@@ -11,7 +11,7 @@ from addon_operator.kernel import fencing
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import lease
-from tests.fakes.api_server import Answer, ApiServer, Asked, status
+from tests.support.api_server import Answer, ApiServer, Asked, status
 
 COLLECTION = "/apis/coordination.k8s.io/v1/namespaces/addons/leases"
 PATH = f"{COLLECTION}/leader"

@@ -5,7 +5,7 @@ import pytest
 from addon_operator.kernel import clock
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import module_objects, suspension
-from tests.fakes import api_server
+from tests.support import api_server
 
 LIST = "/apis/addon-operator.io/v1alpha1/namespaces/addons/modules"
 

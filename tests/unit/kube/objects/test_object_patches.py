@@ -12,8 +12,8 @@ from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import object_patches, own_deletions
-from tests.fakes import kinds, unused
-from tests.fakes.api_server import Answer, ApiServer, Asked, Pauses, status
+from tests.support import kinds, unused
+from tests.support.api_server import Answer, ApiServer, Asked, Pauses, status
 from tests.unit.kube import informing
 
 PATH = "/api/v1/namespaces/default/configmaps"

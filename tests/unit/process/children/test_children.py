@@ -14,7 +14,7 @@ import pytest
 
 from addon_operator.process import start_errors
 from addon_operator.process.children import children, groups, launcher
-from tests.fakes import clocks, pids, programs
+from tests.support import clocks, pids, programs
 
 ENV = {"PATH": os.environ["PATH"]}
 PATIENT = 60.0

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from addon_operator.kernel import clock, fencing
 from addon_operator.process.children import children, launcher
-from tests.fakes import clocks, pids
+from tests.support import clocks, pids
 
 ENV = {"PATH": os.environ["PATH"]}
 LEADING = fencing.Fence()

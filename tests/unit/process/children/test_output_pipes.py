@@ -7,7 +7,7 @@ import os
 import pytest
 
 from addon_operator.process.children import output
-from tests.fakes import clocks
+from tests.support import clocks
 
 
 class SlowHandler:

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from addon_operator.hook_contract import jq_programs
 from addon_operator.process.jq import jq_workers
-from tests.fakes import clocks
+from tests.support import clocks
 
 PATIENT = 30.0
 TOLERANT = (0.2, 2.0, 20.0)

@@ -19,8 +19,8 @@ from addon_operator.modules import model
 from addon_operator.status.notifications import notifier as notifying
 from addon_operator.status.notifications import notify_config, sender, texts, transitions
 from addon_operator.telemetry import metrics
-from tests.fakes import clocks, logs
 from tests.integration import loop_holds
+from tests.support import clocks, logs
 
 Answer = sender.Answer
 STEP = 5.0

@@ -119,6 +119,8 @@ def test_fields_are_selected_by_those_that_the_api_server_knows() -> None:
     assert not object_selectors.has_fields("spec.nodeName=two", "pods", pod)
     with pytest.raises(object_selectors.SelectorError, match=r"not supported: spec\.replicas"):
         object_selectors.has_fields("spec.replicas=1", "pods", pod)
+    told = body("Event", "web", source={"component": "kubelet"})
+    assert object_selectors.has_fields("source=kubelet", "events", told)
 
 
 async def test_kinds_come_from_definitions_and_from_the_objects() -> None:

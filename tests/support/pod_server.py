@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes import api_server
+from tests.support import api_server
 
 OUTPUT, ERRORS, STATUS = b"\x01", b"\x02", b"\x03"
 
@@ -82,12 +82,5 @@ async def running() -> AsyncIterator[PodServer]:
     app = web.Application()
     app.router.add_get("/api/v1/namespaces/addons/pods/{name}/exec", server.run)
     app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.url = "http://{}:{}".format(*runner.addresses[0][:2])
-    try:
+    async with api_server.listening(app) as server.url:
         yield server
-    finally:
-        await runner.cleanup()

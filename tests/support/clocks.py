@@ -2,11 +2,13 @@
 
 import asyncio
 import time
+import weakref
+from concurrent import futures
 from typing import Any, Final
 
 from typing_extensions import override
 
-from addon_operator.kernel import clock
+from addon_operator.aio import waiting
 
 _THREAD_SECONDS: Final = 0.0005
 """Between two looks at threads that work."""
@@ -14,7 +16,7 @@ _PATIENCE: Final = 30.0
 """Seconds until something that never comes to rest is a failure."""
 
 
-class Clock(clock.Clock):
+class Clock(waiting.Time):
     """Stands still until a test moves it; then whatever sleeps on the event loop wakes in time, too."""
 
     def __init__(self) -> None:
@@ -28,11 +30,44 @@ class Clock(clock.Clock):
     def time(self) -> float:
         return self.now
 
+    @override
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    @override
+    def jitter(self) -> float:
+        return 0.5
+
     async def advance(self, seconds: float) -> None:
         """Let so much time pass, and everything happen that is due then."""
         self.now += seconds
         _skip(asyncio.get_running_loop(), seconds)
         await settle()
+
+
+class Pauses(waiting.Time):
+    """Instead of sleeping: remembers for how long, and moves the clock on."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.now = 1_000_000.0
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+        self.now += seconds
+
+    @override
+    def jitter(self) -> float:
+        return 0.5
+
+    @override
+    def monotonic(self) -> float:
+        return self.now
+
+    @override
+    def time(self) -> float:
+        return self.now
 
 
 def _skip(loop: asyncio.AbstractEventLoop, seconds: float) -> None:
@@ -51,7 +86,7 @@ async def settle() -> None:
     while True:
         # The second turn of two quiet ones has asked the sockets and pipes for news, too.
         was_quiet = is_quiet
-        await asyncio.sleep(_THREAD_SECONDS if _threads_work(loop) else 0)
+        await asyncio.sleep(_THREAD_SECONDS if _threads_work() else 0)
         is_quiet = not _is_busy(loop)
         if is_quiet and was_quiet:
             return
@@ -63,9 +98,24 @@ def _is_busy(loop: asyncio.AbstractEventLoop) -> bool:
     """Say whether a callback is ready, a timer is due, or a thread works."""
     insides: dict[str, Any] = vars(loop)
     due = (handle.when() <= loop.time() for handle in insides["_scheduled"] if not handle.cancelled())
-    return bool(insides["_ready"]) or any(due) or _threads_work(loop)
+    return bool(insides["_ready"]) or any(due) or _threads_work()
 
 
-def _threads_work(loop: asyncio.AbstractEventLoop) -> bool:
-    executor: Any = vars(loop).get("_default_executor")
-    return executor is not None and executor._idle_semaphore._value < len(executor._threads)
+def _threads_work() -> bool:
+    """Say whether one of the threads of any executor works, or has yet to give back what it did."""
+    pools: list[Any] = list(_POOLS)
+    return any(pool._idle_semaphore._value < len(pool._threads) for pool in pools)
+
+
+_POOLS: Final = weakref.WeakSet[futures.ThreadPoolExecutor]()
+
+
+_SUBMIT: Final = futures.ThreadPoolExecutor.submit
+
+
+def _submit(pool: futures.ThreadPoolExecutor, /, *args: Any, **kwargs: Any) -> futures.Future[Any]:  # noqa: ANN401
+    _POOLS.add(pool)
+    return _SUBMIT(pool, *args, **kwargs)
+
+
+setattr(futures.ThreadPoolExecutor, "submit", _submit)  # noqa: B010 - their types differ in generics

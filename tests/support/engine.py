@@ -1,0 +1,232 @@
+"""The one runner of an engine in memory: a whole operator, but for processes, HTTP and Kopf.
+
+Its objects are made by the composition root of the operator itself (``app/graph.py``). In memory are only the
+API server, the programs (Helm and hooks are functions) and the workers; time passes when a test says so.
+"""
+
+import asyncio
+import contextlib
+import json
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from concurrent import futures
+from typing import Any, Final, TypeVar
+
+import jq as libjq  # type: ignore[import-not-found]  # an extension module without stubs
+from typing_extensions import override
+
+from addon_operator.app import graph, parts, tools
+from addon_operator.engine import events, state
+from addon_operator.engine.bindings import process_slots
+from addon_operator.hook_contract import jq_programs
+from addon_operator.inspection import values_worker, values_worker_main
+from addon_operator.kernel import names
+from addon_operator.kube import api_errors
+from addon_operator.kube.objects import config_maps
+from addon_operator.loading import preflight
+from addon_operator.process.jq import jq_workers
+from addon_operator.settings import settings_loading
+from addon_operator.telemetry import metrics
+from tests.support import api_server, clocks, helm, hooks, modules, programs
+
+CONFIG_MAP: Final = "addon-operator"
+Of = TypeVar("Of")
+
+
+class Heard(list[events.Event]):
+    """Events; its ``append`` is the listener."""
+
+    def of(self, kind: type[Of]) -> list[Of]:
+        """Those of one class."""
+        return [event for event in self if isinstance(event, kind)]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [event.text for event in self.of(events.Warned)]
+
+    @property
+    def failures(self) -> list[tuple[str, str, float | None]]:
+        """Owner, error and delay of each failed task."""
+        return [(each.task.owner, str(each.error), each.delay) for each in self.of(events.TaskFailed)]
+
+
+class JqHere(jq_workers.JqWorkers):
+    """Runs jq in this process."""
+
+    @override
+    async def run(
+        self, program: str, documents: Sequence[bytes], timeout: float
+    ) -> list[bytes | jq_programs.JqError]:
+        compiled = libjq.compile(f"(\n{program}\n) | tojson")
+        answers: list[bytes | jq_programs.JqError] = []
+        for document in documents:
+            try:
+                results = compiled.input_text(document.decode()).all()
+            except ValueError as error:
+                answers.append(jq_programs.error_of(str(error)))
+            else:
+                answers.append(f"[{','.join(results)}]".encode())
+        return answers
+
+
+class WorkerHere(values_worker.ValuesWorker):
+    """Does the work of the values worker in this process."""
+
+    def __init__(self, seconds: float = values_worker.SECONDS) -> None:
+        super().__init__(seconds)
+        self._here = values_worker_main.Worker()
+
+    @override
+    def _ask(self, question: Mapping[str, Any], parts: values_worker._Parts) -> dict[str, Any]:
+        known = [schema for schema in parts if schema is not None]
+        asked = {
+            **question,
+            "schemas": [None if schema is None else schema.digest for schema in parts],
+            "learn": {schema.digest: [schema.definition, schema.source] for schema in known},
+        }
+        answer: dict[str, Any] = json.loads(json.dumps(self._here.answer(asked)))
+        assert "defect" not in answer, answer["defect"]
+        return answer
+
+
+class Operator:
+    """An operator, the cluster that it works on, and the directories that it reads."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        self.server = api_server.ApiServer()
+        self.clock = clocks.Clock()
+        self.programs = programs.Programs()
+        self.helm = helm.Helm(self.server)
+        self.programs.add(helm.PATH, self.helm.run)
+        self.modules = modules.ModulesDir(root / "modules")
+        self.global_hooks = root / "global-hooks"
+        self.global_hooks.mkdir()
+        self.heard = Heard()
+        self.settings: dict[str, str | None] = {
+            "namespace": api_server.NAMESPACE,
+            "config_map": CONFIG_MAP,
+            "modules_dirs": str(self.modules.path),
+            "global_hooks_dir": str(self.global_hooks),
+            "tmp_dir": str(root / "tmp"),
+        }
+        """As flags, by the fields of :class:`.Settings`; a test changes them before the start."""
+        self.parts: graph.Operator
+        """The objects of the running operator."""
+        self.graph: graph.Graph
+        self._stack = contextlib.AsyncExitStack()
+
+    # What a test gives it.
+
+    def hook(self, place: str, config: Mapping[str, Any], act: hooks.Act | None = None) -> hooks.Hook:
+        """Add a hook: ``web/a.sh`` is one of a module, ``a.sh`` a global one."""
+        hook = hooks.Hook(config, act)
+        module, _, name = place.rpartition("/")
+        directory = self.global_hooks if not module else self.modules.add(module) / "hooks"
+        modules.write(directory, {name: "#!/bin/sh\n"})
+        (directory / name).chmod(0o755)
+        self.programs.add(directory / name, hook)
+        return hook
+
+    def enabled_script(self, module: str, decide: Callable[[dict[str, Any]], bool | str]) -> None:
+        """Give a module an ``enabled`` script; it gets the values, and may give any text for its verdict."""
+
+        def run(call: programs.Call) -> None:
+            verdict = decide(json.loads(call.file("VALUES_PATH").read_bytes()))
+            call.file("MODULE_ENABLED_RESULT").write_text(
+                verdict if isinstance(verdict, str) else str(verdict).lower()
+            )
+
+        directory = self.modules.add(module, {"enabled": "#!/bin/sh\n"})
+        self.programs.add(directory / "enabled", run)
+
+    # Its life.
+
+    async def start(self) -> None:
+        """Start it, and let everything happen that follows."""
+        kube = await self._stack.enter_async_context(api_server.client_of(self.server, self.clock))
+        asyncio.get_running_loop().set_default_executor(_AtOnce())
+        settings = settings_loading.load(self.settings, {})
+        made = await _Tools.open(
+            self._stack, settings, {}, helm.found(), kube, self.programs, time=self.clock
+        )
+        await made.memory.load()
+        self._stack.push_async_callback(made.memory.write)
+        loaded = preflight.load_modules(settings)
+        self.meters = metrics.Metrics("addon_operator_")
+        asking = parts.Asking(process_slots.ProcessSlots(4))
+        self.graph = graph.Graph(made, loaded, self.meters, self.heard.append, asking)
+        self.parts = await self.graph.build()
+        works = {"engine": self.parts.engine.work, **self.parts.beside}
+        running = [asyncio.create_task(work(), name=name) for name, work in works.items()]
+        self._stack.push_async_callback(_end, running)
+        self._stack.push_async_callback(self.parts.cluster.watches.close)
+        await clocks.settle()
+
+    async def stop(self) -> None:
+        """End all of it at once; a further :meth:`start` starts another operator over the same cluster."""
+        await self._stack.aclose()
+        self._stack = contextlib.AsyncExitStack()
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, second by second, and everything happen that is due then."""
+        left = seconds
+        while left > 0:
+            await self.clock.advance(min(1.0, left))
+            left -= 1.0
+
+    async def edit(self, **sections: Any) -> None:  # noqa: ANN401 - JSON
+        """Edit keys of the ConfigMap, ``None`` removes one; what is no text is written as JSON."""
+        data = self.config() | {
+            key: value if isinstance(value, str) or value is None else json.dumps(value)
+            for key, value in sections.items()
+        }
+        body = api_server.an_object("ConfigMap", CONFIG_MAP)
+        body["data"] = {key: text for key, text in data.items() if text is not None}
+        stored = self.server.put(body)
+        if hasattr(self, "parts"):
+            self.parts.config.received(config_maps.snapshot_of(stored))
+            await clocks.settle()
+
+    # What a test looks at.
+
+    def config(self) -> dict[str, str | None]:
+        """What the ConfigMap holds."""
+        with contextlib.suppress(KeyError):
+            return dict(self.server.get("ConfigMap", CONFIG_MAP).get("data") or {})
+        return {}
+
+    def module(self, name: str) -> state.ModuleState:
+        """What the engine knows of a module."""
+        return self.graph.states[names.ModuleName(name)]
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """Where each module is on its way."""
+        return {each.module.name: each.status.value for each in self.graph.states}
+
+
+class _AtOnce(futures.ThreadPoolExecutor):
+    """Does in the loop what threads do: that is quicker, and always in the same order."""
+
+    @override
+    def submit(self, fn: Callable[..., Of], /, *args: Any, **kwargs: Any) -> futures.Future[Of]:
+        done = futures.Future[Of]()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - whoever waits for it gets it
+            done.set_exception(error)
+        return done
+
+
+class _Tools(tools.Tools):
+    worker = WorkerHere
+    jq_pool = JqHere
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, Exception) and not isinstance(outcome, api_errors.KubernetesError):
+            raise outcome

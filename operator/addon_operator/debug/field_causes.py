@@ -24,7 +24,8 @@ SECONDS: Final = 2.0
 """So long are further renders begun, but none that would probably end later."""
 LEAVES: Final = 8192
 """Values that are tried."""
-_FIRST: Final = 7_000_000
+_FIRST: Final = range(7_000_000, 7_990_000, LEAVES)
+"""Where the numbers of the marks may begin."""
 _MARK: Final = re.compile(r"why(\d{7})y|\b(7\d{6})\b|\b7\.(\d{1,6})e\+06")
 """A mark in a text. Go writes a large number in it as 7.000001e+06."""
 _ABSENT: Final = "\0absent"
@@ -63,6 +64,7 @@ class FieldCauses:
         # A chart without any value has one leaf, which is at no key.
         self._leaves = [path for path, _ in origins.leaves(values) if path][:LEAVES]
         self._until = time.monotonic() + SECONDS
+        self._first = self._unused()
         self._count = 0
         self._longest = 0.0
         self._seen: dict[tuple[Other, tuple[int, int]], manifest_diff.ManifestDocument | None] = {}
@@ -88,13 +90,21 @@ class FieldCauses:
             is_same = is_same or (changed is False and other is not _nothing)
         return Cause(is_constant=is_same and len(self._leaves) < LEAVES, renders=self._count)
 
+    def _unused(self) -> int | None:
+        """Return where the numbers of marks begin that no object has by itself; ``None`` if all are used."""
+        own = (match for each in self._documents for match in _MARK.finditer(_text(each.body)))
+        used = {(_number(match) - _FIRST.start) // LEAVES for match in own}
+        return next((first for index, first in enumerate(_FIRST) if index not in used), None)
+
     async def _with_marks(self) -> list[manifest_diff.ManifestDocument]:
         """Return the object with a mark in place of each value, or of a part of them in each document.
 
         A chart may fail for some mark, or render the object no more: then parts of the values get theirs.
         """
+        if self._first is None:
+            return []
         marks = {
-            path: _mark(index, value)
+            path: _mark(self._first + index, value)
             for index, path in enumerate(self._leaves)
             if isinstance(value := _get(self._values, path), str | int | float)
             and not isinstance(value, bool)
@@ -112,8 +122,8 @@ class FieldCauses:
 
     def _found(self, document: manifest_diff.ManifestDocument, pointer: Pointer) -> tuple[origins.Path, ...]:
         text = _text(field_of(document.body, pointer))
-        numbers = [_number(match) - _FIRST for match in _MARK.finditer(text[:100_000])]
-        return tuple(dict.fromkeys(self._leaves[number] for number in numbers if number < len(self._leaves)))
+        found = [_number(match) - (self._first or 0) for match in _MARK.finditer(text[:100_000])]
+        return tuple(dict.fromkeys(self._leaves[each] for each in found if 0 <= each < len(self._leaves)))
 
     async def _narrowed(self, other: Other, pointer: Pointer, before: object) -> tuple[origins.Path, ...]:
         """Return the one value that changes the field; nothing if several together do, or time is up."""
@@ -227,8 +237,8 @@ def _number(match: re.Match[str]) -> int:
     return int(match[1] or match[2] or f"7{match[3]:0<6}")
 
 
-def _mark(index: int, value: json_types.JsonValue) -> json_types.JsonValue:
-    return f"why{_FIRST + index}y" if isinstance(value, str) else _FIRST + index
+def _mark(number: int, value: json_types.JsonValue) -> json_types.JsonValue:
+    return f"why{number}y" if isinstance(value, str) else number
 
 
 def _other(value: json_types.JsonValue) -> json_types.JsonValue:

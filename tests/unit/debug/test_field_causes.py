@@ -70,6 +70,19 @@ async def test_a_field_that_no_value_changes_is_written_in_the_chart() -> None:
     assert (cause.values, cause.is_constant) == ((), True)
 
 
+@pytest.mark.parametrize("own", [7_000_000, 7_000_001.0, "x7_000_002 why7000003y", [7_008_192, 7_000_000]])
+async def test_a_number_of_the_chart_itself_is_taken_for_no_value(own: object) -> None:
+    cause = await FakeChart(lambda _: own).cause()
+    assert (cause.values, cause.is_constant) == ((), True)
+    beside = await FakeChart(lambda web: [own, web["size"], web["color"]]).cause()
+    assert beside.values == (("web", "size"), ("web", "color"))
+
+
+async def test_a_chart_with_all_numbers_of_marks_has_its_fields_told_without_them() -> None:
+    cause = await FakeChart(lambda web: [*field_causes._FIRST, web["size"]]).cause()
+    assert (cause.values, cause.is_derived) == ((("web", "size"),), True)
+
+
 async def test_a_value_that_a_chart_only_compares_is_found() -> None:
     cause = await FakeChart(lambda web: "many" if int(str(web["size"])) > 2 else "few").cause()
     assert (cause.values, cause.is_derived) == ((("web", "size"),), True)

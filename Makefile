@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The first interpreter that is new enough; PYTHON=... overrides.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
-	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11, 4))' 2>/dev/null && { echo $$p; break; }; done)
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
@@ -22,7 +22,7 @@ help: ## Show this list
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then \
-		echo "No Python 3.11 or newer with the venv module was found: install one, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; fi
+		echo "No Python 3.11.4 or newer with the venv module was found: install one, or name it with 'make PYTHON=/path/to/python3'." >&2; exit 1; fi
 	@echo "==> Installing the locked dependencies into $(VENV) (once)"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements-dev.lock

@@ -163,7 +163,6 @@ def _lines(state: str, tasks: int) -> tuple[str, ...]:
         converge_words.STARTING: (counted,),
         converge_words.RUNNING: (converge_words.DONE, counted),
         converge_words.DONE: (converge_words.DONE, converge_words.WAITING),
-        converge_words.WAITING: (converge_words.DONE, converge_words.WAITING),
     }
     return by_state.get(state, (state,))
 
@@ -174,7 +173,7 @@ def _document(state: str, tasks: int) -> dict[str, bool | int | str | None]:
     return standing_by | {
         converge_words.NOT_STARTED: state == converge_words.NOT_STARTED,
         converge_words.STARTING: tasks if state == converge_words.STARTING else None,
-        converge_words.DONE: state in (converge_words.DONE, converge_words.RUNNING, converge_words.WAITING),
+        converge_words.DONE: state in (converge_words.DONE, converge_words.RUNNING),
         converge_words.RUNNING: tasks if state == converge_words.RUNNING else None,
-        converge_words.WAITING: state in (converge_words.DONE, converge_words.WAITING),
+        converge_words.WAITING: state == converge_words.DONE,
     }

@@ -208,7 +208,6 @@ _DOING: Final = {
     converge_words.STARTING: "the first converge is under way",
     converge_words.RUNNING: "a converge is under way",
     converge_words.DONE: "all modules were run, and changes are waited for",
-    converge_words.WAITING: "all modules were run, and changes are waited for",
     converge_words.ADMISSION_ONLY: "this process only admits pods",
 }
 
@@ -216,7 +215,7 @@ _DOING: Final = {
 def _doing(state: str, failed: int) -> str:
     """Say what the operator does."""
     word, _, leader = state.partition(": ")
-    if failed and word in (converge_words.DONE, converge_words.WAITING):
+    if failed and word == converge_words.DONE:
         return "all modules were run, and what failed is tried again"
     return f"this replica stands by: {leader}" if word == converge_words.STANDBY else _DOING.get(state, state)
 

@@ -307,3 +307,17 @@ def test_an_error_of_the_system_that_nobody_expected_names_the_path(
     assert ended.value.code == 1
     assert said.endswith("/file: Permission denied; correct its name or its permissions\n")
     assert len(said) < 500
+
+
+def test_a_python_that_is_too_old_is_told_in_one_sentence_and_every_page_has_the_same_floor() -> None:
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    floor = requires.removeprefix(">=")
+    for page in ("README.md", "docs/how-to/install-the-commands.md", "Makefile"):
+        assert f"Python {floor} or newer" in (ROOT / page).read_text()
+    look = "import sys; sys.version_info = (3, 11, 3); from addon_operator.cli import main"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Error: addon-operator needs Python {floor} or newer, and this is 3.11.3; "
+        "start it with another one\n"
+    )

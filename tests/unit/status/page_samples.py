@@ -141,5 +141,5 @@ def many(number: int) -> page_content.Content:
     }  # fmt: skip
     objects = {each["name"]: shown(n % 9 + 1, event) for n, each in enumerate(modules)}
     return page_content.Content(
-        namespace="addons", state="CONVERGE_WAIT_TASK", modules=modules, objects=objects
+        namespace="addons", state="STARTUP_CONVERGE_DONE", modules=modules, objects=objects
     )

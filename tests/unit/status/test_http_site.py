@@ -120,7 +120,6 @@ CONVERGE = [
     (converge_words.NOT_STARTED, 0, "STARTUP_CONVERGE_NOT_STARTED\n"),
     (converge_words.STARTING, 3, "STARTUP_CONVERGE_IN_PROGRESS: 3 tasks\n"),
     (converge_words.DONE, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
-    (converge_words.WAITING, 0, "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\n"),
     (converge_words.RUNNING, 2, "STARTUP_CONVERGE_DONE\nCONVERGE_IN_PROGRESS: 2 tasks\n"),
 ]
 

@@ -129,7 +129,9 @@ async def _render(
         wrong_ones: list[values_check.ValuesReport] = []
         of_examples: list[tuple[pathlib.Path, values_check.ValuesReport]] = []
         for module in charts:
-            for example in examples(module):
+            chosen, notes = examples(module)
+            wrong_ones.append(values_check.ValuesReport((), 0, notes))
+            for example in chosen:
                 given = _store(places, files, worker)
                 if wrong := await asyncio.to_thread(_take, given, module, example):
                     wrong_ones.append(wrong)
@@ -139,9 +141,14 @@ async def _render(
         return [*reports, *wrong_ones, _only_with(of_examples, values_check.joined(reports))]
 
 
-def examples(module: model.Module) -> list[pathlib.Path]:
-    """Return the files with example values of a module; the first ones, if there are many."""
-    return sorted((module.path / EXAMPLES).glob("*.yaml"))[:_MOST_EXAMPLES]
+def examples(module: model.Module) -> tuple[list[pathlib.Path], tuple[str, ...]]:
+    """Return the files with example values of a module that are looked at, and a note of others."""
+    directory = module.path / EXAMPLES
+    found = sorted(directory.glob("*.yaml"))
+    if (left := len(found) - _MOST_EXAMPLES) <= 0:
+        return found, ()
+    note = f"{directory} has {len(found)} files, of which the last {left} by name are not looked at"
+    return found[:_MOST_EXAMPLES], (note,)
 
 
 def _take(

@@ -8,7 +8,10 @@ import pytest
 from click import testing
 
 from addon_operator.cli import main
+from addon_operator.commands.checks import chart_renders
+from addon_operator.kernel import names
 from addon_operator.loading import module_files
+from addon_operator.modules import model
 from addon_operator.testing.modules import definitions
 from tests.unit.engine.definitions import crd_bench
 
@@ -536,3 +539,17 @@ def test_a_schema_for_editors_that_is_older_than_the_schemas_is_a_warning_with_t
     code, found = lint(tmp_path)
     assert (code, [(row["level"], row["rule"]) for row in found]) == (0, [("warning", "stale-schema")])
     assert f"'addon-operator module schema --values {module} > " in found[0]["problem"]
+
+
+def test_examples_that_are_left_out_are_counted(tmp_path: pathlib.Path) -> None:
+    directory = tmp_path / "010-web" / "examples"
+    directory.mkdir(parents=True)
+    module = model.Module(names.ModuleName("web"), 10, directory.parent)
+    for number in range(53):
+        (directory / f"{number:02}.yaml").touch()
+    chosen, (note,) = chart_renders.examples(module)
+    assert [path.name for path in chosen] == [f"{number:02}.yaml" for number in range(50)]
+    assert note == f"{directory} has 53 files, of which the last 3 by name are not looked at"
+    for number in range(3):
+        (directory / f"{number:02}.yaml").unlink()
+    assert chart_renders.examples(module)[1] == ()

@@ -162,6 +162,7 @@ def probing(operator: operator_process.OperatorProcess) -> Iterator[list[operato
         asking.join()
 
 
+@pytest.mark.slow
 def test_whatever_is_handed_in_nothing_holds_the_loop(site: operator_site.Site) -> None:
     walk = Walk(site)
     operator = walk.operator

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from addon_operator.devcluster import handle, locations
-from tests.integration import chart_repositories, typing_pages
+from tests.integration import chart_repositories, operator_forks, typing_pages
 from tests.unit.testing import fixed_fields
 
 pytestmark = pytest.mark.integration
@@ -19,12 +19,20 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "test-a-module.md"
 
 
-def run(arguments: list[str], cluster: handle.DevCluster, cwd: pathlib.Path, exit_code: int = 0) -> str:
+def run(
+    arguments: list[str], cluster: handle.DevCluster, cwd: pathlib.Path, exit_code: int = 0, **more: str
+) -> str:
     """What a command prints that an author types."""
-    environ = os.environ | {
+    environ = {
+        **os.environ,
         "PATH": f"{pathlib.Path(sys.executable).parent}:{cluster.bin}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "operator"),
+        **more,
     }
+    if arguments[0] == "addon-operator":
+        ran = operator_forks.run(arguments[1:], environ, cwd)
+        assert ran.returncode == exit_code, ran.stdout + ran.stderr
+        return ran.stdout + ran.stderr
     done = subprocess.run(
         arguments,
         cwd=cwd,
@@ -48,6 +56,7 @@ def test_the_tests_of_all_example_modules_and_global_hooks_pass(devcluster: hand
     assert {row[2:] for row in rows} == {("0", "0")}
 
 
+@pytest.mark.slow
 def test_the_page_works_as_it_is_written(devcluster: handle.DevCluster, tmp_path: pathlib.Path) -> None:
     blocks = list(re.finditer(r"```(bash|text)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL))
     script = "set -eo pipefail\n" + "".join(block[2] for block in blocks if block[1] == "bash")
@@ -62,6 +71,7 @@ PUBLIC = ROOT / "docs" / "how-to" / "use-a-public-chart.md"
 PUBLIC_ADDRESS = "oci://registry.example.com/charts"
 
 
+@pytest.mark.slow
 def test_a_module_of_a_public_chart_is_made_as_the_page_says(
     devcluster: handle.DevCluster, tmp_path: pathlib.Path
 ) -> None:
@@ -89,17 +99,9 @@ def test_a_chart_that_cannot_be_pulled_fails_its_test_and_credentials_count(
     module = tmp_path / "modules" / "010-web" / "module.yaml"
 
     def tested(*, password: bool, exit_code: int) -> str:
-        path = tmp_path / "config.json"
-        named = f"CHART_CREDENTIALS={path}" if password else "NONE=1"
-        arguments = [
-            "env",
-            named,
-            f"ADDON_OPERATOR_TMP_DIR={tmp_path}/tmp",
-            "addon-operator",
-            "module",
-            "test",
-        ]
-        return run(arguments, devcluster, tmp_path, exit_code)
+        more = {"CHART_CREDENTIALS": str(tmp_path / "config.json")} if password else {}
+        more["ADDON_OPERATOR_TMP_DIR"] = str(tmp_path / "tmp")
+        return run(["addon-operator", "module", "test"], devcluster, tmp_path, exit_code, **more)
 
     with chart_repositories.serving(gate):
         host = f"127.0.0.1:{gate.port}"

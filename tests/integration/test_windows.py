@@ -87,7 +87,7 @@ def test_an_upgrade_waits_and_first_installs_hooks_and_healing_do_not(
     assert "upgrade to revision 2: 1 resource changes: ConfigMap web" in operator.get("/").text
     planned = site.command("plan", "--output=json", "--module=web")
     (row,) = json.loads(planned.stdout)["modules"]
-    assert (planned.returncode, row["action"], len(row["changes"])) == (2, "wait", 1), planned.stderr
+    assert (planned.returncode, row["action"], len(row["changes"])) == (3, "wait", 1), planned.stderr
     assert row["reason"].startswith("waits for a window, which opens at 20")
 
     operator = restarted(modules, operator)

@@ -1,11 +1,12 @@
 """Snapshots compare, are written only when that is asked for, and fail when they are missing."""
 
 import pathlib
-import subprocess
-import sys
+import shutil
 
 import pytest
+from click import testing
 
+from addon_operator.cli import main
 from addon_operator.testing import snapshots
 from addon_operator.testing.modules import manifests
 
@@ -81,25 +82,30 @@ def test_two(snapshot):
 
 def run(place: pathlib.Path, second: str, *arguments: str) -> str:
     (place / "tests/test_web.py").write_text(TEST.format(second=second))
-    asked = [sys.executable, "-m", "addon_operator", "module", "test", str(place), *arguments]
-    return subprocess.run(asked, capture_output=True, text=True, check=False, cwd=place).stdout
+    return testing.CliRunner().invoke(main.cli, ["module", "test", str(place), *arguments]).stdout
 
 
-def test_a_snapshot_that_no_test_uses_is_named_as_soon_as_that_is_known(tmp_path: pathlib.Path) -> None:
-    place = tmp_path / "modules/010-web"
-    stored = place / "tests/snapshots"
-    (stored / "test_gone").mkdir(parents=True)
-    (place / "module.yaml").write_text("description: x\n")
-    told = run(place, "pass", "--snapshot-update")
-    names = [f"tests/snapshots/test_web/test_{number}.yaml" for number in ("one", "two")]
-    assert f"wrote 2 snapshots: {', '.join(names)}" in told
-    assert "tests/snapshots/test_gone is used by no test: remove it" in told
-    (stored / "test_gone").rmdir()
-    (stored / "test_web/test_three.yaml").write_text("three\n")
-    told = run(place, "pass")
-    assert "tests/snapshots/test_web/test_three.yaml is used by no test: remove it" in told
+def test_a_snapshot_that_no_test_uses_is_named_as_soon_as_that_is_known(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "010-web/tests/snapshots/test_gone").mkdir(parents=True)
+    (tmp_path / "010-web/module.yaml").write_text("description: x\n")
+    told = run(tmp_path / "010-web", "pass", "--snapshot-update")
+    written = [f"010-web/tests/snapshots/test_web/test_{number}.yaml" for number in ("one", "two")]
+    assert f"wrote 2 snapshots: {', '.join(written)}" in told
+    assert "010-web/tests/snapshots/test_gone is used by no test: remove it" in told
+    (tmp_path / "010-web/tests/snapshots/test_gone").rmdir()
+    (tmp_path / "010-web/tests/snapshots/test_web/test_three.yaml").write_text("three\n")
+    # This process would not import a changed file of the same place.
+    for place in ("020-all", "030-skipped"):
+        shutil.copytree("010-web", place)
+    told = run(tmp_path / "020-all", "pass")
+    assert "020-all/tests/snapshots/test_web/test_three.yaml is used by no test: remove it" in told
     assert told.count("is used by no test") == 1
-    assert "used by no test" not in run(place, "pytest.skip()"), "it may have used it"
+    told = run(tmp_path / "030-skipped", "pytest.skip()")
+    assert "1 skipped" in told
+    assert "used by no test" not in told, "it may have used it"
 
 
 @pytest.mark.parametrize("is_complete", [True, False])

@@ -22,7 +22,8 @@ CHART = "apiVersion: v2\nname: upstream\nversion: 1.0.0\n"
 
 @pytest.fixture(autouse=True)
 def no_helm(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts are not rendered here: that takes a real Helm."""
+    """Charts are not rendered here: that takes a real Helm. The checkout's global hooks are not asked."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HELM_BIN_PATH", str(tmp_path / "no-helm"))
 
 

@@ -101,9 +101,9 @@ def running() -> Iterator[runtime.Runtime]:
         yield made
 
 
-@pytest.fixture
-def modules(running: runtime.Runtime, tmp_path: pathlib.Path) -> module.Modules:
-    own = tmp_path / "modules" / "010-web"
+@pytest.fixture(scope="module")
+def modules(running: runtime.Runtime, tmp_path_factory: pytest.TempPathFactory) -> module.Modules:
+    own = tmp_path_factory.mktemp("asked") / "modules" / "010-web"
     (own / "hooks").mkdir(parents=True)
     (own / "hooks" / "asked.py").write_text(HOOK)
     (own / "hooks" / "asked.py").chmod(0o755)
@@ -111,7 +111,7 @@ def modules(running: runtime.Runtime, tmp_path: pathlib.Path) -> module.Modules:
     return module.Modules(running, places.of_module(own))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def asked(modules: module.Modules) -> module.Hook:
     """A hook that reviews, changes and converts."""
     return modules("web").hook("asked.py")

@@ -43,10 +43,12 @@ def config_listener(
     """
 
     def tell(event: events.Event) -> None:
-        if isinstance(event, events.RemovalDue):
-            about = dataclasses.replace(objects["ConfigMap"], uid=uid())
-            recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
-            return
+        about = dataclasses.replace(objects["ConfigMap"], uid=uid())
+        match event:
+            case events.RemovalDue():
+                recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
+            case events.ObjectsKept(has_module=False):
+                recorder.record(about, "Warning", "Kept", f"Of release {event.release}: {event.text}.")
         if not isinstance(event, config_events.ConfigRefused):
             return
         places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)

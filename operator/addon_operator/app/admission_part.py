@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from addon_operator.admission import config_check
+from addon_operator.aio import threads
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors
 from addon_operator.kube.access import auth, credentials
@@ -84,7 +85,7 @@ class ConfigChecks:
     async def findings(self, data: config_check.Data, before: config_check.Data) -> config_check.Findings:
         """Return all that is wrong with ``data``, and unknown keys that ``before`` did not have."""
         secret = await self._secret_data() if self._running is None else None
-        return await asyncio.to_thread(self._findings, data, before, secret)
+        return await threads.run(threads.EDITS, self._findings, data, before, secret)
 
     async def _secret_data(self) -> config_check.Data | None:
         """Return what the values Secret holds; ``None`` if that cannot be found out."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from addon_operator.aio import daemon_threads, turns, waiting, warn_once
+from addon_operator.aio import threads, turns, waiting, warn_once
 from addon_operator.app import kept_work
 from addon_operator.engine import events, state
 from addon_operator.helm import release_types
@@ -158,7 +158,7 @@ class Notifications(object_changes.ObjectListener):
             if secret is None:
                 config = notify_config.NOTHING
             else:
-                config = await daemon_threads.run(notify_config.parse, _text(secret))
+                config = await threads.run_apart(notify_config.parse, _text(secret))
         except notify_config.NotifyConfigError as error:
             self._refuse(str(error))
             return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 import addon_operator
-from addon_operator.aio import daemon_threads, waiting
+from addon_operator.aio import threads, waiting
 from addon_operator.app import (
     admission_part,
     engine_listeners,
@@ -129,7 +129,7 @@ class _Process:
             self._show_meanwhile(stack, made, modules)
             if await self._leadership.acquire():
                 # It took its time.
-                modules = await daemon_threads.run(preflight.load_modules, self._settings)
+                modules = await threads.run_apart(preflight.load_modules, self._settings)
             self._memory = made.memory
             await stopping.unless(made.memory.load(), self._part_ended())
             objects = module_objects.keeping(made, modules, self._meters, self._leadership.fence)
@@ -157,7 +157,7 @@ class _Process:
         modules = module_files.LoadedModules((), ())
         if self._settings.config_validation:
             preflight.check_global_hooks_directory(self._settings)
-            modules = await daemon_threads.run(preflight.load_modules, self._settings)
+            modules = await threads.run_apart(preflight.load_modules, self._settings)
         access = self._access()
         async with self._client(access) as kube:
             await tools.check_namespace(kube, self._settings.namespace)
@@ -193,8 +193,8 @@ class _Process:
         self._status.admit()
 
     async def _load_modules(self) -> module_files.LoadedModules:
-        await daemon_threads.run(preflight.check_global_hooks, self._settings)
-        modules = await daemon_threads.run(preflight.load_modules, self._settings)
+        await threads.run_apart(preflight.check_global_hooks, self._settings)
+        modules = await threads.run_apart(preflight.load_modules, self._settings)
         for warning in (*modules.warnings, *modules.strangers):
             self._log.warning(warning)
         return modules

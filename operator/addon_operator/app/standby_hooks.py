@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from addon_operator.admission.hooks import hook_reviews, hook_specs
 from addon_operator.admission.registration import conversion_specs, registration_specs
+from addon_operator.aio import threads
 from addon_operator.app import tools
 from addon_operator.engine import events, intents, module_states, state
 from addon_operator.engine.bindings import (
@@ -24,7 +25,6 @@ from addon_operator.engine.bindings import (
     standby_loaded,
 )
 from addon_operator.engine.hooks import (
-    hook_configurations,
     hook_outputs,
     hook_processes,
     hook_run,
@@ -232,8 +232,7 @@ class StandbyHooks:
             if name == file.name or name.startswith(f"{file.name}:"):
                 # Before it is asked: a change after that is not to be missed.
                 stamp = await asyncio.to_thread(standby_loaded.stamp, file.path)
-                printed = await self._runner.configurations.ask(file.path)
-                read = await asyncio.to_thread(hook_configurations.read, printed, file.name, module)
+                read = await self._runner.read(file, module)
                 if found := next((hook for hook in read.hooks if hook.name == name), None):
                     return found, stamp
         raise errors.ConfigurationError(f"there is no hook {name} below {root}")
@@ -248,9 +247,8 @@ class StandbyHooks:
         secret = tools.secret_of(settings, self._kube)
         above = None if secret is None else await secret.read()
         known = [files.module.name for files in self._modules.modules]
-        await asyncio.to_thread(
-            self._take, known, dict(read.data if read else {}), dict(above.data if above else {})
-        )
+        config, values_above = (dict(each.data if each else {}) for each in (read, above))
+        await threads.run(threads.EDITS, self._take, known, config, values_above)
         self._read = now
 
     def _take(

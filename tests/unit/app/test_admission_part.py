@@ -1,8 +1,11 @@
 """What is said of a proposed ConfigMap: by the files and schemas, and by the engine once it runs."""
 
+import asyncio
 import base64
+import collections
 import pathlib
 import textwrap
+import threading
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -10,14 +13,21 @@ from typing_extensions import override
 
 from addon_operator.admission import config_check
 from addon_operator.app import admission_part
+from addon_operator.engine import state
+from addon_operator.engine.hooks import hook_exchange, hook_outputs, hook_processes
 from addon_operator.engine.sources import config_sync, configured_object
+from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.inspection import values_worker
-from addon_operator.kernel import names
+from addon_operator.kernel import json_types, names
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import values_secret
 from addon_operator.loading import module_files
+from addon_operator.process.children import children
 from addon_operator.settings import settings_loading
+from addon_operator.telemetry import hook_metrics, series
+from addon_operator.values import store
 from tests.support import api_server
+from tests.unit.engine import fakes
 
 SCHEMA = """
     type: object
@@ -174,3 +184,29 @@ async def test_what_takes_too_long_to_read_can_be_mended_and_not_be_made(
         monkeypatch.setattr(admission_part, "EDIT_SECONDS", 0.15)
         (violation,) = (await checks.findings(slow, {})).violations
     assert violation.startswith("key 'web': it took more than 0.1 s, the time limit")
+
+
+async def test_slow_outputs_of_many_hooks_hold_up_no_check_of_an_edit(
+    checks: admission_part.ConfigChecks,
+) -> None:
+    is_read = threading.Event()
+
+    def slow(_text: str) -> list[json_types.JsonValue]:
+        is_read.wait()
+        return []
+
+    values, registry = store.ValuesStore(()), hook_metrics.HookMetrics(series.Registry())
+    outputs = hook_outputs.HookOutputs(fakes.Objects(), Sync(), values, registry, slow)
+    hook = state.Hook("slow.sh", pathlib.Path("slow.sh"), hook_config.HookConfig())
+    written = collections.defaultdict(str, {hook_exchange.KUBERNETES_PATCH: "#" * 100_000})
+    ran = hook_processes.HookRunResult(
+        children.ChildResult(0, 0.0, 0.0, 0.0, 0, False, None, False, ""), written
+    )
+    reading = [asyncio.create_task(outputs.check(hook, ran)) for _ in range(40)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(30):
+            assert (await checks.findings({"web": "port: 8080"}, {})).violations == ()
+    finally:
+        is_read.set()
+        await asyncio.gather(*reading)

@@ -13,6 +13,7 @@ from typing import Final
 
 import orjson
 
+from addon_operator.aio import threads
 from addon_operator.documents import json_documents
 from addon_operator.engine.drift import kind_watch
 from addon_operator.kernel import json_types, names
@@ -67,7 +68,9 @@ class Verdicts(projections.Projection):
         """See :class:`.Projection`."""
         if self.rule is None and sum(map(len, objects)) < _INLINE_BYTES:
             return self._all_reduced(objects)
-        return await asyncio.to_thread(self._all_reduced, objects)
+        if self.rule is None:
+            return await asyncio.to_thread(self._all_reduced, objects)
+        return await threads.run(threads.RULES, self._all_reduced, objects)
 
     def _all_reduced(self, objects: Sequence[bytes]) -> list[projections.Reduced]:
         resources = [orjson.loads(data) for data in objects]

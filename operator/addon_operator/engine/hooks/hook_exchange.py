@@ -7,10 +7,9 @@ import contextlib
 import dataclasses
 import pathlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent import futures
 from typing import Any, Final, TypeAlias
 
-from addon_operator.aio import waiting
+from addon_operator.aio import threads, waiting
 from addon_operator.engine.hooks import hook_directory, questions
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.outputs import printed_outputs
@@ -31,8 +30,6 @@ SHORT_INPUT: Final = 64 * 1024
 SHORT_OUTPUT: Final = 4 * 1024
 """Bytes of all outputs together up to which they are read there."""
 _INPUTS: Final = 3
-_FILE_THREADS: Final = 4
-"""Which write and read the files of runs; each waits for the disk, and for its turn in this process."""
 
 Values: TypeAlias = Callable[[], Mapping[str, bytes]]
 """Makes the files with values, by variable; called in a thread, or at once if they are at hand."""
@@ -78,7 +75,6 @@ class Exchange:
         self._tmp_dir = tmp_dir
         self._memory = memory
         self._keep = keep
-        self._threads = futures.ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files of hooks")
 
     @contextlib.asynccontextmanager
     async def directory(
@@ -91,7 +87,7 @@ class Exchange:
             yield files
         finally:
             if files.exists:
-                await waiting.in_thread(self._threads, files.remove)
+                await waiting.in_thread(threads.FILES, files.remove)
 
     async def give(self, files: hook_directory.HookDirectory, given: Given) -> None:
         """Make the directory and write the files; raises :class:`.HookFileError`."""
@@ -104,7 +100,7 @@ class Exchange:
                 files.parent = self._tmp_dir
             else:
                 return
-        await waiting.in_thread(self._threads, _give, files, given)
+        await waiting.in_thread(threads.FILES, _give, files, given)
 
     async def take(
         self, files: hook_directory.HookDirectory, given: Given, hook: str, printed: bytes
@@ -119,23 +115,23 @@ class Exchange:
             finally:
                 # What a hook left there may be much.
                 files.remove_own()
-        return await waiting.in_thread(self._threads, _take, files, given, hook, printed)
+        return await waiting.in_thread(threads.FILES, _take, files, given, hook, printed)
 
     async def take_one(self, files: hook_directory.HookDirectory, variable: str) -> str:
         """Return what a failed hook wrote to a file; nothing if that is unreadable: the failure says more."""
-        return await waiting.in_thread(self._threads, _collect_leniently, files, variable)
+        return await waiting.in_thread(threads.FILES, _collect_leniently, files, variable)
 
     async def give_values(
         self, files: hook_directory.HookDirectory, values: Values, outputs: Sequence[str]
     ) -> None:
         """Make the directory with the files of values, and those for other outputs than those of hooks."""
-        await waiting.in_thread(self._threads, _write, files, values, outputs)
+        await waiting.in_thread(threads.FILES, _write, files, values, outputs)
 
     async def take_all(
         self, files: hook_directory.HookDirectory, outputs: Sequence[str]
     ) -> Mapping[str, str]:
         """Read these outputs, and remove the directory."""
-        return await waiting.in_thread(self._threads, _collect, files, outputs)
+        return await waiting.in_thread(threads.FILES, _collect, files, outputs)
 
     def _is_in_memory(self, files: hook_directory.HookDirectory) -> bool:
         return files.parent is self._memory

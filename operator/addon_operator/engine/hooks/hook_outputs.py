@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from addon_operator.aio import threads
 from addon_operator.documents import document_stream
 from addon_operator.engine import state
 from addon_operator.engine.hooks import hook_exchange, hook_processes
@@ -84,7 +85,7 @@ class HookOutputs:
         config: JsonObject | None = None
         if config_values is not None:
             config = (
-                await asyncio.to_thread(self._values.config_patched, hook.module, config_values)
+                await threads.run(threads.OUTPUTS, self._values.config_patched, hook.module, config_values)
             ).section
         return CheckedOutputs(
             objects,
@@ -127,7 +128,7 @@ class HookOutputs:
         config: JsonObject | None = None,
     ) -> section_state.SectionPatch:
         """Return what the patch makes of the values, over what the ConfigMap will say."""
-        return await asyncio.to_thread(self._values.frozen(owner, config).patched, patch)
+        return await threads.run(threads.OUTPUTS, self._values.frozen(owner, config).patched, patch)
 
     async def _plan_metrics(
         self, hook: state.Hook, operations: Sequence[metric_operations.Operation]
@@ -144,7 +145,7 @@ class HookOutputs:
         # Large documents take their time.
         source = _source(hook, hook_exchange.KUBERNETES_PATCH)
         with self._checking_jq():
-            return await asyncio.to_thread(object_operations.parse, text, source, load)
+            return await threads.run(threads.OUTPUTS, object_operations.parse, text, source, load)
 
     async def _change_objects(
         self, hook: state.Hook, operations: Sequence[object_operations.Operation]

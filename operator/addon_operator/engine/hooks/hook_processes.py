@@ -3,13 +3,13 @@
 What the files mean is not the business of this module.
 """
 
-import asyncio
 import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from addon_operator.aio import threads
 from addon_operator.engine import events, state
 from addon_operator.engine.hooks import (
     hook_configurations,
@@ -184,7 +184,7 @@ class HookProcesses:
         printed = await self.configurations.ask(file.path)
         with self._checking_jq():
             # Schemas and jqFilters take their time.
-            return await asyncio.to_thread(hook_configurations.read, printed, file.name, module)
+            return await threads.run(threads.OUTPUTS, hook_configurations.read, printed, file.name, module)
 
     async def run(
         self, hook: state.Hook, given: hook_exchange.Given, log_fields: Mapping[str, str]

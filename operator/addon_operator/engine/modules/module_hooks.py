@@ -1,7 +1,6 @@
 """The hooks of modules: found in their directories, asked for their configuration, and run at each step."""
 
-import asyncio
-
+from addon_operator.aio import threads
 from addon_operator.engine import events, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings
 from addon_operator.engine.hooks import hook_processes, hook_run
@@ -69,7 +68,7 @@ class ModuleHooks:
 
     async def check_values(self, name: names.ModuleName) -> None:
         """Raise :class:`.InvalidValuesError` for values that are set and wrong: no hook begins with them."""
-        await asyncio.to_thread(checks.Checks(self._values).checking_set_values(name))
+        await threads.run(threads.EDITS, checks.Checks(self._values).checking_set_values(name))
 
     async def renew(self, name: names.ModuleName) -> None:
         """Ask the hooks of a started module anew, whose files changed; after an error those before stay.

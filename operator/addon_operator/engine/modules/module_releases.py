@@ -7,6 +7,7 @@ import functools
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
 
+from addon_operator.aio import threads
 from addon_operator.documents import json_pointers
 from addon_operator.engine import events, tasks
 from addon_operator.engine.drift import drift, followed_releases, module_healths
@@ -196,7 +197,7 @@ class ModuleReleases:
                 insists=insists,
                 waits=opens is not None,
             )
-            await asyncio.to_thread(check)
+            await threads.run(threads.EDITS, check)
             try:
                 outcome = await self._interruptible(request)
             except helm_errors.HelmError as error:

@@ -9,7 +9,7 @@ import contextlib
 import time
 from typing import Final
 
-from addon_operator.aio import waiting
+from addon_operator.aio import threads, waiting
 from addon_operator.engine.reload import module_reload
 from addon_operator.kernel import errors
 from addon_operator.loading import module_loader, module_scan
@@ -50,7 +50,7 @@ class ModuleWatch:
     async def work(self) -> None:
         """Look again and again, until cancelled."""
         with contextlib.suppress(OSError, errors.ConfigurationError):
-            await asyncio.to_thread(self._loader.learn)
+            await threads.run(threads.EDITS, self._loader.learn)
         pause = self._interval
         while True:
             await self._sleep(pause)
@@ -74,7 +74,7 @@ class ModuleWatch:
         if now.is_less_than(self._taken) and self._looks < GONE_LOOKS:
             return
         self._taken = now
-        loading = await asyncio.to_thread(self._loader.load, now)
+        loading = await threads.run(threads.EDITS, self._loader.load, now)
         for problem in loading.problems:
             self._reload.refuse(problem)
         await self._reload.take_in(loading, self._loader)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from addon_operator.aio import waiting
+from addon_operator.aio import threads, waiting
 from addon_operator.engine import config_events, events, intents
 from addon_operator.engine.sources import configured_object, values_files
 from addon_operator.kernel import errors, names
@@ -109,7 +109,7 @@ class ConfigSync:
         themselves, or when the first look cannot be taken.
         """
         look = await self._look(await self._read())
-        if look.is_wrong and (of_files := await asyncio.to_thread(self._files.wrong, look)):
+        if look.is_wrong and (of_files := await threads.run(threads.EDITS, self._files.wrong, look)):
             raise look.with_broken(of_files).error()
         before: set[str] = set()
         while look.is_wrong:
@@ -181,7 +181,7 @@ class ConfigSync:
             ):
                 return look(), warnings
 
-        state, warnings = await asyncio.to_thread(bounded)
+        state, warnings = await threads.run(threads.EDITS, bounded)
         for warning in warnings:
             self._warn_once(warning)
         return state
@@ -328,8 +328,8 @@ class ConfigSync:
 
         async def change(data: Mapping[str, str]) -> Mapping[str, str]:
             # To read and write YAML takes milliseconds per 10 KiB.
-            result, config, rendered = await asyncio.to_thread(
-                self._config.patched, self._values, data, owner, patch
+            result, config, rendered = await threads.run(
+                threads.OUTPUTS, self._config.patched, self._values, data, owner, patch
             )
             tries.append((data, result, config))
             return rendered

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from addon_operator.aio import threads
 from addon_operator.helm import command
 from addon_operator.helm.charts import chart_archives
 from addon_operator.helm.repositories import chart_access
@@ -233,7 +234,7 @@ class ChartPuller:
         # Helm 3 leaves the beginning of an index that is too large.
         if not place.index.is_file() or _TOO_LARGE.search(_said(done)):
             raise self._error(wanted, _said(done), "the index.yaml of the repository")
-        entry = await asyncio.to_thread(self._entry_of, place.index, wanted)
+        entry = await threads.run(threads.OUTPUTS, self._entry_of, place.index, wanted)
         _check_addresses(wanted, entry)
         # What was checked is what Helm takes, however it would have read the rest.
         place.index.write_bytes(_index_of(wanted, entry))

@@ -139,7 +139,7 @@ class Tools:
             access.kubeconfig,
             access.context,
             access.server_override,
-            settings.helm_memory or helm_bounds.default_memory(),
+            settings.helm_memory or helm_bounds.default_memory(settings.modules_parallelism),
         )
         workspace = self._workspace / "helm"
         workspace.mkdir(mode=0o700)

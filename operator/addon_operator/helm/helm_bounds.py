@@ -31,15 +31,16 @@ _WHAT_TO_DO: Final = (
 )
 
 
-def default_memory(limits: Sequence[pathlib.Path] = _LIMITS) -> int:
-    """Return how many bytes a process of Helm may have unless somebody says something else.
+def default_memory(at_once: int = 1, limits: Sequence[pathlib.Path] = _LIMITS) -> int:
+    """Return how many bytes a process of Helm may have by default, if ``at_once`` of them run side by side.
 
-    That is three quarters of what the container may have: a process that had all of it would end the
-    operator, too. Without a limit of the container it is 2 GiB, which no release needs.
+    They share three quarters of what the container may have: if they took all of it, the operator would be
+    ended, too. Each has 128 MiB at least, which 200 objects need: half of that is what Go only sets aside. A
+    process has 2 GiB at most, also without a limit of the container; no release needs that.
     """
     for path in limits:
         with contextlib.suppress(OSError, ValueError):
-            return max(_LEAST, min(int(path.read_text()) * 3 // 4, _MOST))
+            return max(_LEAST, min(int(path.read_text()) * 3 // 4 // at_once, _MOST))
     return _MOST
 
 

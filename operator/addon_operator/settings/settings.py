@@ -293,7 +293,8 @@ class Settings:
     helm_memory: int | None = _HELM.setting(
         t.OPTIONAL_MEMORY,
         "",
-        "Memory that each process of Helm may have; three quarters of the container's by default.",
+        "Memory that each process of Helm may have; by default three quarters of the container's, divided by "
+        "MODULES_PARALLELISM.",
     )
     helm_ignore_release: tuple[str, ...] = _HELM.setting(
         t.RELEASES, "", "Releases that are never touched, separated by commas."

@@ -260,16 +260,22 @@ async def test_a_chart_that_never_ends_takes_no_more_than_helm_may_have(
 
 
 @pytest.mark.parametrize(
-    ("limit", "memory"),
-    [("1073741824", 768 << 20), ("max", 2 << 30), ("9223372036854771712", 2 << 30), ("1048576", 128 << 20)],
-    ids=["of a pod", "none", "none of version 1", "too little"],
+    ("limit", "at_once", "memory"),
+    [
+        ("1073741824", 1, 768 << 20),
+        ("1073741824", 4, 192 << 20),
+        ("1073741824", 8, 128 << 20),
+        ("max", 4, 2 << 30),
+        ("9223372036854771712", 4, 2 << 30),
+    ],
+    ids=["alone", "side by side", "too many", "no limit", "no limit of version 1"],
 )
-def test_helm_may_have_three_quarters_of_the_memory_of_its_container(
-    tmp_path: pathlib.Path, limit: str, memory: int
+def test_processes_of_helm_share_three_quarters_of_the_memory_of_their_container(
+    tmp_path: pathlib.Path, limit: str, at_once: int, memory: int
 ) -> None:
     (tmp_path / "limit").write_text(f"{limit}\n")
-    assert helm_bounds.default_memory([tmp_path / "absent", tmp_path / "limit"]) == memory
-    assert helm_bounds.default_memory([tmp_path / "absent"]) == 2 << 30
+    assert helm_bounds.default_memory(at_once, [tmp_path / "absent", tmp_path / "limit"]) == memory
+    assert helm_bounds.default_memory(at_once, [tmp_path / "absent"]) == 2 << 30
 
 
 async def test_a_helm_that_somebody_else_killed_has_met_no_bound(tmp_path: pathlib.Path) -> None:

@@ -39,7 +39,7 @@ class Exit:
 
 
 LOST: Final = Exit(-signal.SIGKILL, 0.0, 0.0, 0)
-"""What is known of a child whose launcher was killed: nothing, so it counts as killed itself."""
+"""What is known of a child that somebody else reaped: nothing, so it counts as killed."""
 
 
 class _ClosedError(OSError):
@@ -49,8 +49,9 @@ class _ClosedError(OSError):
 class Launcher:
     """The operator's side of the launcher. A process id stays its own until it is reaped.
 
-    The process is started when it is first needed, and once more if it was killed. It answers in the order
-    in which it was asked, and the loop does not wait for that. Belongs to one thread.
+    The process is started when it is first needed, and once more if it was killed or hangs: its children go
+    on as this process's own. It answers in the order in which it was asked, and the loop does not wait for
+    that. Belongs to one thread.
     """
 
     def __init__(self, on_start: Callable[[int], None] = lambda _: None) -> None:
@@ -59,6 +60,8 @@ class Launcher:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._limit = b""
+        self._children: dict[int, dict[str, Any]] = {}
+        """Those that are not reaped, as another launcher would have to know them."""
         self._asked: collections.deque[_Asked] = collections.deque()
 
     def __enter__(self) -> Self:
@@ -105,31 +108,36 @@ class Launcher:
             with _in_memory(request) as document:
                 answer = await self._ask_again(launcher_main.START, [stdout, stderr, document])
         if "pid" in answer:
-            self._on_start(int(answer["pid"]))
-            return int(answer["pid"])
+            pid = int(answer["pid"])
+            self._children[pid] = {"pid": pid, "mark": mark, "is_limited": is_limited}
+            self._on_start(pid)
+            return pid
         number = int(answer["errno"])
         raise OSError(number, os.strerror(number))
 
     async def end(self, pid: int) -> Exit:
         """Kill what a child that has ended left behind, in its session or another, and reap it."""
-        return await self._reap(b"%s %d" % (launcher_main.END, pid))
+        return await self._reap(pid, b"%s %d" % (launcher_main.END, pid))
 
     async def reap(self, pid: int) -> Exit:
         """Take the exit of a child that has ended; once. A cancellation waits for that."""
-        return await self._reap(b"%d" % pid)
+        return await self._reap(pid, b"%d" % pid)
 
-    async def _reap(self, message: bytes) -> Exit:
-        if self._socket is None:
-            return LOST
+    async def _reap(self, pid: int, message: bytes) -> Exit:
+        answer: dict[str, Any] = {}
         try:
-            answer = await self._ask(message)
-        except OSError:
-            return LOST
-        if not answer:
-            return LOST
-        return Exit(
-            answer["exit_code"], answer["user"], answer["system"], answer["max_rss"] * _BYTES_PER_RSS_UNIT
-        )
+            # One that is lost meanwhile has a successor, unless it was closed.
+            for _ in range(2):
+                if self._socket is None:
+                    break
+                with contextlib.suppress(OSError):
+                    answer = await self._ask(message)
+                    break
+        finally:
+            self._children.pop(pid, None)
+            # Also after a cancellation: nobody else reaps what a launcher has lost.
+            ended = _exit(answer) if answer else _exit_of_own(pid)
+        return ended
 
     def limit(self, term_at: float, kill_at: float) -> None:
         """Set until when children that it holds for may run: SIGTERM then, and SIGKILL later.
@@ -139,6 +147,7 @@ class Launcher:
         """
         self._limit = b"%s %r %r" % (launcher_main.LIMIT, term_at, kill_at)
         if self._socket is not None:
+            # One that is killed has a successor then, which has the limit.
             with contextlib.suppress(OSError):
                 self._send(self._limit)
 
@@ -208,10 +217,14 @@ class Launcher:
                     start_new_session=True,
                     env={},
                 )
-            ours.setblocking(False)
             self._socket = ours
+            launcher_main.inherit()
+            # The limit is the last: it may have passed for them.
+            for child in self._children.values():
+                socket.send_fds(ours, [launcher_main.ADOPT + json.dumps(child).encode()], [])
             if self._limit:
                 socket.send_fds(ours, [self._limit], [])
+            ours.setblocking(False)
         return self._socket
 
     def _is_late(self) -> None:
@@ -221,6 +234,10 @@ class Launcher:
         if self._process is not None:
             self._process.kill()
         self._end(error)
+        if self._children:
+            # Without one, nothing would hold them to the limit if this process hung.
+            with contextlib.suppress(OSError):
+                self._connection()
 
     def _end(self, error: OSError) -> None:
         process, self._process = self._process, None
@@ -256,6 +273,18 @@ class _Asked:
             self.answer.set_exception(answer)
         else:
             self.answer.set_result(answer)
+
+
+def _exit(said: Mapping[str, Any]) -> Exit:
+    return Exit(said["exit_code"], said["user"], said["system"], said["max_rss"] * _BYTES_PER_RSS_UNIT)
+
+
+def _exit_of_own(pid: int) -> Exit:
+    """Reap a child that this process inherited and that has ended."""
+    try:
+        return _exit(launcher_main.reaped(pid))
+    except ChildProcessError:
+        return LOST
 
 
 async def _put_off(answer: "waiting.Lasting[dict[str, Any]]") -> dict[str, Any]:

@@ -8,6 +8,9 @@ when a time limit passes that the operator has set and not moved on, as one that
 It also inherits what a child leaves behind, in whatever session, where the kernel lets it. So what is left of
 a run can be found and ended: by its mark, an entry of the environment that no other run has.
 
+If it is killed, or hangs, the operator inherits its children and starts another one, which *adopts* them: it
+ends them as its own, but the operator reaps them.
+
 It runs as a script of its own, without the package and site-packages and with few imports, so that it stays
 small, and holds no state but the children that are not reaped. One request at a time comes over the socket
 whose number is its argument; see :mod:`.launcher` for the other side.
@@ -25,6 +28,7 @@ import time
 
 REQUEST_FDS = 3
 LIMIT = b"limit"
+ADOPT = b"adopt "
 END = b"end"
 START = b"start "
 MAX_MESSAGE = 32 * 1024
@@ -42,11 +46,27 @@ _NOT_HERE = (errno.ENOENT, errno.ENOTDIR)
 class Child:
     """What is known of a child that is not reaped."""
 
-    __slots__ = ("is_limited", "mark")
+    __slots__ = ("descriptor", "is_limited", "mark")
 
-    def __init__(self, mark: bytes, *, is_limited: bool) -> None:
+    def __init__(self, mark: bytes, *, is_limited: bool, descriptor: int | None = None) -> None:
+        """``descriptor`` is that of the process if another launcher has started it."""
         self.mark = mark
         self.is_limited = is_limited
+        self.descriptor = descriptor
+
+    def runs(self, pid: int) -> bool:
+        """Say whether it has not ended."""
+        if self.descriptor is None:
+            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return not select.select([self.descriptor], [], [], 0)[0]
+
+    def send(self, pid: int, number: signal.Signals) -> None:
+        """Send a signal to its group; the number of one that another process reaps may be another's soon."""
+        if self.descriptor is None or self.runs(pid):
+            try:
+                os.killpg(pid, number)
+            except OSError:
+                return
 
 
 class Limit:
@@ -145,6 +165,9 @@ def _reply(
         return None
     if word == END:
         return _end_run(int(words[0]), children)
+    if message.startswith(ADOPT):
+        _adopt(message, children)
+        return None
     return _reap(int(word), children)
 
 
@@ -179,6 +202,17 @@ def _start(
     children[pid] = Child(request["mark"].encode(), is_limited=request["is_limited"])
     _limit_work(pid, dict(request["limits"]).get(resource.RLIMIT_CPU))
     return {"pid": pid}
+
+
+def _adopt(message: bytes, children: dict[int, Child]) -> None:
+    child = json.loads(message.removeprefix(ADOPT))
+    try:
+        descriptor = os.pidfd_open(child["pid"])
+    except OSError:
+        return
+    children[child["pid"]] = Child(
+        child["mark"].encode(), is_limited=child["is_limited"], descriptor=descriptor
+    )
 
 
 def _limit(limits: list[tuple[int, int]]) -> None:
@@ -220,8 +254,17 @@ def _spawn(argv: list[str], env: dict[str, str], actions: list[tuple[str | int, 
 
 
 def _reap(pid: int, children: dict[int, Child]) -> dict[str, int | float]:
-    if children.pop(pid, None) is None:
+    child = children.pop(pid, None)
+    if child is None:
         return {}
+    if child.descriptor is not None:
+        os.close(child.descriptor)
+        return {}
+    return reaped(pid)
+
+
+def reaped(pid: int) -> dict[str, int | float]:
+    """Reap a child of this process that has ended, and say how."""
     _, status, usage = os.wait4(pid, 0)
     return {
         "exit_code": os.waitstatus_to_exitcode(status),
@@ -239,13 +282,21 @@ def _inherit_orphans() -> int:
     try:
         # Who cannot list them could not reap them either.
         _own_children()
+    except OSError:
+        return ended
+    inherit()
+    return ended
+
+
+def inherit() -> None:
+    """Become the parent of what descendants leave behind, where the kernel lets this process."""
+    try:
         # There are interpreters without it.
         import ctypes
 
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
         pass
-    return ended
 
 
 def _own_children() -> list[int]:
@@ -267,12 +318,16 @@ def _reap_orphans(children: dict[int, Child]) -> None:
 
 def _end_run(pid: int, children: dict[int, Child]) -> dict[str, int | float]:
     """Kill what a child has left, and reap it."""
-    mark = children[pid].mark if pid in children else b""
+    child = children.get(pid)
+    mark = child.mark if child else b""
+    # What an adopted one has left is not inherited here.
+    is_adopted = child is not None and child.descriptor is not None
     for _ in range(_TRIES if mark else 0):
-        if not any(_is_marked(orphan, {mark}) for orphan in _orphans(children)):
+        if not is_adopted and not any(_is_marked(orphan, {mark}) for orphan in _orphans(children)):
             break
         # What an orphan has started is not one yet.
-        _kill_marked({mark})
+        if not _kill_marked({mark}):
+            break
         time.sleep(_TRY_SECONDS)
         _reap_orphans(children)
     return _reap(pid, children)
@@ -287,10 +342,13 @@ def _is_marked(pid: int, marks: set[bytes]) -> bool:
         return False
 
 
-def _kill_marked(marks: set[bytes]) -> None:
-    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - see _spawn
-        if _is_marked(int(name), marks):
-            _kill_if_marked(int(name), marks)
+def _kill_marked(marks: set[bytes]) -> bool:
+    """Kill what runs with one of these marks; whether there was something."""
+    running = filter(str.isdigit, os.listdir("/proc"))  # noqa: PTH208 - see _spawn
+    found = [int(name) for name in running if _is_marked(int(name), marks)]
+    for pid in found:
+        _kill_if_marked(pid, marks)
+    return bool(found)
 
 
 def _kill_if_marked(pid: int, marks: set[bytes]) -> None:
@@ -312,22 +370,17 @@ def _end(children: dict[int, Child]) -> None:
     """End what the operator left running: it is gone."""
     _signal(children, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE
-    while time.monotonic() < deadline and any(_runs(pid) for pid in children):
+    while time.monotonic() < deadline and any(child.runs(pid) for pid, child in children.items()):
         time.sleep(_POLL)
     _signal(children, signal.SIGKILL)
-
-
-def _runs(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    # The operator reaps its own children alone.
+    _reap_orphans(children)
 
 
 def _signal(children: dict[int, Child], number: signal.Signals) -> None:
     """Send a signal to the groups of all children; SIGKILL to what has left them, too."""
-    for pid in children:
-        try:
-            os.killpg(pid, number)
-        except OSError:
-            continue
+    for pid, child in children.items():
+        child.send(pid, number)
     marks = {child.mark for child in children.values() if child.mark}
     if number == signal.SIGKILL and marks:
         _kill_marked(marks)

@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from typing_extensions import override
@@ -25,6 +25,7 @@ PATIENT = 60.0
 """Seconds that a busy machine may take for what has to come."""
 TIME_LIMIT = 1000.0
 """Seconds that a test lets pass when it wants to."""
+Lose = Callable[[launcher.Launcher, int], Awaitable[None]]
 HIGH = 1500
 """A number of a descriptor that select does not take."""
 
@@ -220,15 +221,82 @@ async def test_an_environment_larger_than_a_message_arrives(spawner: launcher.La
     assert result.stdout == b"100000\n"
 
 
-async def test_a_launcher_that_was_killed_is_started_again_and_its_children_count_as_killed(
-    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path]
+@pytest.fixture(params=["killed", "late"])
+def lose(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lose:
+    """Lose the launcher of a child: it is killed, or stopped until it counts as hanging."""
+
+    async def lose(spawner: launcher.Launcher, pid: int) -> None:
+        lost = launcher_of(pid)
+        if request.param == "killed":
+            os.kill(lost, signal.SIGKILL)
+        else:
+            os.kill(lost, signal.SIGSTOP)
+            with monkeypatch.context() as impatient:
+                impatient.setattr(launcher, "_ANSWER_TIMEOUT", 0.01)
+                run = asyncio.create_task(children.Children(spawner).run(["true"], env=ENV))
+                await asyncio.sleep(0)
+            assert (await run).exit_code == 0
+        assert await asyncio.to_thread(pids.ends_within, lost, PATIENT)
+
+    return lose
+
+
+async def test_a_child_whose_launcher_is_lost_goes_on_and_its_exit_is_its_own(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path, lose: Lose
 ) -> None:
-    run, pid = await first_line(own_spawner, script("echo $$; exec sleep 100"))
-    os.kill(launcher_of(pid), signal.SIGKILL)
-    again = await children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV)
-    os.kill(pid, signal.SIGTERM)
-    lost = await run
-    assert (again.exit_code, lost.exit_code) == (4, -signal.SIGKILL)
+    path = script(f"echo $$\nuntil test -e {tmp_path}/end; do sleep 0.01; done\nexit 3")
+    run, pid = await first_line(own_spawner, path)
+    await lose(own_spawner, pid)
+    assert (await children.Children(own_spawner).run(["sh", "-c", "exit 4"], env=ENV)).exit_code == 4
+    (tmp_path / "end").touch()
+    result = await asyncio.wait_for(run, PATIENT)
+    assert result.exit_code == 3
+    assert result.max_rss_bytes > 0
+
+
+async def test_a_child_whose_launcher_is_lost_ends_at_the_limit_before_another_replica_leads(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], lose: Lose
+) -> None:
+    run, pid = await first_line(
+        own_spawner, script("trap 'exit 7' TERM\necho $$\nwhile :; do sleep 0.01; done")
+    )
+    own_spawner.limit(boottime_in(600), boottime_in(600))
+    await lose(own_spawner, pid)
+    own_spawner.limit(boottime_in(0.02), boottime_in(600))
+    assert (await asyncio.wait_for(run, PATIENT)).exit_code == 7
+
+
+async def test_a_child_whose_launcher_is_lost_is_killed_with_what_it_started_at_the_end_of_the_limit(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], lose: Lose
+) -> None:
+    path = script("trap '' TERM\nsetsid sh -c 'echo $$; exec sleep 600' &\nsleep 600")
+    run, left = await first_line(own_spawner, path, mark="RUN")
+    await lose(own_spawner, launcher_of(left))
+    own_spawner.limit(boottime_in(0.02), boottime_in(0.05))
+    assert (await asyncio.wait_for(run, PATIENT)).exit_code == -signal.SIGKILL
+    assert await asyncio.to_thread(pids.ends_within, left, PATIENT)
+
+
+async def test_a_run_whose_launcher_is_lost_leaves_nothing_when_it_is_cancelled(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], lose: Lose
+) -> None:
+    path = script("setsid sh -c 'echo $$; exec sleep 600' &\nsleep 600")
+    run, left = await first_line(own_spawner, path, mark="RUN")
+    await lose(own_spawner, launcher_of(left))
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert await asyncio.to_thread(pids.ends_within, left, PATIENT)
+
+
+async def test_a_child_whose_launcher_is_lost_ends_when_its_successor_is_closed(
+    own_spawner: launcher.Launcher, script: Callable[..., pathlib.Path], lose: Lose
+) -> None:
+    run, pid = await first_line(own_spawner, script("echo $$\nexec sleep 600"))
+    await lose(own_spawner, pid)
+    await children.Children(own_spawner).run(["true"], env=ENV)
+    own_spawner.close()
+    assert (await asyncio.wait_for(run, PATIENT)).exit_code == -signal.SIGTERM
 
 
 async def stopped(spawner: launcher.Launcher) -> int:

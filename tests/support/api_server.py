@@ -170,12 +170,11 @@ class ApiServer:
         """Watches that are open."""
         self.streams_lists = True
         """Whether a watch may begin with what is there."""
-        self.gate: asyncio.Event | None = None
-        """What writes wait for before they are done."""
         self.changed = asyncio.Event()
         """Set when something was asked, and when a watch is opened or ends."""
         self._api = given_api.GivenApi(self.given, version)
         self._scripts: dict[tuple[str, str], list[Answer | Handler]] = {}
+        self._held: list[tuple[Matches, asyncio.Event]] = []
         self._refusals: collections.deque[tuple[Matches, Answer]] = collections.deque()
         self.is_paused = False
         """Whether nothing is told on watches that are open."""
@@ -244,6 +243,18 @@ class ApiServer:
         """Answer the next requests that match with an error; with ``first``, before refusals from earlier."""
         refused = answer if isinstance(answer, Answer) else status(answer, "", _reason(answer))
         (self._refusals.extendleft if first else self._refusals.extend)([(matches, refused)] * times)
+
+    def hold(self, matches: Matches) -> asyncio.Event:
+        """Let requests that match wait until the event is set."""
+        released = asyncio.Event()
+        self._held.append((matches, released))
+        return released
+
+    async def let_in(self, asked: Asked) -> None:
+        """Wait as long as the request is held."""
+        for matches, released in self._held:
+            if matches(asked):
+                await released.wait()
 
     def accept(self) -> None:
         """Refuse nothing any more."""
@@ -331,15 +342,15 @@ class ApiServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer over HTTP."""
         raw = await request.read()
-        answer = self.answer(
-            Asked(
-                request.method,
-                request.rel_url.raw_path,
-                dict(request.query),
-                {name.lower(): value for name, value in request.headers.items()},
-                orjson.loads(raw) if raw else None,
-            )
+        asked = Asked(
+            request.method,
+            request.rel_url.raw_path,
+            dict(request.query),
+            {name.lower(): value for name, value in request.headers.items()},
+            orjson.loads(raw) if raw else None,
         )
+        await self.let_in(asked)
+        answer = self.answer(asked)
         if isinstance(answer, Stream):
             return await self._serve(request, answer)
         if answer.hang_up:
@@ -586,8 +597,7 @@ class _InMemory(connection.Connection):
             {name.lower(): value for name, value in sent.items()},
             orjson.loads(request.body) if request.body else None,
         )
-        if asked.is_write and self._server.gate is not None:
-            await self._server.gate.wait()
+        await self._server.let_in(asked)
         answer = self._server.answer(asked)
         protocol = base_protocol.BaseProtocol(loop)
         protocol.connection_made(asyncio.Transport())

@@ -7,20 +7,22 @@ API server, the programs (Helm and hooks are functions) and the workers; time pa
 import asyncio
 import contextlib
 import json
+import math
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent import futures
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import jq as libjq  # type: ignore[import-not-found]  # an extension module without stubs
 from typing_extensions import override
 
 from addon_operator.app import graph, parts, tools
-from addon_operator.engine import events, state
-from addon_operator.engine.bindings import process_slots
-from addon_operator.hook_contract import jq_programs
+from addon_operator.engine import events, introspection, state
+from addon_operator.engine.bindings import binding_events, process_slots, webhooks
+from addon_operator.helm import memory
+from addon_operator.hook_contract import hook_entries, jq_programs
 from addon_operator.inspection import values_worker, values_worker_main
-from addon_operator.kernel import names
+from addon_operator.kernel import errors, fencing, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps
 from addon_operator.loading import preflight
@@ -48,6 +50,64 @@ class Heard(list[events.Event]):
     def failures(self) -> list[tuple[str, str, float | None]]:
         """Owner, error and delay of each failed task."""
         return [(each.task.owner, str(each.error), each.delay) for each in self.of(events.TaskFailed)]
+
+
+class Fence(fencing.Fence):
+    """Open until the Lease is lost."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+
+    @override
+    def check(self) -> None:
+        if self.is_lost:
+            raise fencing.FencedError("the Lease is another's")
+
+    @override
+    def remaining(self) -> float:
+        return math.inf
+
+
+Asked = TypeVar("Asked", hook_entries.WebhookEntry, hook_entries.ConversionEntry)
+
+
+class Registry(webhooks.NoRegistry, Generic[Asked]):
+    """Takes the place of the site of admission: a test asks the entries itself."""
+
+    def __init__(self) -> None:
+        self.registered: dict[str, list[str]] = {}
+        """What the API server would ask, by owner."""
+        self.refuse: list[errors.AddonOperatorError] = []
+        """What the next registrations end with."""
+        self.troubles: dict[str, str] = {}
+        """Why something that is registered is not asked, by its name."""
+        self._answering: dict[str, list[Asked]] = {}
+
+    def entry(self, owner: str, name: str) -> Asked:
+        """What answers for a name now."""
+        return next(entry for entry in self._answering[owner] if entry.binding.name == name)
+
+    def answering(self, owner: str) -> list[str]:
+        return [entry.binding.name for entry in self._answering.get(owner, ())]
+
+    @override
+    def replace(self, owner: str, entries: Sequence[Asked]) -> None:  # type: ignore[override]
+        self._answering[owner] = list(entries)
+
+    @override
+    async def open(self, owner: str, entries: Sequence[Asked]) -> None:  # type: ignore[override]
+        if entries and self.refuse:
+            raise self.refuse.pop(0)
+        self._answering[owner] = list(entries)
+        self.registered[owner] = [entry.binding.name for entry in entries]
+
+    @override
+    def trouble(self, entry: Asked) -> str:  # type: ignore[override]
+        return self.troubles.get(entry.binding.name, "")
+
+    @override
+    async def keep_only(self, owners: Collection[str]) -> None:
+        self.registered = {owner: names for owner, names in self.registered.items() if owner in owners}
 
 
 class JqHere(jq_workers.JqWorkers):
@@ -102,7 +162,13 @@ class Operator:
         self.modules = modules.ModulesDir(root / "modules")
         self.global_hooks = root / "global-hooks"
         self.global_hooks.mkdir()
+        self.webhooks = Registry[hook_entries.WebhookEntry]()
+        self.conversions = Registry[hook_entries.ConversionEntry]()
+        self.fence = Fence()
+        self.places = 4
+        """How many processes may answer requests at once."""
         self.heard = Heard()
+        self._told: list[str] = []
         self.settings: dict[str, str | None] = {
             "namespace": api_server.NAMESPACE,
             "config_map": CONFIG_MAP,
@@ -120,8 +186,8 @@ class Operator:
 
     def hook(self, place: str, config: Mapping[str, Any], act: hooks.Act | None = None) -> hooks.Hook:
         """Add a hook: ``web/a.sh`` is one of a module, ``a.sh`` a global one."""
-        hook = hooks.Hook(config, act)
         module, _, name = place.rpartition("/")
+        hook = hooks.Hook(config, act, lambda run: self._told.append(f"{name}: {run}"))
         directory = self.global_hooks if not module else self.modules.add(module) / "hooks"
         modules.write(directory, {name: "#!/bin/sh\n"})
         (directory / name).chmod(0o755)
@@ -144,17 +210,20 @@ class Operator:
 
     async def start(self) -> None:
         """Start it, and let everything happen that follows."""
-        kube = await self._stack.enter_async_context(api_server.client_of(self.server, self.clock))
+        kube = await self._stack.enter_async_context(
+            api_server.client_of(self.server, self.clock, fence=self.fence)
+        )
         asyncio.get_running_loop().set_default_executor(_AtOnce())
         settings = settings_loading.load(self.settings, {})
         made = await _Tools.open(
             self._stack, settings, {}, helm.found(), kube, self.programs, time=self.clock
         )
         await made.memory.load()
-        self._stack.push_async_callback(made.memory.write)
+        self._stack.push_async_callback(_save, made.memory)
         loaded = preflight.load_modules(settings)
         self.meters = metrics.Metrics("addon_operator_")
-        asking = parts.Asking(process_slots.ProcessSlots(4))
+        slots = process_slots.ProcessSlots(self.places)
+        asking = parts.Asking(slots, self.webhooks, self.conversions)
         self.graph = graph.Graph(made, loaded, self.meters, self.heard.append, asking)
         self.parts = await self.graph.build()
         works = {"engine": self.parts.engine.work, **self.parts.beside}
@@ -190,11 +259,34 @@ class Operator:
 
     # What a test looks at.
 
+    @property
+    def told(self) -> list[str]:
+        """The runs of all hooks in brief, such as ``a.sh: beforeHelm``; forgets them."""
+        found = self._told[:]
+        self._told.clear()
+        return found
+
     def config(self) -> dict[str, str | None]:
         """What the ConfigMap holds."""
         with contextlib.suppress(KeyError):
             return dict(self.server.get("ConfigMap", CONFIG_MAP).get("data") or {})
         return {}
+
+    @property
+    def waits(self) -> list[str]:
+        """Bindings that began to wait, and why, or that wait no more; forgets them."""
+        found = self.heard.of(binding_events.BindingWaits)
+        self.heard[:] = [event for event in self.heard if event not in found]
+        return [f"{event.binding.name}: {event.reason or 'no more'}" for event in found]
+
+    async def failing_hooks(self, module: str) -> list[str]:
+        """What the operator shows of a module's hooks that fail beside its runs."""
+        await self.advance(30)
+        return list(self.module(module).beside.failing_hooks)
+
+    def row(self, name: str) -> introspection.ModuleRow:
+        """What the operator shows of a module."""
+        return self.parts.answers.views.module(names.ModuleName(name))
 
     def module(self, name: str) -> state.ModuleState:
         """What the engine knows of a module."""
@@ -222,6 +314,11 @@ class _AtOnce(futures.ThreadPoolExecutor):
 class _Tools(tools.Tools):
     worker = WorkerHere
     jq_pool = JqHere
+
+
+async def _save(remembered: memory.Memory) -> None:
+    with contextlib.suppress(errors.AddonOperatorError):
+        await remembered.write()
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

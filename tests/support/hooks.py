@@ -12,7 +12,7 @@ from typing_extensions import override
 from addon_operator.engine import state
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
-from tests.support import programs
+from tests.support import clocks, programs
 
 NOWHERE: Final = pathlib.Path("/nowhere")
 
@@ -78,14 +78,24 @@ def _brief(context: Mapping[str, Any]) -> str:
     return " ".join([*words, *(item["object"]["metadata"]["name"] for item in listed)]).strip()
 
 
+def _document(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration: its ``configVersion`` is ``v1`` unless it says something else; ``None`` for none."""
+    document = {"configVersion": "v1", **config}
+    return {key: value for key, value in document.items() if value is not None}
+
+
 Act = Callable[[Run], Awaitable[None] | None]
 
 
 class Hook:
     """A hook that is a function: it prints its configuration, and takes down its runs."""
 
-    def __init__(self, config: Mapping[str, Any], act: Act | None = None) -> None:
-        self.config: Mapping[str, Any] = {"configVersion": "v1", **config}
+    def __init__(
+        self, config: Mapping[str, Any], act: Act | None = None, tell: Callable[[str], object] = str
+    ) -> None:
+        """``tell`` is told of each run in brief."""
+        self._tell = tell
+        self.config = _document(config)
         self.act = act
         """What a run does."""
         self.runs: list[Run] = []
@@ -93,6 +103,17 @@ class Hook:
         """How many of the next runs fail."""
         self.gate: asyncio.Event | None = None
         """What each run waits for."""
+
+    async def release(self) -> None:
+        """Let the runs go on that wait, and all that follows happen."""
+        assert self.gate is not None
+        self.gate.set()
+        self.gate = None
+        await clocks.settle()
+
+    def hold(self) -> None:
+        """Let all further runs wait until they are released."""
+        self.gate = asyncio.Event()
 
     @property
     def told(self) -> list[str]:
@@ -108,6 +129,7 @@ class Hook:
             return
         run = Run(call)
         self.runs.append(run)
+        self._tell(str(run))
         if self.gate is not None:
             await self.gate.wait()
         if self.act is not None:
@@ -121,17 +143,13 @@ class Hook:
 
 def script(config: Mapping[str, Any], body: str = "") -> str:
     """The text of a hook that bash runs: it prints its configuration, or does what ``body`` says."""
-    text = json.dumps({"configVersion": "v1", **config})
+    text = json.dumps(_document(config))
     return f"#!/bin/bash\nif [[ $1 == --config ]]; then cat <<'END'\n{text}\nEND\nexit; fi\n{body}\n"
 
 
 def known(name: str, config: Mapping[str, Any], module: str | None = None) -> state.Hook:
-    """A hook as the engine knows it, of a module or a global one, without a file.
-
-    ``configVersion`` is ``v1`` unless ``config`` says something else; ``None`` for none.
-    """
-    document = {"configVersion": "v1", **config}
-    text = json.dumps({key: value for key, value in document.items() if value is not None})
+    """A hook as the engine knows it, of a module or a global one, without a file."""
+    text = json.dumps(_document(config))
     kind = hook_config.HookKind.GLOBAL if module is None else hook_config.HookKind.MODULE
     owner = None if module is None else names.ModuleName(module)
     return state.Hook(name, NOWHERE / name, hook_config.parse(text, kind, name), owner)

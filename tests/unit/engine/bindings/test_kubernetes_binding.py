@@ -1,27 +1,17 @@
 """What is asked of the API server for a binding."""
 
-from collections.abc import Sequence
-
 import pytest
-from typing_extensions import override
 
 from addon_operator.engine.bindings import kubernetes_binding
-from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.configuration import bindings
-from addon_operator.kube.informers import informers, object_changes, object_selections, projections
-from tests.support import clocks
-from tests.unit.engine import bound_fakes, fakes
+from addon_operator.kube.informers import object_selections, projections
+from tests.support import engine, hooks
 
-
-class Jq:
-    async def run(
-        self, program: str, documents: Sequence[bytes], timeout: float
-    ) -> list[bytes | jq_programs.JqError]:
-        raise AssertionError("nothing is filtered here")
+JQ = engine.JqHere()
 
 
 def binding(**more: object) -> bindings.KubernetesBinding:
-    return bound_fakes.hook("a.sh", {"kubernetes": [{"kind": "Pod", **more}]}).config.kubernetes[0]
+    return hooks.known("a.sh", {"kubernetes": [{"kind": "Pod", **more}]}).config.kubernetes[0]
 
 
 def selected(**fields: object) -> object_selections.ObjectSelection:
@@ -63,61 +53,28 @@ def test_bindings_that_differ_in_other_things_share_a_watch() -> None:
     [
         ({}, projections.FullObject()),
         ({"keepFullObjectsInMemory": False}, projections.FullObject(keep=False)),
-        ({"jqFilter": ".a"}, projections.JqFiltered(".a", True, Jq())),
-        ({"jqFilter": ".a", "keepFullObjectsInMemory": False}, projections.JqFiltered(".a", False, Jq())),
+        ({"jqFilter": ".a"}, projections.JqFiltered(".a", True, JQ)),
+        ({"jqFilter": ".a", "keepFullObjectsInMemory": False}, projections.JqFiltered(".a", False, JQ)),
     ],
     ids=["objects", "nothing", "objects and results", "results"],
 )
 def test_no_more_is_kept_than_a_binding_needs(
     more: dict[str, object], expected: projections.Projection
 ) -> None:
-    assert kubernetes_binding.projection_of(binding(**more), Jq()) == expected
-
-
-class Informers(informers.Informers):
-    def __init__(self) -> None:
-        self.asked: list[tuple[object, object, object]] = []
-
-    @override
-    def subscribe(
-        self,
-        selection: object_selections.ObjectSelection,
-        projection: projections.Projection,
-        listener: object_changes.ObjectListener,
-    ) -> bound_fakes.Subscription:
-        self.asked.append((selection, projection, listener))
-        return bound_fakes.Subscription(bound_fakes.Cluster(), "Pod", listener)
-
-
-def test_a_binding_is_followed_with_its_selection_and_its_projection() -> None:
-    hook = bound_fakes.hook("a.sh", {"kubernetes": [{"kind": "Pod", "jqFilter": ".a"}]})
-    *_, ticks, tasks = bound_fakes.bound_with_tasks(
-        bound_fakes.Hooks(), bound_fakes.Cluster(), clocks.Clock()
-    )
-    followed = kubernetes_binding.FollowedBinding(hook, hook.config.kubernetes[0], tasks, ticks, fakes.ignore)
-    watches = Informers()
-    followed.start(watches, Jq())
-    assert watches.asked == [(selected(), projections.JqFiltered(".a", True, Jq()), followed)]
-
-
-class Echo:
-    async def run(
-        self, program: str, documents: Sequence[bytes], timeout: float
-    ) -> list[bytes | jq_programs.JqError]:
-        return [b"[%b]" % document for document in documents]
+    assert kubernetes_binding.projection_of(binding(**more), JQ) == expected
 
 
 async def test_the_work_of_a_filter_is_measured() -> None:
     measured: list[int] = []
     kept = kubernetes_binding.projection_of(
-        binding(jqFilter="."), Echo(), lambda count, _seconds: measured.append(count)
+        binding(jqFilter="."), JQ, lambda count, _seconds: measured.append(count)
     )
     await kept.reduce([b"{}", b"{}"])
     assert measured == [2]
 
 
 async def test_an_object_that_is_not_kept_still_counts_as_changed() -> None:
-    kept = kubernetes_binding.projection_of(binding(keepFullObjectsInMemory=False), Jq())
+    kept = kubernetes_binding.projection_of(binding(keepFullObjectsInMemory=False), JQ)
     first, touched, changed = await kept.reduce(
         [
             b'{"metadata":{"name":"a","resourceVersion":"1","managedFields":[]},"x":1}',

@@ -219,19 +219,6 @@ def test_an_edit_close_to_the_limit_of_the_api_server_works(site: operator_site.
     assert operator.metrics().total("config_values_errors_total") == 0
 
 
-def test_a_config_map_that_is_deleted_and_made_again_is_followed(
-    site: operator_site.Site, web: pathlib.Path
-) -> None:
-    site.config(web="color: red")
-    operator = site.start().wait_ready()
-    for color in ("blue", "white"):
-        site.kubectl("delete", "configmap", operator_site.CONFIG_MAP)
-        operator.wait_until(lambda: (site.data("web") or {}).get("color") == "green", "it falls back")
-        site.config(web=f"color: {color}")
-        operator.wait_until(lambda: (site.data("web") or {}).get("color") == color, "it is back")  # noqa: B023
-    assert operator.metrics().total("config_values_errors_total") == 0
-
-
 def test_modules_of_several_directories_share_their_global_values(site: operator_site.Site) -> None:
     other = site.root / "more-modules"
     (other / "020-api" / "templates").mkdir(parents=True)

@@ -50,7 +50,7 @@ def test_the_secret_lies_over_the_config_map_and_below_patches_of_hooks(site: op
     }  # fmt: skip
 
 
-def test_edits_of_the_secret_run_what_they_change_and_its_deletion_falls_back(
+def test_edits_of_the_secret_run_what_they_change_and_an_empty_one_falls_back(
     site: operator_site.Site,
 ) -> None:
     module(site)
@@ -62,7 +62,7 @@ def test_edits_of_the_secret_run_what_they_change_and_its_deletion_falls_back(
     operator.wait_until(lambda: "s3cret-two" in str(seen(site)), "the edit is in force")
     operator.wait_idle()
     assert site.revisions() == {"web": 3, "api": 1}
-    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+    site.secret(web=None)
     fallen = {"color": "green", "auth": {"user": "admin"}}
     operator.wait_until(lambda: seen(site) == fallen, "it falls back")
     operator.wait_idle()

@@ -52,7 +52,7 @@ def test_the_webhook_checks_an_edit_of_the_config_map_with_the_secret_in_force(
         assert refused(site, web="color: blue\nsize: 5") == "", "this is what the Secret waits for"
         mended = {"color": "blue", "size": 5, "password": "s3cret-two"}
         operator.wait_until(lambda: seen(site) == mended, "both are in force")
-        site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+        site.secret(web="size: 3\n")
         operator.wait_logged("web: must have the key 'password'")
         assert seen(site) == mended
         assert "s3cret" not in operator.log

@@ -49,16 +49,21 @@ def config_listener(
                 recorder.record(about, "Warning", "Removed", f"{event.text[0].upper()}{event.text[1:]}.")
             case events.ObjectsKept(has_module=False):
                 recorder.record(about, "Warning", "Kept", f"Of release {event.release}: {event.text}.")
-        if not isinstance(event, config_events.ConfigRefused):
-            return
-        places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)
-        recorder.record(
-            dataclasses.replace(objects[event.kind], uid=event.uid),
-            "Warning",
-            "InvalidValues",
-            f"{event.follows[0].upper()}{event.follows[1:]}. Wrong: {places}. "
-            "The log of the operator says more.",
-        )
+            case config_events.ConfigMissing():
+                about = dataclasses.replace(objects[event.kind], uid=event.uid)
+                recorder.record(about, "Warning", "Missing", f"{event.source} is missing: {event.follows}.")
+            case config_events.ConfigFound(lost=lost) if lost:
+                about = dataclasses.replace(objects[event.kind], uid=event.uid)
+                recorder.record(about, "Warning", "HookValuesLost", f"{event.loss}.")
+            case config_events.ConfigRefused():
+                places = "; ".join(violation.partition(": ")[0] for violation in event.error.violations)
+                recorder.record(
+                    dataclasses.replace(objects[event.kind], uid=event.uid),
+                    "Warning",
+                    "InvalidValues",
+                    f"{event.follows[0].upper()}{event.follows[1:]}. Wrong: {places}. "
+                    "The log of the operator says more.",
+                )
 
     return tell
 

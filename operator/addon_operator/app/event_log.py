@@ -48,7 +48,7 @@ class EventLog:
                 self._of_hooks(event)
             case events.ConvergeStarted() | events.ConvergeEnded() | events.ConvergeUnsettled():
                 self._of_converges(event)
-            case events.ConfigTaken() | config_events.ConfigRefused() | config_events.ConfigRight():
+            case events.ConfigTaken() | config_events.ConfigEvent():
                 self._of_config(event)
             case config_events.ConfigNotRead() | events.PartFailed():
                 self._of_defects(event)
@@ -187,23 +187,30 @@ class EventLog:
             what = f"a part of the operator failed: {event.part}"
         self._log.error(f"{what}; {again}", exc_info=event.error)
 
-    def _of_config(
-        self, event: events.ConfigTaken | config_events.ConfigRefused | config_events.ConfigRight
-    ) -> None:
+    def _of_config(self, event: events.ConfigTaken | config_events.ConfigEvent) -> None:
         """Log an edit by what it touches and what follows; never by its values."""
-        if isinstance(event, config_events.ConfigRight):
-            self._log.info(f"the values {event.kind} is valid again")
-            return
-        if isinstance(event, config_events.ConfigRefused):
-            self._log.error(f"{event.error}; {event.follows}")
-            return
-        change, reaction = event.change, event.reaction
-        touched = sorted(change.sections_changed | change.flags_changed | change.maintenance_changed)
-        follows = "converge" if reaction.converge else f"runs of {', '.join(reaction.runs) or 'no module'}"
-        self._log.info(
-            _EDITED[event.kind],
-            **{"global": change.global_changed, "modules": ", ".join(touched), "follows": follows},
-        )
+        match event:
+            case config_events.ConfigRight():
+                self._log.info(f"the values {event.kind} is valid again")
+            case config_events.ConfigRefused():
+                self._log.error(f"{event.error}; {event.follows}")
+            case config_events.ConfigMissing():
+                self._log.warning(f"{event.source} is missing: {event.follows}")
+            case config_events.ConfigFound():
+                self._log.info(f"{event.source} is there again")
+                if event.loss:
+                    self._log.warning(event.loss)
+            case events.ConfigTaken(change=change, reaction=reaction):
+                touched = change.sections_changed | change.flags_changed | change.maintenance_changed
+                runs = f"runs of {', '.join(reaction.runs) or 'no module'}"
+                self._log.info(
+                    _EDITED[event.kind],
+                    **{
+                        "global": change.global_changed,
+                        "modules": ", ".join(sorted(touched)),
+                        "follows": "converge" if reaction.converge else runs,
+                    },
+                )
 
     def _of_bindings(self, event: binding_events.BindingEvent | events.RegistrationsChanged) -> None:
         if isinstance(event, events.RegistrationsChanged):

@@ -224,6 +224,7 @@ class Tools:
             tell,
             source=f"ConfigMap {namespace}/{name}",
             secret=secret_of(self.settings, self.kube),
+            empty_after=self.settings.absence if self.settings.config_map_missing == "empty" else None,
         )
 
 

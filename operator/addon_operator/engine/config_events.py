@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from addon_operator.engine import events
+from addon_operator.kernel import clock, names
 from addon_operator.values import sources
 
 
@@ -36,7 +37,11 @@ def listed_wrong(wrong: Sequence[WrongKey]) -> str:
     return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
 
 
-class ConfigRefused(events.Event, frozen=True):
+class ConfigEvent(events.Event, frozen=True):
+    """What became of the values ConfigMap or the values Secret."""
+
+
+class ConfigRefused(ConfigEvent, frozen=True):
     """The values ConfigMap or the values Secret is wrong; reported once for each edit."""
 
     error: sources.ConfigMapError
@@ -59,10 +64,47 @@ class ConfigRefused(events.Event, frozen=True):
         return "the last good values stay in force"
 
 
-class ConfigRight(events.Event, frozen=True):
+class ConfigRight(ConfigEvent, frozen=True):
     """The values ConfigMap or the values Secret, which was wrong or was not read, is in force again."""
 
     kind: str
+
+
+class ConfigMissing(ConfigEvent, frozen=True):
+    """The values ConfigMap or the values Secret was there, and is missing; reported once."""
+
+    kind: str
+    source: str
+    """The object's name in messages."""
+    uid: str
+    """That it had."""
+    counts_as_empty_in: float | None = None
+    """Seconds after which it counts as empty if it is still missing; ``None``: it never does."""
+
+    @property
+    def follows(self) -> str:
+        """What that means, as a part of a sentence."""
+        if self.counts_as_empty_in is not None:
+            until = clock.duration_text(self.counts_as_empty_in)
+            return f"its last values stay in force for {until}; then it counts as empty (CONFIG_MAP_MISSING)"
+        return "its last values stay in force; put it back, or empty it to say that it is to be empty"
+
+
+class ConfigFound(ConfigEvent, frozen=True):
+    """The values ConfigMap or the values Secret, which was missing, is there again."""
+
+    kind: str
+    source: str
+    uid: str
+    lost: tuple[str, ...] = ()
+    """What hooks had written, and it does not have any more."""
+
+    @property
+    def loss(self) -> str:
+        """What is lost, as a sentence; empty if nothing is."""
+        if not self.lost:
+            return ""
+        return f"{self.source} is there again without what hooks had written: {names.listed(self.lost, 10)}"
 
 
 class ConfigNotRead(events.Event, frozen=True):

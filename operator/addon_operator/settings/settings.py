@@ -79,6 +79,12 @@ class Settings:
         "10s",
         "Time after which a second look decides that a kind, an API or a module directory is gone.",
     )
+    config_map_missing: str = _OPERATOR.setting(
+        t.choice("keep", "empty"),
+        "keep",
+        "What a values ConfigMap or Secret counts as that was there and is missing: as it was, or, after "
+        "ABSENCE, as empty.",
+    )
     allow_empty_modules: bool = _OPERATOR.setting(
         t.BOOLEAN,
         "false",

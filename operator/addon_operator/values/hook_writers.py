@@ -1,6 +1,7 @@
 """Which hook last wrote to a place of the values, and when."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Final
 
 from addon_operator.documents import json_pointers
@@ -36,6 +37,11 @@ class HookWriters:
                 self._places[place] = Written(patch.source, now)
         for place in list(self._places)[: max(0, len(self._places) - MOST)]:
             del self._places[place]
+
+    @property
+    def places(self) -> Iterable[json_pointers.Tokens]:
+        """All places that are remembered; the first token of each is the section's key."""
+        return self._places.keys()
 
     def of(self, place: json_pointers.Tokens) -> Written | None:
         """Return the last write to a place, or to what it lies in; the first token is the section's key."""

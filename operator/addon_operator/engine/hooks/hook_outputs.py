@@ -84,6 +84,7 @@ class HookOutputs:
         config_values = await _read(hook, ran, hook_exchange.CONFIG_VALUES_PATCH, patches.parse_patch)
         config: JsonObject | None = None
         if config_values is not None:
+            self._config.check_writable()
             config = (
                 await threads.run(threads.OUTPUTS, self._values.config_patched, hook.module, config_values)
             ).section

@@ -16,7 +16,7 @@ from addon_operator.engine.sources import configured_object, values_files
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps, values_secret
-from addon_operator.values import checks, config_map, settings_checks, sources, store
+from addon_operator.values import checks, config_map, hook_writers, settings_checks, sources, store
 from addon_operator.values.patches import patches
 
 LOOK_SECONDS: Final = 60.0
@@ -39,8 +39,14 @@ class ConfigSync:
         *,
         source: str,
         secret: values_secret.ValuesSecret | None = None,
+        empty_after: float | None = None,
+        sleep: waiting.Sleep = asyncio.sleep,
     ) -> None:
-        """``source`` is the ConfigMap's name in messages; without ``secret`` there is only the ConfigMap."""
+        """``source`` is the ConfigMap's name in messages; without ``secret`` there is only the ConfigMap.
+
+        An object that was there and is missing counts as empty after ``empty_after`` seconds; by default, as
+        it was.
+        """
         self._values = values
         self._checks = checks.Checks(values)
         self._files = values_files.ValuesFiles(values)
@@ -59,15 +65,24 @@ class ConfigSync:
         self.waits_for: str | None = None
         """What has to be fixed before anything starts, in a sentence without values."""
         self._not_read: set[str] = set()
+        self._empty_after = empty_after
+        self._sleep = sleep
+        self._written = hook_writers.HookWriters()
         self._busy = asyncio.Lock()
         self._arrived: deque[tuple[configured_object.ConfiguredObject, config_maps.Snapshot]] = deque()
         self._catching_up: set[asyncio.Task[None]] = set()
+        self._counting: set[asyncio.Task[None]] = set()
 
     @property
     def is_refused(self) -> bool:
         """Whether an object, as it is now, is wrong, so that older values, or none, are in force."""
         wrong = (each.is_refused or each.kind in self._not_read for each in self._objects.values())
         return self.waits_for is not None or any(wrong)
+
+    def check_writable(self) -> None:
+        """Raise :class:`.MissingError` while the ConfigMap is missing."""
+        if self._config.is_missing:
+            raise config_maps.MissingError(self._config.source)
 
     @property
     def warnings(self) -> list[str]:
@@ -155,6 +170,9 @@ class ConfigSync:
             except errors.AddonOperatorError as error:
                 self._warn(f"{last.source} cannot be read: {error}; next try in {RETRY_SECONDS:.0f} s")
                 continue
+            # One that is missing is on its way back: nothing begins without it.
+            before = (part.snapshot for part in last.parts)
+            now = [old if new is config_maps.ABSENT else new for old, new in zip(before, now, strict=True)]
             if [each.data for each in now] != [part.snapshot.data for part in last.parts]:
                 return now
 
@@ -319,10 +337,11 @@ class ConfigSync:
     async def write(self, owner: names.ModuleName | None, patch: patches.ValuesPatch) -> bool:
         """Apply a hook's patch to the ConfigMap and to the store; whether it changed something.
 
-        This is not an edit. What somebody else changed meanwhile counts as that person's edit.
+        This is not an edit. What somebody else changed meanwhile counts as that person's edit. A ConfigMap is
+        only created where there never was one: one that was there may be on its way back.
 
-        Raises what :meth:`.ValuesStore.config_patched` raises over the fresh
-        ConfigMap, and what the client raises when it cannot be written.
+        Raises :class:`.MissingError` while it is missing, what :meth:`.ValuesStore.config_patched` raises
+        over the fresh ConfigMap, and what the client raises when it cannot be written.
         """
         tries: list[tuple[Mapping[str, str], config_map.ConfigPatchResult, sources.ConfigValues]] = []
 
@@ -335,7 +354,15 @@ class ConfigSync:
             return rendered
 
         async with self._alone():
-            written = await self._client.update(change)
+            try:
+                written = await self._client.update(
+                    change, may_create=self._config.seen is config_maps.ABSENT
+                )
+            except config_maps.MissingError:
+                # The watch may only come to report it.
+                self._note_missing(self._config)
+                raise
+            self._written.note(patch, 0.0)
             before, result, config = tries[-1]
             self._values.set_config(config)
             if before == self._config.seen.data:
@@ -385,12 +412,50 @@ class ConfigSync:
     async def _take_edit(self, kept: configured_object.ConfiguredObject, now: config_maps.Snapshot) -> None:
         if now.is_older_than(kept.seen):
             return
+        if now is config_maps.ABSENT:
+            self._note_missing(kept)
+            return
+        if kept.is_missing:
+            kept.is_missing = False
+            lost = await asyncio.to_thread(kept.lost, now, tuple(self._written.places))
+            self._tell(config_events.ConfigFound(kept.kind, kept.source, now.uid, lost))
         if now.data == kept.seen.data and kept.kind not in self._not_read:
             kept.seen = now
             return
         # Whatever it holds, the loop goes on.
         if change := await self._put_into_force(kept, now):
             self._inbox.put_nowait(intents.ConfigEdited(change, kept.kind))
+
+    def _note_missing(self, kept: configured_object.ConfiguredObject) -> None:
+        """Leave all as it is: what was deleted may be on its way back."""
+        if kept.seen is config_maps.ABSENT or kept.is_missing:
+            return
+        kept.is_missing = True
+        self._tell(config_events.ConfigMissing(kept.kind, kept.source, kept.seen.uid, self._empty_after))
+        if self._empty_after is not None:
+            task = asyncio.create_task(self._count_as_empty(kept, self._empty_after), name="count as empty")
+            self._counting.add(task)
+            task.add_done_callback(self._counting.discard)
+
+    async def _count_as_empty(self, kept: configured_object.ConfiguredObject, after: float) -> None:
+        """Take it for empty if a second look does not find it either."""
+        missed = kept.seen
+        while kept.is_missing and kept.seen is missed:
+            await self._sleep(after)
+            try:
+                snapshot = await self._read_one(kept)
+            except errors.AddonOperatorError:
+                # A look that fails says nothing.
+                continue
+            if snapshot is not config_maps.ABSENT:
+                self.received(snapshot, kept.kind)
+                continue
+            async with self._alone():
+                if kept.is_missing and kept.seen is missed and not self._arrived:
+                    kept.is_missing = False
+                    self._tell(config_events.ConfigRight(kept.kind))
+                    if change := await self._put_into_force(kept, snapshot):
+                        self._inbox.put_nowait(intents.ConfigEdited(change, kept.kind))
 
     def _warn(self, text: str) -> None:
         self._tell(events.Warned(text))

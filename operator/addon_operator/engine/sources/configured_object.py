@@ -1,9 +1,10 @@
 """The values ConfigMap, or the values Secret: what was last seen of it, and what its texts say."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from addon_operator.documents import json_pointers
 from addon_operator.engine import config_events
 from addon_operator.kernel import errors, names
 from addon_operator.kube.objects import config_maps
@@ -12,6 +13,7 @@ from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
 
 CONFIG_MAP: Final = "ConfigMap"
+_ABSENT: Final = object()
 SECRET: Final = "Secret"  # noqa: S105 - a kind, not a password
 NOTHING_RUNS: Final = "is invalid, and nothing runs until it is fixed"
 
@@ -35,6 +37,8 @@ class ConfiguredObject:
         self.seen = config_maps.ABSENT
         self.is_refused = False
         """Whether it, as it is now, is wrong, so that older values, or none, are in force."""
+        self.is_missing = False
+        """Whether it was there and is missing, so that what was :attr:`seen` last counts on."""
         self.warnings: tuple[str, ...] = ()
         """What is odd about the state of it that is in force: keys that mean nothing."""
 
@@ -64,6 +68,19 @@ class ConfiguredObject:
                 config_map_reader.ConfigMapReading(config.secret or sources.ConfigValues(source=self.source)),
             )
         return ObjectState(self, config_map_reader.ConfigMapReading(dataclasses.replace(config, secret=None)))
+
+    def lost(self, now: config_maps.Snapshot, written: Iterable[json_pointers.Tokens]) -> tuple[str, ...]:
+        """Say what hooks had written to it, at these places among others, that it does not have any more."""
+        before, after = (self._reader.read(each.data).values.sections for each in (self.seen, now))
+        keys = {key for key in self.seen.of_hooks if key in self.seen.data and key not in now.data}
+        places = {
+            ".".join(map(str, place))
+            for place in written
+            if str(place[0]) not in keys
+            and json_pointers.find(dict(before), place, _ABSENT) is not _ABSENT
+            and json_pointers.find(dict(after), place, _ABSENT) is _ABSENT
+        }
+        return tuple(sorted(keys | places))
 
     def patched(
         self,

@@ -34,6 +34,7 @@ class RefusedConfig:
         self._clock = time
         self._refused: dict[str, _Refusal] = {}
         self._not_read: dict[str, str] = {}
+        self._missing: dict[str, str] = {}
 
     def __call__(self, event: events.Event) -> None:
         """Take in what became of an edit."""
@@ -45,9 +46,15 @@ class RefusedConfig:
                 self._not_read.pop(kind, None)
             case config_events.ConfigNotRead(kind=kind):
                 self._not_read.setdefault(kind, self._not_read_text(event))
+            case config_events.ConfigMissing(kind=kind):
+                since = clock.rfc3339(self._clock.time())
+                self._missing[kind] = f"{event.source} is missing since {since}: {event.follows}"
+            case config_events.ConfigFound(kind=kind):
+                self._missing.pop(kind, None)
             case config_events.ConfigRight(kind=kind):
                 self._refused.pop(kind, None)
                 self._not_read.pop(kind, None)
+                self._missing.pop(kind, None)
             case _:
                 return
         self._states.blame(self._by_key())
@@ -61,7 +68,8 @@ class RefusedConfig:
     @property
     def sentences(self) -> list[str]:
         """What is wrong since when, one sentence for each object, without values."""
-        return [*(each.sentence for each in self._refused.values()), *self._not_read.values()]
+        wrong = (each.sentence for each in self._refused.values())
+        return [*self._missing.values(), *wrong, *self._not_read.values()]
 
     def _by_key(self) -> dict[str, str]:
         """Return what to say of modules, by the key that is wrong."""

@@ -92,6 +92,7 @@ class Reflector:
         self._page_size = self._tuning.page_size
         self._failures = 0
         self._was_answered = False
+        self._answered_at = 0.0
 
     def add(self, cache: informer_cache.InformerCache) -> None:
         """Add a cache, which gets everything from a list that is made for it."""
@@ -199,6 +200,7 @@ class Reflector:
 
     def _answered(self) -> None:
         self._was_answered = True
+        self._answered_at = self._time.monotonic()
         for cache in self.caches:
             cache.set_trouble(None)
 
@@ -239,6 +241,9 @@ class Reflector:
     async def _fail(self, error: api_errors.KubernetesError) -> None:
         reason = _reason(error)
         self._failed(self.path.resource.kind, reason)
+        if self._was_answered and self._time.monotonic() - self._answered_at >= _SHORT_WATCH_SECONDS:
+            # It stood: what failed before is over, although nothing may have happened since.
+            self._failures = 0
         self._failures += 1
         if not self._version:
             self._change_way_to_list(reason)

@@ -2,10 +2,11 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from addon_operator.aio import waiting
+from addon_operator.kernel import errors
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 
@@ -26,6 +27,8 @@ class Snapshot:
     resource_version: str
     """Empty for a ConfigMap that does not exist."""
     uid: str = ""
+    of_hooks: frozenset[str] = frozenset()
+    """Keys that the operator wrote last, for hooks."""
 
     def is_older_than(self, other: "Snapshot") -> bool:
         """Say whether it is surely older: of a state without a number, nobody can tell."""
@@ -36,6 +39,13 @@ class Snapshot:
 
 
 ABSENT: Final = Snapshot({}, "")
+
+
+class MissingError(errors.AddonOperatorError):
+    """A ConfigMap that was there is missing, and is not made anew from the few keys of a change."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(f"{source} is missing, and nothing can be written to it: put it back")
 
 
 class ConfigMap:
@@ -61,17 +71,19 @@ class ConfigMap:
         except api_errors.NotFound:
             return None
 
-    async def update(self, change: Change) -> Snapshot:
+    async def update(self, change: Change, *, may_create: bool = True) -> Snapshot:
         """Write what ``change`` makes of the data, and give what is stored then.
 
         Only keys that ``change`` changes are written, with the resourceVersion as precondition; after a
-        conflict the fresh data is changed again. A missing ConfigMap is created; without changes nothing is
-        written.
+        conflict the fresh data is changed again. A missing ConfigMap is created if that may be; without
+        changes nothing is written.
 
-        Raises :class:`.Conflict` if others write faster, every time.
+        Raises :class:`.Conflict` if others write faster, every time, and :class:`MissingError`.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             now = await self.read() or ABSENT
+            if now is ABSENT and not may_create:
+                raise MissingError(f"ConfigMap {self._namespace}/{self._name}")
             difference = _difference(now.data, await change(now.data))
             if not difference:
                 return now
@@ -113,4 +125,13 @@ def snapshot_of(body: Mapping[str, Any]) -> Snapshot:
         dict(body.get("data") or {}),
         str(metadata.get("resourceVersion") or ""),
         str(metadata.get("uid") or ""),
+        frozenset(_written(metadata.get("managedFields") or ())),
     )
+
+
+def _written(managers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the keys that the operator wrote last."""
+    for each in managers:
+        if each.get("manager") == client.FIELD_MANAGER:
+            fields = (each.get("fieldsV1") or {}).get("f:data") or {}
+            yield from (name.removeprefix("f:") for name in fields if name.startswith("f:"))

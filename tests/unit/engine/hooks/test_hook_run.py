@@ -55,6 +55,10 @@ class ConfigMap(config_sync.ConfigSync):
         self._order = order
 
     @override
+    def check_writable(self) -> None:
+        """It is there."""
+
+    @override
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         self._order.append("config values")
         return True

@@ -50,7 +50,9 @@ class FakeConfigMap(config_maps.ConfigMap):
         return answer
 
     @override
-    async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
+    async def update(self, change: config_maps.Change, *, may_create: bool = True) -> config_maps.Snapshot:
+        if self.data is None and not may_create:
+            raise config_maps.MissingError("ConfigMap")
         self.data = dict(await change(self.data or {}))
         self.version += 1
         written = config_maps.Snapshot(dict(self.data), str(self.version))
@@ -87,7 +89,10 @@ properties:
 
 
 class Bench:
-    def __init__(self, data: dict[str, str] | None, secret: "Secret | None" = None) -> None:
+    def __init__(
+        self, data: dict[str, str] | None, secret: "Secret | None" = None, empty_after: float | None = None
+    ) -> None:
+        self.pauses = api_server.Pauses()
         self.cluster = FakeConfigMap(data)
         checked = schemas.load_schemas((SCHEMA, "config-values.yaml"))
         files = sources.parse_common_values("webEnabled: true", "modules/values.yaml")
@@ -102,7 +107,14 @@ class Bench:
             self.heard.append,
             source="ConfigMap",
             secret=None if secret is None else secret.source,
+            empty_after=empty_after,
+            sleep=self.pauses.sleep,
         )
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not is_so():  # noqa: ASYNC110 - tasks of the code under test run meanwhile
+                await asyncio.sleep(0)
 
     @property
     def changes(self) -> list[sources.ConfigChange]:
@@ -188,14 +200,114 @@ async def test_an_older_version_that_comes_late_is_skipped() -> None:
     assert bench.values.config_values(WEB)["web"] == {"a": 3}
 
 
-async def test_deleting_the_config_map_falls_back_to_the_sources_below() -> None:
+@pytest.mark.parametrize("seen_by", ["watch", "look"])
+async def test_a_config_map_that_is_deleted_empties_nothing_and_is_told_until_it_is_back(
+    seen_by: str,
+) -> None:
     bench = await loaded({"web": "a: 1"})
-    await receive(bench, None)
-    assert bench.values.config_values(WEB)["web"] == {}
-    assert bench.changes[0].sections_changed == {WEB}
-    bench.cluster.version = 9
+    bench.cluster.delete()
+    for _ in range(2):
+        await (receive(bench, None) if seen_by == "watch" else reread(bench))
+    (missing,) = bench.heard.of(config_events.ConfigMissing)
+    assert missing.counts_as_empty_in is None
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
     await receive(bench, bench.cluster.edit(web="a: 1"))
-    assert len(bench.changes) == 2, "and created again it is back"
+    assert bench.changes == []
+    (found,) = bench.heard.of(config_events.ConfigFound)
+    assert found.loss == ""
+    await receive(bench, None)
+    await receive(bench, bench.cluster.edit(web="a: 2"))
+    assert bench.changes[0].sections_changed == {WEB}, "what came back otherwise is an edit"
+    assert len(bench.heard.of(config_events.ConfigMissing)) == 2
+
+
+async def test_nothing_is_told_of_a_config_map_that_never_was() -> None:
+    bench = await loaded(None)
+    await receive(bench, None)
+    await reread(bench)
+    assert bench.heard.of(config_events.ConfigMissing) == []
+
+
+async def test_a_hook_writes_no_config_map_that_is_missing_and_creates_one_that_never_was() -> None:
+    bench = await loaded({"web": "a: 1"})
+    bench.cluster.delete()
+    with pytest.raises(config_maps.MissingError):
+        await bench.state.write(WEB, patch("/web/c", 1))
+    assert len(bench.heard.of(config_events.ConfigMissing)) == 1, "it is told before the watch reports it"
+    with pytest.raises(config_maps.MissingError, match="put it back"):
+        bench.state.check_writable()
+    assert bench.cluster.data is None
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
+    await receive(bench, bench.cluster.edit(web="a: 1"))
+    bench.state.check_writable()
+    assert await bench.state.write(WEB, patch("/web/c", 1))
+    new = await loaded(None)
+    new.state.check_writable()
+    assert await new.state.write(WEB, patch("/web/c", 1))
+    assert new.cluster.data == {"web": "c: 1\n"}
+
+
+async def test_what_hooks_had_written_and_is_not_in_what_came_back_is_told_with_its_keys() -> None:
+    bench = await loaded({"web": "a: 1"})
+    await bench.state.write(WEB, patch("/web/c", "s3cret"))
+    await bench.state.write(DB, patch("/db/password", "s3cret"))
+    bench.cluster.delete()
+    await receive(bench, None)
+    bench.cluster.version += 1
+    await receive(bench, bench.cluster.edit(web="a: 1", db="other: 1"))
+    (found,) = bench.heard.of(config_events.ConfigFound)
+    assert found.loss == ("ConfigMap is there again without what hooks had written: db.password, web.c")
+    assert bench.changes[0].sections_changed == {WEB, DB}
+
+
+async def test_keys_that_an_earlier_operator_wrote_for_hooks_are_known_by_their_field_manager() -> None:
+    bench = await loaded(None)
+    entry = {"manager": "addon-operator", "fieldsV1": {"f:data": {"f:db": {}, ".": {}}}}
+    body = {
+        "metadata": {"resourceVersion": "7", "managedFields": [entry, {"manager": "kubectl"}]},
+        "data": {"web": "a: 1", "db": "b: 1"},
+    }
+    await receive(bench, config_maps.snapshot_of(body))
+    await receive(bench, None)
+    bench.cluster.version = 8
+    await receive(bench, bench.cluster.edit(web="c: 1"))
+    (found,) = bench.heard.of(config_events.ConfigFound)
+    assert found.lost == ("db",)
+
+
+async def test_with_config_map_missing_empty_the_second_look_empties_it() -> None:
+    bench = Bench({"web": "a: 1"}, empty_after=7.0)
+    await bench.state.load()
+    bench.cluster.delete()
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+        assert bench.values.config_values(WEB)["web"] == {"a": 1}
+        if looks == 1:
+            fail("a look that fails says nothing")
+
+    bench.cluster.meanwhile = look
+    await receive(bench, None)
+    (missing,) = bench.heard.of(config_events.ConfigMissing)
+    assert "for 7s; then it counts as empty" in missing.follows
+    await bench.until(lambda: bool(bench.changes))
+    assert bench.pauses.seconds == [7.0, 7.0]
+    assert bench.values.config_values(WEB)["web"] == {}
+    assert bench.heard.of(config_events.ConfigRight)
+    bench.state.check_writable()
+
+
+async def test_with_config_map_missing_empty_one_that_is_back_in_between_is_not_emptied() -> None:
+    bench = Bench({"web": "a: 1"}, empty_after=7.0)
+    await bench.state.load()
+    bench.cluster.delete()
+    bench.state.received(None)
+    bench.cluster.edit(web="a: 1")
+    await bench.until(lambda: bool(bench.heard.of(config_events.ConfigFound)))
+    assert bench.changes == []
+    assert bench.values.config_values(WEB)["web"] == {"a": 1}
 
 
 async def test_a_hooks_write_reaches_cluster_and_store_and_is_not_an_edit() -> None:
@@ -257,8 +369,8 @@ async def test_a_warning_is_reported_once_and_again_after_it_was_gone() -> None:
     bench = await loaded({"wbe": "a: 1"})
     await receive(bench, bench.cluster.edit(db="b: 1"))
     assert len(bench.heard.warnings) == 1
-    bench.cluster.delete()
-    await receive(bench, None)
+    bench.cluster.data = {}
+    await receive(bench, bench.cluster.edit(db="b: 1"))
     await receive(bench, bench.cluster.edit(wbe="a: 2"))
     assert len(bench.heard.warnings) == 2
 
@@ -323,9 +435,18 @@ async def test_an_api_server_that_is_away_meanwhile_is_waited_for_too() -> None:
 
         cluster.meanwhile = fail
 
-    waiting = Waiting({"web": "size: 10"}, away, lambda cluster: cluster.delete())
+    waiting = Waiting({"web": "size: 10"}, away, lambda cluster: cluster.edit(web=""))
     await waiting.start()
     assert waiting.bench.heard.warnings == ["ConfigMap cannot be read: nobody answers; next try in 2 s"]
+
+
+async def test_a_wrong_config_map_that_is_deleted_at_the_start_does_not_begin_as_an_empty_one() -> None:
+    waiting = Waiting(
+        {"web": "size: 10"}, lambda cluster: cluster.delete(), lambda cluster: cluster.edit(web="size: 1")
+    )
+    await waiting.start()
+    assert len(waiting.waited_for) == 2
+    assert waiting.bench.values.config_values(WEB)["web"] == {"size": 1}
 
 
 def with_files(waiting: Waiting, text: str, own: str = "") -> None:
@@ -501,13 +622,6 @@ async def test_a_large_bad_edit_is_reported_once_and_a_hook_may_write_at_the_sam
     assert bench.values.config_values(WEB)["web"] == {"c": 2}
 
 
-async def test_a_deletion_that_no_watch_reported_is_noticed() -> None:
-    bench = await loaded({"web": "a: 1"})
-    bench.cluster.delete()
-    await reread(bench)
-    assert [change.sections_changed for change in bench.changes] == [{WEB}]
-
-
 async def test_a_creation_during_the_look_is_not_taken_for_a_deletion() -> None:
     bench = await loaded(None)
     bench.cluster.meanwhile = lambda: bench.state.received(bench.cluster.edit(web="a: 1"))
@@ -525,7 +639,7 @@ async def test_the_config_map_is_looked_at_again_and_again_even_after_an_error()
             bench.cluster.meanwhile = lambda: fail("no connection")
         elif len(slept) == 2:
             bench.cluster.meanwhile = lambda: None
-            bench.cluster.delete()
+            bench.cluster.edit(web="a: 2")
         else:
             raise asyncio.CancelledError
 
@@ -534,7 +648,7 @@ async def test_the_config_map_is_looked_at_again_and_again_even_after_an_error()
     await bench.state.settled()
     assert slept == [config_sync.REREAD_SECONDS] * 3
     assert "no connection" in bench.heard.warnings[0]
-    assert bench.values.config_values(WEB)["web"] == {}
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
 
 
 def fail(reason: str) -> None:
@@ -615,7 +729,9 @@ async def test_an_edit_of_the_secret_is_applied_and_reported_as_such() -> None:
     assert intent.change.sections_changed == {WEB}
     bench.state.received(None, "Secret")
     await bench.state.settled()
-    assert bench.values.config_values(WEB)["web"] == {"a": 1}
+    assert bench.values.config_values(WEB)["web"] == {"a": 2}
+    assert [event.kind for event in bench.heard.of(config_events.ConfigMissing)] == ["Secret"]
+    bench.state.check_writable()
 
 
 async def test_a_bad_edit_of_the_secret_is_reported_on_it_and_hinders_no_edit_of_the_config_map() -> None:

@@ -188,6 +188,20 @@ async def test_pauses_between_tries_grow_and_have_an_end(world: informing.World)
     assert world.pauses.seconds[-1] == 22.5
 
 
+async def test_pauses_begin_anew_after_a_watch_that_stood_even_if_nothing_happened(
+    world: informing.World,
+) -> None:
+    _, recorder = await world.synced()
+    world.server.refuse(503, lambda asked: asked.is_watch, times=6)
+    world.server.cut()
+    await recorder.until(lambda: recorder.troubles[-1:] == [None])
+    before = len(world.pauses.seconds)
+    world.pauses.now += 2
+    world.server.cut()
+    await world.server.until(lambda: len(watches_from(world)) == 8)
+    assert world.pauses.seconds[before:] == pytest.approx([0.075])
+
+
 async def test_a_single_break_is_not_a_problem_but_a_lasting_one_is(world: informing.World) -> None:
     _, recorder = await world.synced()
     world.server.cut()

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.kube import api_errors
 from addon_operator.kube.client import client
 from addon_operator.kube.objects import config_maps
-from tests.support.api_server import Answer, ApiServer, Asked, Pauses, status
+from tests.support.api_server import NOT_SERVED, Answer, ApiServer, Asked, Pauses, status
 
 COLLECTION = "/api/v1/namespaces/addons/configmaps"
 PATH = f"{COLLECTION}/values"
@@ -71,6 +71,29 @@ async def test_what_is_there_is_read(server: ApiServer, config_map: config_maps.
 async def test_what_is_not_there_is_none(server: ApiServer, config_map: config_maps.ConfigMap) -> None:
     Stored(server, None)
     assert await config_map.read() is None
+
+
+async def test_a_path_that_is_not_found_is_an_error_and_no_missing_config_map(
+    server: ApiServer, config_map: config_maps.ConfigMap
+) -> None:
+    server.on("GET", PATH, NOT_SERVED)
+    with pytest.raises(api_errors.NotServed, match="404 page not found"):
+        await config_map.read()
+
+
+@pytest.mark.parametrize("is_there_at_first", [True, False])
+async def test_one_that_is_missing_is_not_created_where_it_was_before(
+    server: ApiServer, config_map: config_maps.ConfigMap, is_there_at_first: bool
+) -> None:
+    stored = Stored(server, {"a": "1"} if is_there_at_first else None)
+
+    def change(data: Mapping[str, str]) -> dict[str, str]:
+        stored.data = None
+        return {**data, "b": "2"}
+
+    with pytest.raises(config_maps.MissingError, match="ConfigMap addons/values is missing"):
+        await config_map.update(later(change), may_create=False)
+    assert stored.data is None
 
 
 async def test_a_config_map_without_data_is_empty(

@@ -16,6 +16,7 @@ from addon_operator.devcluster import handle, layout
 from addon_operator.devcluster.controlplane import certificates
 
 _HOP: Final = frozenset({"host", "connection", "transfer-encoding", "content-length", "content-encoding"})
+_CLOSE_SECONDS: Final = 0.3
 
 
 class Gateway:
@@ -73,6 +74,8 @@ class Gateway:
             self._up.set()
             await self._end.wait()
             await runner.cleanup()
+        # Connections with TLS take a moment to close.
+        await asyncio.sleep(_CLOSE_SECONDS)
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         if self._lost is not None and request.path.endswith(self._lost):
@@ -109,6 +112,7 @@ class Gateway:
         finally:
             self._loop.call_soon_threadsafe(self._end.set)
             self._thread.join(30)
+            self._loop.close()
 
 
 async def _copy(request: web.Request, answer: aiohttp.ClientResponse, response: web.StreamResponse) -> None:

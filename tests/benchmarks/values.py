@@ -116,7 +116,7 @@ class _Kept(config_maps.ConfigMap):
         return config_maps.Snapshot(self._data, "1")
 
     @override
-    async def update(self, change: config_maps.Change) -> config_maps.Snapshot:
+    async def update(self, change: config_maps.Change, *, may_create: bool = True) -> config_maps.Snapshot:
         raise NotImplementedError(change)
 
 

@@ -105,12 +105,16 @@ def check_shown(site: operator_site.Site, operator: operator_process.OperatorPro
     operator.wait_until(lambda: missing in operator.get("/readyz?verbose").text, "it is shown")
     assert operator.get("/readyz").status == 200
     assert missing in site.command("module", "list").stdout
-    for kind in ("ConfigMap", "Secret"):
-        selector = f"reason=Missing,type=Warning,involvedObject.kind={kind}"
-        operator.wait_until(
-            lambda selector=selector: site.objects("events", fieldSelector=selector),
-            "an Event",  # type: ignore[misc]
-        )
+    operator.wait_until(
+        lambda: (
+            {
+                each["involvedObject"]["kind"]
+                for each in site.objects("events", fieldSelector="reason=Missing,type=Warning")
+            }
+            == {"ConfigMap", "Secret"}
+        ),
+        "Events",
+    )
 
 
 def test_with_config_map_missing_empty_one_that_stays_away_counts_as_empty(site: operator_site.Site) -> None:

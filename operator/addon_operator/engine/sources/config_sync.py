@@ -440,7 +440,11 @@ class ConfigSync:
     async def _count_as_empty(self, kept: configured_object.ConfiguredObject, after: float) -> None:
         """Take it for empty if a second look does not find it either."""
         missed = kept.seen
-        while kept.is_missing and kept.seen is missed:
+
+        def is_missing() -> bool:
+            return kept.is_missing and kept.seen is missed
+
+        while is_missing():
             await self._sleep(after)
             try:
                 snapshot = await self._read_one(kept)
@@ -451,7 +455,7 @@ class ConfigSync:
                 self.received(snapshot, kept.kind)
                 continue
             async with self._alone():
-                if kept.is_missing and kept.seen is missed and not self._arrived:
+                if is_missing() and not self._arrived:
                     kept.is_missing = False
                     self._tell(config_events.ConfigRight(kept.kind))
                     if change := await self._put_into_force(kept, snapshot):

@@ -47,8 +47,8 @@ class RefusedConfig:
             case config_events.ConfigNotRead(kind=kind):
                 self._not_read.setdefault(kind, self._not_read_text(event))
             case config_events.ConfigMissing(kind=kind):
-                since = clock.rfc3339(self._clock.time())
-                self._missing[kind] = f"{event.source} is missing since {since}: {event.follows}"
+                moment = clock.rfc3339(self._clock.time())
+                self._missing[kind] = f"{event.source} is missing since {moment}: {event.follows}"
             case config_events.ConfigFound(kind=kind):
                 self._missing.pop(kind, None)
             case config_events.ConfigRight(kind=kind):

@@ -78,14 +78,23 @@ class ApiError(KubernetesError):
         """The same without what the API server quotes."""
         return self.sentence(self._discreet)
 
-    def prefixed(self, text: str) -> "ApiError":
-        """Return the same error with a text, which holds no values, before what the API server says."""
-        message, discreet = f"{text}{self.message}", f"{text}{self._discreet}"
-        return type(self)(self.target, self.status, self.reason, message, discreet)
+    def around(self, before: str = "", after: str = "", kind: "type[ApiError] | None" = None) -> "ApiError":
+        """Return the same error with texts, which hold no values, around what the API server says.
+
+        With ``kind`` it is one of another class.
+        """
+        return self._made(f"{before}{self.message}{after}", f"{before}{self._discreet}{after}", kind)
 
     def reworded(self, message: str) -> "ApiError":
         """Return the same error with a message, which holds no values, in the place of the API server's."""
-        return type(self)(self.target, self.status, self.reason, message)
+        return self._made(message, message, None)
+
+    def _made(self, message: str, discreet: str, kind: "type[ApiError] | None") -> "ApiError":
+        # With all that a class keeps beside this.
+        made = Exception.__new__(kind or type(self))
+        made.__dict__.update(self.__dict__, message=message, _discreet=discreet)
+        made.args = (made.sentence(message),)
+        return made
 
     def sentence(self, message: str) -> str:
         """Return the text of the error with what the API server says, or a part of it."""

@@ -170,3 +170,23 @@ def test_credentials_that_are_refused_quote_nothing_whoever_they_are_of() -> Non
     error = api_errors.from_answer(paths.target("GET", "/version"), 401, body, chosen="context 'c'")
     assert "context 'c'" in error.without_values
     assert "hunter2" not in error.without_values
+
+
+@pytest.mark.parametrize("kind", [None, api_errors.NotFound])
+def test_an_error_that_gets_more_words_shows_no_values_where_it_showed_none(
+    kind: type[api_errors.ApiError] | None,
+) -> None:
+    body = json.dumps({"reason": "Conflict", "message": "webhook x denied it: s3cret"}).encode()
+    error = api_errors.from_answer(paths.target("PUT", "/api/v1/nodes/a"), 409, body)
+    told = error.around("given up: ", "; try it again", kind)
+    assert type(told) is (kind or api_errors.Conflict)
+    assert str(told).endswith("(409 Conflict): given up: webhook x denied it: s3cret; try it again")
+    assert told.without_values.endswith("(409 Conflict): given up: the operator's log says why; try it again")
+    assert "s3cret" in str(error)
+
+
+def test_an_error_that_gets_more_words_keeps_whose_credentials_it_is_about() -> None:
+    target = paths.target("GET", "/api/v1/nodes")
+    error = api_errors.from_answer(target, 401, b"{}", chosen="context 'c'").around("once more: ")
+    assert "once more: " in str(error)
+    assert "context 'c'" in str(error)

@@ -107,7 +107,7 @@ def to_set(live: Object, wanted: Wanted) -> Object | None:
         # Somebody took the annotation away; what was before is not known any more.
         before = dict(_NONE)
     wanted_note = Note(wanted.operator, wanted.hooks, before)
-    if note == wanted_note and _is_within(conversion, now):
+    if note == wanted_note and specs.is_within(conversion, now):
         return None
     return _patch(live, msgspec.json.encode(wanted_note).decode(), conversion)
 
@@ -152,14 +152,6 @@ def _wanted_conversion(name: str, now: Object, wanted: Wanted) -> dict[str, Any]
 def _client(conversion: Object) -> Object:
     found = (conversion.get("webhook") or {}).get("clientConfig") or {}
     return {key: value for key, value in found.items() if key != "caBundle"}
-
-
-def _is_within(wanted: object, live: object) -> bool:
-    """Say whether all that is wanted is so; what a newer API adds does not count, but for another address."""
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        others = {"url", "service"} & (live.keys() - wanted.keys())
-        return not others and all(_is_within(value, live.get(key)) for key, value in wanted.items())
-    return wanted == live
 
 
 def _patch(live: Object, note: str | None, conversion: Object) -> Object:

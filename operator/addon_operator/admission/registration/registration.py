@@ -1,8 +1,9 @@
 """Keeps webhook configurations registered as they should be, whoever else changes them.
 
 Several replicas do so at the same time. Those that want the same never disturb each other. Of those that want
-different things, as old and new ones do during a rollout, the one that wrote last is left alone for a while:
-it is probably the newer one, and the older will be gone by then. Nothing is removed at the end.
+different things, as old and new ones do during a rollout, the one that started last wins: the older will be
+gone soon. What it replaces is noted in an annotation, so that an old replica that is restarted knows for some
+minutes that it is not the newest, and a new one does not take it for that. Nothing is removed at the end.
 """
 
 import asyncio
@@ -21,12 +22,16 @@ from addon_operator.kube.informers import watch_health
 
 DIGEST: Final = "admission.addon-operator.io/specification"
 """Annotation: digest of what the replica that wrote last wants."""
+REPLACED: Final = "admission.addon-operator.io/replaced"
+"""Annotation: digests of what was wanted before, each with ``@`` and the seconds since 1970 of its end."""
 
 _LABELS: Final = {"app.kubernetes.io/managed-by": "addon-operator"}
 _CHECK_SECONDS: Final = 30.0
 _FORBIDDEN_SECONDS: Final = 60.0
 _ERROR_SECONDS: Final = 5.0
 _RESPECT_SECONDS: Final = 300.0
+_ROLLOUT_SECONDS: Final = 600.0
+"""How long a rollout may last, as with Deployments: what was replaced by then is that of an old replica."""
 _ATTEMPTS: Final = 5
 
 
@@ -153,6 +158,9 @@ class _Keeper:
         self._repairs = repairs.Repairs()
         self._is_fought = False
         self._was_settled = False
+        self._is_another = False
+        """Whether what is kept is not what this process began with: no old replica wants it."""
+        self._was_left = False
         self._settled_bundle: bytes | None = None
         self._respected: tuple[str, float] | None = None
         self._settling = asyncio.Lock()
@@ -163,6 +171,7 @@ class _Keeper:
             self._configuration = configuration
             self._digest = specs.digest(configuration, self._address)
             self._was_settled = False
+            self._is_another = True
             self._respected = None
 
     @property
@@ -175,8 +184,7 @@ class _Keeper:
         """Say that somebody undoes what is written; empty if nobody does."""
         if not self._is_fought:
             return ""
-        kind, name = self.kind.value, self._configuration.name
-        return repairs.fought(f"{kind} {name}", kind.lower(), name)
+        return repairs.fought(self._called, self.kind.value.lower(), self._configuration.name)
 
     def pause(self) -> float:
         """Return the seconds until the configuration has to be looked at again."""
@@ -218,7 +226,7 @@ class _Keeper:
         owner: Mapping[str, Any] | None,
     ) -> bool:
         return (
-            specs.is_as_wanted(wanted, live.get("webhooks") or [])
+            specs.is_within(list(wanted), live.get("webhooks") or [])
             and specs.is_owned(live, owner)
             and specs.is_annotated(live, self._configuration)
         )
@@ -242,11 +250,17 @@ class _Keeper:
             return None
 
     def _is_ours_to_write(self, live: Mapping[str, Any], bundle: bytes | None) -> bool:
+        now, replaced = self._clock.monotonic(), self._replaced(live)
+        is_respected = self._respect(live, now)
+        if self._digest in replaced and not self._is_another:
+            if not self._was_left:
+                self._log.info(f"{self._called} stays as a newer replica wants it, for some minutes")
+            self._was_left = True
+            return False
         if not self._was_settled:
-            # A replica that has just started is the newest.
+            # A replica that has just started is the newest, but for one that was started again.
             return True
-        now = self._clock.monotonic()
-        if self._respect(live, now):
+        if is_respected and _annotation(live, DIGEST) not in replaced:
             return False
         return self._is_rotation(bundle) or now >= self._repairs.allowed_at()
 
@@ -261,9 +275,16 @@ class _Keeper:
             # It lasted as long as the others had time to change it.
             self._is_fought = False
 
+    def _replaced(self, live: Mapping[str, Any]) -> dict[str, float]:
+        """Return what replicas wanted that are old ones, and when that was replaced."""
+        noted = (entry.partition("@") for entry in _annotation(live, REPLACED).split())
+        since = {digest: float(end) for digest, _, end in noted if end.isdigit()}
+        began = self._clock.time() - _ROLLOUT_SECONDS
+        return {digest: end for digest, end in since.items() if end > began}
+
     def _respect(self, live: Mapping[str, Any], now: float) -> bool:
         """Return whether another replica wrote it and is left its turn, which begins when that is seen."""
-        written = ((live.get("metadata") or {}).get("annotations") or {}).get(DIGEST, self._digest)
+        written = _annotation(live, DIGEST) or self._digest
         if written == self._digest:
             self._respected = None
             return False
@@ -273,8 +294,16 @@ class _Keeper:
 
     def _metadata(self, live: Mapping[str, Any], owner: Mapping[str, Any] | None) -> dict[str, Any]:
         metadata = dict(live.get("metadata") or {"name": self._configuration.name})
-        own = {**self._configuration.annotations, DIGEST: self._digest}
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), **own}
+        annotations = {**(metadata.get("annotations") or {}), **self._configuration.annotations}
+        replaced = {_annotation(live, DIGEST): self._clock.time(), **self._replaced(live)}
+        noted = [
+            f"{digest}@{end:.0f}" for digest, end in replaced.items() if digest not in ("", self._digest)
+        ]
+        if noted and not self._is_another:
+            annotations[REPLACED] = " ".join(noted)
+        else:
+            annotations.pop(REPLACED, None)
+        metadata["annotations"] = annotations | {DIGEST: self._digest}
         if not self._configuration.made_by_others:
             metadata["labels"] = {**(metadata.get("labels") or {}), **_LABELS}
         if owner is not None:
@@ -301,8 +330,12 @@ class _Keeper:
         else:
             await self._kube.create(configuration.collection, body)
 
+    @property
+    def _called(self) -> str:
+        return f"{self.kind.value} {self._configuration.name}"
+
     def _tell(self, bundle: bytes | None) -> None:
-        name = f"{self._configuration.kind.value} {self._configuration.name}"
+        name = self._called
         if not self._was_settled:
             self._log.info(f"{name} has been registered")
         elif self._is_rotation(bundle):
@@ -310,3 +343,7 @@ class _Keeper:
         else:
             self._repairs.note(self._clock.monotonic())
             self._log.info(f"{name} was changed or removed by somebody and has been restored")
+
+
+def _annotation(live: Mapping[str, Any], name: str) -> str:
+    return str(((live.get("metadata") or {}).get("annotations") or {}).get(name) or "")

@@ -1,7 +1,7 @@
 """What is registered with the API server: webhook configurations as it stores them; no requests.
 
-Every field is written out, with the API's default where we want that: what somebody adds is seen then as well
-as what somebody changes.
+Every field that the API knows is written out, with its default where we want that: what somebody adds is seen
+then as well as what somebody changes. What a newer API adds by itself does not count, however deep it is.
 Source: ``admissionregistration.k8s.io/v1`` of the Kubernetes API.
 """
 
@@ -236,12 +236,21 @@ def with_bundles_of(wanted: Sequence[dict[str, Any]], live: Sequence[Mapping[str
             webhook["clientConfig"]["caBundle"] = bundle
 
 
-def is_as_wanted(wanted: Sequence[Mapping[str, Any]], live: Sequence[Mapping[str, Any]]) -> bool:
-    """Say whether the stored webhooks are those; fields that a newer API has added do not count."""
-    if len(wanted) != len(live):
-        return False
-    return all(
-        stored.get(key, [] if key == "matchConditions" else None) == value
-        for webhook, stored in zip(wanted, live, strict=True)
-        for key, value in webhook.items()
-    )
+_DECIDING: Final = frozenset({"url", "service", "matchLabels", "matchExpressions"})
+"""Fields that say who is called, and for what, also where we have none of them."""
+
+
+def is_within(wanted: object, live: object) -> bool:
+    """Say whether all that is wanted is stored so; what a newer API adds to it does not count.
+
+    It counts if it is another address, or selects. Lists have to have the same items.
+    """
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        added = live.keys() - wanted.keys()
+        return _DECIDING.isdisjoint(added) and all(
+            is_within(value, live.get(key)) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list) and isinstance(live, list):
+        return len(wanted) == len(live) and all(map(is_within, wanted, live))
+    # An empty list or mapping is stored as no field.
+    return wanted == live or (live is None and wanted in ([], {}))

@@ -91,7 +91,7 @@ class ConfigMap:
                 return await self._write(now, difference)
             except api_errors.Conflict as error:
                 if attempt == _ATTEMPTS:
-                    raise _given_up(error) from error
+                    raise error.around(f"given up after {_ATTEMPTS} tries: ") from error
             except api_errors.NotFound:
                 # Deleted since it was read, or there is no such namespace.
                 if not now.resource_version or attempt == _ATTEMPTS:
@@ -106,11 +106,6 @@ class ConfigMap:
             return snapshot_of(await self._kube.create(self._collection, body, query=_AS_OPERATOR))
         patch = {"metadata": {"resourceVersion": now.resource_version}, "data": difference}
         return snapshot_of(await self._kube.patch(self._path, patch, query=_AS_OPERATOR))
-
-
-def _given_up(error: api_errors.Conflict) -> api_errors.Conflict:
-    message = f"given up after {_ATTEMPTS} tries: {error.message}"
-    return api_errors.Conflict(error.target, error.status, error.reason, message)
 
 
 def _difference(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:

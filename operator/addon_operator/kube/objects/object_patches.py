@@ -215,7 +215,7 @@ class ObjectPatcher:
             await self._replace(place, body, await self._kube.get(place.readable, metadata_only=True))
         except api_errors.NotFound as error:
             # Deleted since the creation was refused: the next try creates it.
-            raise api_errors.Conflict(error.target, error.status, error.reason, error.message) from error
+            raise error.around(kind=api_errors.Conflict) from error
 
     async def _replace(
         self, place: _OperationTarget, body: Mapping[str, Any], current: Mapping[str, Any]
@@ -230,10 +230,8 @@ class ObjectPatcher:
                 place.whole, operation.body, field_manager=operation.field_manager, force=operation.force
             )
         except api_errors.Conflict as error:
-            hint = "leave these fields out, or take them over with 'force: true'"
-            raise api_errors.Conflict(
-                error.target, error.status, error.reason, f"{error.message}; {hint}"
-            ) from error
+            hint = "; leave these fields out, or take them over with 'force: true'"
+            raise error.around(after=hint) from error
 
     async def _patch(self, operation: object_operations.Patch, place: _OperationTarget) -> None:
         body = operation.body

@@ -60,7 +60,7 @@ def worded(error: api_errors.ApiError, operation: object_operations.Operation) -
         return error.reworded(f"{_told(entries, number)}{said}")
     invalid = _FIELD.search(message) if entries else None
     number = None if invalid is None else _last_entry(entries, invalid["field"])
-    return error if number is None else error.prefixed(_told(entries, number))
+    return error if number is None else error.around(_told(entries, number))
 
 
 def _entries(operation: object_operations.Operation) -> Sequence[Any]:

@@ -129,6 +129,10 @@ class Resting(waiting.SystemTime):
         return self._clock.monotonic()
 
     @override
+    def time(self) -> float:
+        return self._clock.monotonic()
+
+    @override
     async def sleep(self, seconds: float) -> None:
         await asyncio.Event().wait()
 
@@ -245,12 +249,59 @@ async def test_an_old_version_that_stays_alone_takes_over_at_last(replicas: Repl
     await old.ensure()
     await new.ensure()
     await old.ensure()
-    replicas.clock.now += 299
+    replicas.clock.now += 599
     await old.ensure()
     assert stored.webhook["timeoutSeconds"] == 9
     replicas.clock.now += 2
     await old.ensure()
     assert stored.webhook["timeoutSeconds"] == 5
+
+
+async def test_an_old_version_that_is_started_again_during_a_rollout_replaces_nothing(
+    replicas: Replicas, stored: Stored
+) -> None:
+    await replicas.start().ensure()
+    replicas.clock.now += 3600
+    await replicas.start(NEWER).ensure()
+    replicas.clock.now += 100
+    for _ in range(2):
+        await replicas.start().ensure()
+        assert stored.webhook["timeoutSeconds"] == 9
+    assert replicas.log.lines[-1][1].endswith("stays as a newer replica wants it, for some minutes")
+
+
+async def test_what_an_old_version_writes_all_the_same_is_replaced_at_once(
+    replicas: Replicas, stored: Stored
+) -> None:
+    await replicas.start().ensure()
+    assert stored.body is not None
+    older = stored.body
+    new = replicas.start(NEWER)
+    await new.ensure()
+    # One that knows nothing of the annotation keeps it.
+    annotations = stored.body["metadata"]["annotations"] | older["metadata"]["annotations"]
+    assert registration.REPLACED in annotations
+    stored.body = older | {"metadata": stored.body["metadata"] | {"annotations": annotations}}
+    stored.edit()
+    await new.ensure()
+    assert stored.webhook["timeoutSeconds"] == 9
+
+
+async def test_a_version_that_is_rolled_back_to_wins_at_once_when_the_rollout_is_long_over(
+    replicas: Replicas, stored: Stored
+) -> None:
+    await replicas.start().ensure()
+    await replicas.start(NEWER).ensure()
+    replicas.clock.now += 601
+    await replicas.start().ensure()
+    assert stored.webhook["timeoutSeconds"] == 5
+
+
+async def test_what_hooks_want_again_is_registered_at_once(replicas: Replicas, stored: Stored) -> None:
+    registrar = replicas.start()
+    for wanted in (WANTED, NEWER, WANTED, NEWER):
+        await registrar.want([wanted])
+        assert stored.webhook["timeoutSeconds"] == wanted.webhooks[0].timeout_seconds
 
 
 async def test_a_restarted_replica_of_a_new_version_finds_its_own_again(

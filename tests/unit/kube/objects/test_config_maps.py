@@ -211,9 +211,10 @@ async def test_a_conflict_that_does_not_end_is_reported(
     server: ApiServer, config_map: config_maps.ConfigMap, pauses: Pauses
 ) -> None:
     Stored(server, {"a": "1"})
-    server.on("PATCH", PATH, status(409, "Conflict", "the object has been modified"))
-    with pytest.raises(api_errors.Conflict, match="given up after 8 tries: the object has been modified"):
+    server.on("PATCH", PATH, status(409, "Conflict", "a policy says: s3cret"))
+    with pytest.raises(api_errors.Conflict, match="given up after 8 tries: a policy says: s3cret") as raised:
         await config_map.update(later(lambda _: {"a": "2"}))
+    assert "given up after 8 tries: the operator's log says why" in raised.value.without_values
     assert len(pauses.seconds) == 7
 
 

@@ -353,6 +353,13 @@ async def test_a_conflict_over_fields_is_reported_at_once_with_the_remedy(bench:
     assert bench.writes == [f"PATCH {X}"]
 
 
+async def test_what_a_webhook_says_of_an_apply_is_in_the_log_alone(bench: Bench) -> None:
+    bench.server.on("PATCH", X, status(409, "Conflict", "webhook x denied it: s3cret"))
+    with pytest.raises(object_patches.ObjectPatchError, match="s3cret") as caught:
+        await bench.run(creation("Apply", a="1"))
+    assert "the operator's log says why; leave these fields out" in caught.value.without_values
+
+
 @pytest.mark.parametrize(
     ("operation", "policy"),
     [("Delete", "Foreground"), ("DeleteInBackground", "Background"), ("DeleteNonCascading", "Orphan")],

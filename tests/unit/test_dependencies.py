@@ -49,7 +49,7 @@ def test_every_package_that_the_operator_imports_is_declared() -> None:
 
 
 def test_every_package_that_tests_and_scripts_import_is_declared_for_development() -> None:
-    known = declared("kubeconfig", "dev")
+    known = declared("kubeconfig", "testing", "dev")
     found = packages(imported("tests", "scripts"))
     assert [module for module, names in sorted(found.items()) if not names & known] == []
 

@@ -189,7 +189,7 @@ def test_the_message_says_what_waits_and_until_when() -> None:
 def test_definitions_of_another_module_that_count_are_a_condition() -> None:
     assert conditions(CONDITIONS["Ready"][0])["DefinitionsInForce"] == "True DefinitionsInForce"
     found = dataclasses.replace(CONDITIONS["Ready"][0], left_out_definitions="x.example.com is that of db")
-    condition = document(found)["conditions"][-4]
+    (condition,) = (each for each in document(found)["conditions"] if each["type"] == "DefinitionsInForce")
     assert (condition["status"], condition["reason"]) == ("False", "OfAnotherModule")
     assert condition["message"] == "x.example.com is that of db"
 

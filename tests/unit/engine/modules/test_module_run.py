@@ -122,6 +122,10 @@ class ConfigMap(config_sync.ConfigSync):
         """There is no cluster."""
 
     @override
+    def check_writable(self) -> None:
+        pass
+
+    @override
     async def write(self, owner: ModuleName | None, patch: patches.ValuesPatch) -> bool:
         return True
 

@@ -50,6 +50,8 @@ class Observed:
     strays: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Directories beside modules that are none, with a sentence for each, by the names they would have."""
     removals: RemovalPolicy = RemovalPolicy()
+    taken_over: frozenset[str] = frozenset()
+    """Releases of which nothing was remembered before: none of them is removed in this converge."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def plan_converge(observed: Observed) -> ConvergePlan:
 
 
 def _deletes(observed: Observed, modules: Sequence[model.Module]) -> tuple[names.ModuleName, ...]:
-    removable = observed.releases.keys() - observed.removals.ignored
+    removable = observed.releases.keys() - observed.removals.ignored - observed.taken_over
     return tuple(
         module.name
         for module in reversed(modules)
@@ -150,7 +152,7 @@ def _left_over(observed: Observed) -> tuple[str, ...]:
     if removals.purge is PurgePolicy.OFF:
         return ()
     modules = {str(module.name) for module in observed.modules}
-    unexplained = observed.releases.keys() - modules - removals.ignored
+    unexplained = observed.releases.keys() - modules - removals.ignored - observed.taken_over
     wanted = (name for name in unexplained if removals.purge is PurgePolicy.ALL or observed.releases[name])
     return tuple(sorted(wanted, reverse=True))
 

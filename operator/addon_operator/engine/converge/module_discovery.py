@@ -65,11 +65,16 @@ class Discovery:
         self._removals_told: frozenset[events.Event] = frozenset()
 
     async def observe(
-        self, releases: Mapping[str, bool], ignored: frozenset[str], moved: frozenset[str] = frozenset()
+        self,
+        releases: Mapping[str, bool],
+        ignored: frozenset[str],
+        moved: frozenset[str] = frozenset(),
+        taken_over: frozenset[str] = frozenset(),
     ) -> plan.Observed:
         """Look at everything once; ``releases`` are those that there are, and whether they are ours.
 
-        Those in ``ignored`` are never removed, and those in ``moved`` are of modules that have another one.
+        Those in ``ignored`` are never removed, those in ``moved`` are of modules that have another one, and
+        those in ``taken_over`` are not removed this time.
 
         Raises an :class:`.AddonOperatorError` that names the module when its
         ``enabled`` script fails, and :class:`NoModulesError`.
@@ -82,6 +87,7 @@ class Discovery:
             moved=moved,
             hidden_by=self._states.refused or ("" if self._removals.allow_empty else self._states.lacks),
             strays=self._states.strays,
+            taken_over=taken_over,
             removals=dataclasses.replace(self._removals, ignored=ignored),
         )
         if spared := plan.spared(observed):
@@ -194,7 +200,9 @@ class DiscoverTask(tasks.Task):
         try:
             # Before any script runs: without the releases nobody knows what there is to lose.
             there = await releases.observe_all(self._runner.states.modules)
-            observed = await self._discovery.observe(there, releases.ignored, releases.moved(there))
+            observed = await self._discovery.observe(
+                there, releases.ignored, releases.moved(there), releases.taken_over
+            )
             decided = plan.plan_converge(observed)
         except Exception as error:
             self._discovery.failed(error)

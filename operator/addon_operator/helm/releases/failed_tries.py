@@ -17,6 +17,7 @@ from addon_operator.helm.releases import (
     live_objects,
     merge_conflicts,
     record_format,
+    release_calls,
     release_records,
 )
 from addon_operator.kube import api_errors
@@ -58,7 +59,7 @@ async def blamed(
     """Return the error of a call of Helm; one with what to do if it came of a record that Helm cannot use."""
     try:
         record = await records.read(error.module)
-        content = None if record is None else await records.content(record)
+        content = None if record is None else await records.content(record, whoever=True)
     except helm_errors.ReleaseRecordError as unreadable:
         return helm_errors.HelmError(error.module, str(unreadable))
     except (helm_errors.HelmError, api_errors.KubernetesError):
@@ -83,8 +84,10 @@ class FailedTries:
         live: live_objects.LiveObjects,
         request: release_types.ReleaseRequest,
         retaining: keeper.Keeper,
+        calls: release_calls.ReleaseCalls,
     ) -> None:
         self._helm = helm
+        self._calls = calls
         self._records = records
         self._live = live
         self._request = request
@@ -163,7 +166,9 @@ class FailedTries:
         found = []
         for record in await self._tries():
             with contextlib.suppress(helm_errors.ReleaseRecordError, api_errors.NotFound):
-                found.append((record, await self._records.content(record)))
+                # Only what bears the marks of the release is deleted or changed by it.
+                is_tried = await self._calls.explains(record)
+                found.append((record, await self._records.content(record, whoever=is_tried)))
         return found
 
     async def _tries(self) -> list[release_records.Record]:

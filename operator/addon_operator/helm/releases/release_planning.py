@@ -74,7 +74,7 @@ class ReleasePlanner:
     ) -> None:
         self.helm = helm
         self.records = records
-        self.calls = release_calls.ReleaseCalls(records)
+        self.calls = release_calls.ReleaseCalls(records, helm.warn)
         self.renderer = renderer
         self.live = live
         self.options = options
@@ -184,6 +184,12 @@ class ReleasePlanner:
         For a stuck release the plan is how it recovers; after that it is planned again.
         Raises :class:`.HelmError` when the chart does not render.
         """
+        is_deployed = record is not None and record.revision.status == release.DEPLOYED
+        if record is not None and is_deployed and await self.calls.left_by_call(record):
+            told = f"revision {record.revision.number} was left by a call of Helm that was cut off"
+            mark = release.RecoveryAction.MARK_FAILED
+            yield ReleasePlan(release.Recover(mark, f"{told}: it counts as failed"), record, inputs)
+            return
         state = release.ReleaseState(
             revision=record.revision if record else None,
             inputs=inputs.checksum,
@@ -191,6 +197,7 @@ class ReleasePlanner:
             rendered=self.records.rendered(record),
             absent=request.absent,
             was_deployed=await self.upgrades(record),
+            is_foreign=self.records.is_foreign(record),
         )
         decision = release.decide(state)
         if isinstance(decision, release.Recover | release.Skip):
@@ -291,9 +298,10 @@ class ReleasePlanner:
         if applied is None:
             return False
         namespace = self.helm.places.of(request.module).namespace
-        return await asyncio.to_thread(self._same, applied, rendered, again, namespace)
+        return await asyncio.to_thread(self.same, applied, rendered, again, namespace)
 
-    def _same(self, applied: str, rendered: str, again: str, namespace: str) -> bool:
+    def same(self, applied: str, rendered: str, again: str, namespace: str) -> bool:
+        """Say whether two manifests are the same but for what differs between renders; takes a moment."""
         labels = self.options.go_operator_labels
         return varying_parts.same(
             *(

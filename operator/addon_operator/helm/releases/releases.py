@@ -12,6 +12,7 @@ from addon_operator.helm.releases import (
     kept_revisions,
     release_planning,
     release_preview,
+    release_records,
     release_run,
     render_inputs,
     rollback,
@@ -65,6 +66,15 @@ class ReleaseManager:
             text = f"which releases there are could not be saved, and is tried again: {error}"
             self._planner.helm.warn(names.ModuleName(""), text)
         return self._records.unreadable
+
+    @property
+    def taken_over(self) -> frozenset[str]:
+        """Releases of which nothing was remembered, and that are not removed before a converge is through."""
+        return self._planner.calls.taken_over
+
+    def converged(self) -> None:
+        """Note that a converge is through."""
+        self._planner.calls.taken_over = frozenset()
 
     async def ensure(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
         """Install or upgrade the module's release if that is necessary.
@@ -141,9 +151,37 @@ class ReleaseManager:
             self._records.check_operator(record)
             if record is None or not (record.revision.exists or record.revision.half_removed):
                 return False
+            if not self.places.is_of_module(module) and not await self._may_purge(record):
+                return False
             removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
             await removal.run(record, keep_record=keep_record)
             return record.revision.exists
+
+    async def _may_purge(self, record: release_records.Record) -> bool:
+        """Say whether a release without a module may go: it is our own, or one that all are purged with."""
+        if not (record.revision.ours or self.places.is_elsewhere(record.revision.release)):
+            return True
+        try:
+            await self._records.content(record)
+        except helm_errors.ForeignRecordError:
+            pass
+        except helm_errors.ReleaseRecordError as error:
+            raise helm_errors.HelmError(record.revision.release, str(error)) from None
+        else:
+            return True
+        place = self.places.of(record.revision.release)
+        self._planner.helm.warn(
+            names.ModuleName(record.revision.release),
+            f"release {place} stays: others made or changed revision {record.revision.number}, so nobody "
+            f"knows whose it is; remove it with 'helm uninstall {place.name} --namespace {place.namespace}'",
+        )
+        return False
+
+    def is_ours(self, revision: release.Revision) -> bool:
+        """Say whether a release is remembered as this operator's; a label alone proves nothing."""
+        memory = self._records.memory
+        is_remembered = not memory.is_known or bool(memory.of(self.places.of(revision.release)).life)
+        return revision.ours and is_remembered
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """Return what Helm applied with the last revision, without hooks; ``None`` if there is no release.

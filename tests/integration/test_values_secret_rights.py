@@ -52,7 +52,9 @@ def limited(site: operator_site.Site, cluster: handle.DevCluster) -> pathlib.Pat
 
 def allow(site: operator_site.Site, verbs: str) -> None:
     """Allow exactly this with the values Secret; nothing if it is empty."""
-    rules = [rule("", "secrets", verbs, resourceNames=[operator_site.CONFIG_MAP])] if verbs else []
+    state = rule("", "secrets", "get update patch create", resourceNames=[f"{operator_site.CONFIG_MAP}-state"])
+    values = [rule("", "secrets", verbs, resourceNames=[operator_site.CONFIG_MAP])] if verbs else []
+    rules = [state, rule("", "secrets", "create"), *values]
     patch = json.dumps({"rules": rules})
     site.kubectl("patch", "role", ACCOUNT, "--type=merge", f"--patch={patch}")
 

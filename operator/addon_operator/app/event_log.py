@@ -10,7 +10,6 @@ from addon_operator.engine import config_events, events, state, tasks
 from addon_operator.engine.bindings import binding_events, hook_bindings
 from addon_operator.helm import release_types
 from addon_operator.kernel import errors, names
-from addon_operator.modules import keeping
 
 Logger = structlog.typing.FilteringBoundLogger
 
@@ -138,8 +137,6 @@ class EventLog:
         match event:
             case events.ReleaseEnsured():
                 self._release_ensured(event)
-            case events.ObjectsKept(release=release, kept=kept):
-                self._log.warning(f"release {release}: {keeping.told(kept)}", module=release)
             case events.HeldBack(held=held):
                 text = "nothing waits for a window any more" if held is None else f"held back: {held}"
                 self._log.info(text, module=event.module)

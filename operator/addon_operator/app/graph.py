@@ -18,7 +18,7 @@ from addon_operator.engine.converge import (
     module_discovery,
 )
 from addon_operator.engine.definitions import module_charts, module_crds
-from addon_operator.engine.drift import kept_objects, run_causes
+from addon_operator.engine.drift import run_causes
 from addon_operator.engine.hooks import hook_run
 from addon_operator.engine.modules import (
     module_hooks,
@@ -277,10 +277,8 @@ class Graph(health.Beginning):
         monitor: release_monitor.ReleaseMonitor,
         runner: module_run.ModuleRunner,
     ) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
-        kept = kept_objects.KeptObjects(self._cluster, self._tools.releases.places, self.states, self._clock)
         beside = {
             "ages": running.keep_ages,
-            "kept": kept.work,
             "config": self.config.keep_in_step,
             **monitor.parts,
             "charts": lambda: self._tools.charts.keep(lambda: self.states.modules),

@@ -144,20 +144,7 @@ def monitor(
         tell,
         clock,
     )
-    followed = followed_releases.FollowedReleases(
-        manager,
-        resources,
-        restored,
-        content,
-        tell,
-        clock,
-        is_defined=lambda crd: bool(definitions.owners(crd)),
-    )
-    manager.report_kept(
-        lambda module, kept: tell(
-            events.ObjectsKept(module, kept, has_module=any(each.name == module for each in states.modules))
-        )
-    )
+    followed = followed_releases.FollowedReleases(manager, resources, restored, content, tell, clock)
     healths = module_healths.ModuleHealths(
         cluster.watches,
         resources,

@@ -259,14 +259,6 @@ class ModuleStates:
             if state.discovered:
                 self._tell(engine_state.ModuleChanged(state))
 
-    def note_kept(self, name: names.ModuleName, kept: tuple[engine_state.KeptObject, ...]) -> None:
-        """Note what stays of what the releases of a module had."""
-        state = self._states.get(name)
-        if state is not None and state.kept != kept:
-            state.kept = kept
-            if state.discovered:
-                self._tell(engine_state.ModuleChanged(state))
-
     def await_cure(self, name: names.ModuleName, cure: Sequence[str]) -> None:
         """Note what the next try of a module waits for besides its time."""
         state = self._states.get(name)

@@ -83,19 +83,6 @@ class Beside:
     """Modules that its next run waits for, with their states."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class KeptObject:
-    """An object that stayed when a release of the module lost it."""
-
-    kind: str
-    namespace: str
-    """Empty for what is in no namespace."""
-    name: str
-    release: str
-    since: str
-    """As RFC 3339 has it."""
-
-
 @dataclasses.dataclass(slots=True)
 class ModuleState:
     """The progress of one module in this process."""
@@ -166,8 +153,6 @@ class ModuleState:
     """Whether the last error is that the last discovery failed at this module."""
     held_back: windows.HeldBack | None = None
     """What of it waits for a window."""
-    kept: tuple[KeptObject, ...] | None = None
-    """What stays of what its releases had; ``None`` if that is not known."""
     last_run: float | None = None
     """When the last run ended, in seconds since the epoch."""
     runs: int = 0

@@ -11,27 +11,22 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from addon_operator.kernel import clock
 from addon_operator.modules import crd_files, manifests
 
 KEPT_FROM: Final = "addon-operator.io/kept-from"
 """The label of what stays; its value is the name of the release that had it."""
-KEPT_SINCE: Final = "addon-operator.io/kept-since"
-"""The annotation with the time since when."""
-SECRET: Final = "Secret"  # noqa: S105 - a kind
 CLAIM: Final = "PersistentVolumeClaim"
 DEFINITION: Final = crd_files.KIND
 NAMESPACE: Final = "Namespace"
-DATA_KINDS: Final = (
-    (crd_files.API_VERSION, DEFINITION),
-    ("v1", NAMESPACE),
-    ("v1", CLAIM),
-    ("v1", "PersistentVolume"),
+_GROUP_OF_DEFINITIONS: Final = crd_files.API_VERSION.partition("/")[0]
+_DATA: Final = frozenset(
+    {
+        (_GROUP_OF_DEFINITIONS, DEFINITION),
+        ("", NAMESPACE),
+        ("", CLAIM),
+        ("", "PersistentVolume"),
+    }
 )
-"""API version and kind."""
-_DATA: Final = frozenset((version.rpartition("/")[0], kind) for version, kind in DATA_KINDS)
-LISTED: Final = "crd,pvc,pv,ns,secret"
-"""All kinds that may stay, for ``kubectl get``."""
 _RESOURCES: Final = {DEFINITION: "crd", NAMESPACE: "namespace", CLAIM: "pvc", "PersistentVolume": "pv"}
 _OWNER: Final = "meta.helm.sh/release-name"
 _OWNERS_NAMESPACE: Final = "meta.helm.sh/release-namespace"
@@ -102,7 +97,7 @@ def holds_data(resource: manifests.ManifestResource) -> bool:
 
 def is_secret(resource: manifests.ManifestResource) -> bool:
     """Say whether it is a Secret, which may have the password of what a claim holds."""
-    return (resource.api_version, resource.kind) == ("v1", SECRET)
+    return (resource.api_version, resource.kind) == ("v1", "Secret")
 
 
 def claim_names(body: Mapping[str, Any]) -> Iterator[re.Pattern[str]]:
@@ -136,10 +131,9 @@ def is_own(live: Mapping[str, Any], release: str, namespace: str) -> bool:
     return labels.get(MANAGED_BY) == "Helm" and owner(live) == (release, namespace)
 
 
-def mark(release: str, now: float) -> dict[str, Any]:
+def mark(release: str) -> dict[str, Any]:
     """Return the merge patch that marks what stays of a release, and makes Helm leave it."""
-    annotations = {manifests.POLICY: manifests.KEEP, KEPT_SINCE: clock.rfc3339(now)}
-    return {"metadata": {"labels": {KEPT_FROM: release}, "annotations": annotations}}
+    return {"metadata": {"labels": {KEPT_FROM: release}, **policy()["metadata"]}}
 
 
 def policy() -> dict[str, Any]:
@@ -149,8 +143,8 @@ def policy() -> dict[str, Any]:
 
 def unmark(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the merge patch that takes the mark away, and the policy unless the manifest has it, too."""
-    annotations = [KEPT_SINCE] if manifests.is_kept(body) else [KEPT_SINCE, manifests.POLICY]
-    return {"metadata": {"labels": {KEPT_FROM: None}, "annotations": dict.fromkeys(annotations)}}
+    policy = {} if manifests.is_kept(body) else {"annotations": {manifests.POLICY: None}}
+    return {"metadata": {"labels": {KEPT_FROM: None}, **policy}}
 
 
 def told(kept: Collection[Kept]) -> str:

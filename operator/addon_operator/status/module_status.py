@@ -54,16 +54,6 @@ class ShownHeldBack(TypedDict):
     isBroken: NotRequired[bool]
 
 
-class ShownKept(TypedDict):
-    """An object that stayed when a release lost it."""
-
-    kind: str
-    name: str
-    release: str
-    namespace: NotRequired[str]
-    since: NotRequired[str]
-
-
 class ShownNextTry(TypedDict):
     """When a run or removal that failed is tried again."""
 
@@ -89,7 +79,6 @@ class ModuleStatusDocument(TypedDict):
     suspended: NotRequired[ShownSuspension]
     heldBack: NotRequired[ShownHeldBack]
     nextTry: NotRequired[ShownNextTry]
-    kept: NotRequired[list[ShownKept]]
     maintenance: NotRequired[str]
     chartLost: NotRequired[str]
     failingHooks: NotRequired[list[str]]
@@ -133,8 +122,6 @@ def document(
     if last_run:
         made["lastRun"] = last_run
     _add_troubles(made, module)
-    if kept := stored.get("kept") if module.kept is None else list(map(_kept, module.kept)):
-        made["kept"] = kept
     if handled := module.handled_run or stored.get("lastHandledRun"):
         made["lastHandledRun"] = handled
     if handled := module.handled_now or stored.get("lastHandledNow"):
@@ -199,15 +186,6 @@ def _held_back(held: windows.HeldBack) -> ShownHeldBack:
         shown["isRemoval"] = True
     if held.is_broken:
         shown["isBroken"] = True
-    return shown
-
-
-def _kept(found: state.KeptObject) -> ShownKept:
-    shown = ShownKept(kind=found.kind, name=found.name, release=found.release)
-    if found.namespace:
-        shown["namespace"] = found.namespace
-    if found.since:
-        shown["since"] = found.since
     return shown
 
 

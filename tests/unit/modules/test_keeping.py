@@ -80,7 +80,6 @@ def test_what_stays_is_told_with_why_and_what_removes_it() -> None:
 
 
 def test_the_chart_s_own_policy_outlives_our_mark() -> None:
-    since = {"addon-operator.io/kept-since": None}
-    mark = {"labels": {"addon-operator.io/kept-from": None}, "annotations": since}
-    assert keeping.unmark(KEPT) == {"metadata": mark}
-    assert keeping.unmark(PLAIN)["metadata"]["annotations"] == since | {"helm.sh/resource-policy": None}
+    gone = {"metadata": {"labels": {"addon-operator.io/kept-from": None}}}
+    assert keeping.unmark(KEPT) == gone
+    assert keeping.unmark(PLAIN)["metadata"]["annotations"] == {"helm.sh/resource-policy": None}

@@ -254,7 +254,7 @@ OF_STATE: Final = {
 OTHERWISE: Final = {
     "module", "status", "reason", "verdict", "waits_for", "hooks", "readiness", "started", "settled",
     "progress", "last_error", "last_error_without_values", "failure", "tries", "cure", "awaits_health",
-    "next_try", "discovered", "lacks", "handled_now", "handled_run", "undecided", "last_run", "runs", "kept",
+    "next_try", "discovered", "lacks", "handled_now", "handled_run", "undecided", "last_run", "runs",
 }  # fmt: skip
 """Fields about runs, which the state of a module says."""
 

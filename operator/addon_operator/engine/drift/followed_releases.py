@@ -1,7 +1,7 @@
 """Follows the resources of modules' releases: reads the manifest of each revision, watches what it holds."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.aio import waiting
@@ -11,7 +11,7 @@ from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors, names
-from addon_operator.modules import keeping, manifests
+from addon_operator.modules import manifests
 
 RETRY: Final = 10.0
 """Seconds until a manifest that could not be read is read again."""
@@ -34,17 +34,13 @@ class FollowedReleases:
         content: content_drift.ContentDrift,
         tell: events.Listener,
         clock: clocks.Clock,
-        *,
-        is_defined: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """``is_defined`` says whether an enabled module brings the CustomResourceDefinition of that name."""
         self._manager = manager
         self._resources = resources
         self._drift = restoring
         self._content = content
         self._tell = tell
         self._clock = clock
-        self._is_defined = is_defined
         self._wanted: dict[names.ModuleName, int] = {}
         self._followed: dict[names.ModuleName, int] = {}
         self._not_before: dict[names.ModuleName, float] = {}
@@ -93,8 +89,8 @@ class FollowedReleases:
     ) -> tuple[manifests.ManifestResource, ...]:
         """Return what is not deleted of what a release drops, in an upgrade or as a whole.
 
-        That is what other modules have, too, definitions that modules bring in ``crds/``, and objects of
-        kinds that are gone: Helm removes nothing at all of a manifest with a kind that it does not find.
+        That is what other modules have, too, and objects of kinds that are gone: Helm removes nothing at all
+        of a manifest with a kind that it does not find.
         Raises what the client raises: what others have is not removed because nobody could ask.
         """
         # After a start not everything is followed yet.
@@ -107,8 +103,7 @@ class FollowedReleases:
         if homes := [str(each) for each in others if each.kind == "Namespace"]:
             kept = f"removed without {', '.join(homes)}: the operator or another module is there"
             self._tell(events.Noted(kept, module))
-        definitions = (each for each in dropped if each.kind == keeping.DEFINITION)
-        return (*others, *gone, *(each for each in definitions if self._is_defined(each.name)))
+        return (*others, *gone)
 
     def look_again(self) -> None:
         """Look at once for kinds that were not there: some have come."""

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from addon_operator.helm import command, release_types
 from addon_operator.helm.releases import live_objects, record_format, rendering
-from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
 from addon_operator.kube import api_errors
 from addon_operator.modules import keeping, manifests, release
@@ -52,7 +51,6 @@ class Keeper:
         helm: command.Helm,
         renderer: rendering.ChartRenderer,
         live: live_objects.LiveObjects,
-        clock: clocks.Clock,
         module: names.ModuleName,
         give_up: release_types.GiveUp,
         directory: pathlib.Path | None = None,
@@ -61,7 +59,6 @@ class Keeper:
         self._helm = helm
         self._renderer = renderer
         self._live = live
-        self._clock = clock
         self._module = module
         self._give_up = give_up
         self._directory = directory
@@ -140,7 +137,7 @@ class Keeper:
 
     def _patch(self, kept: keeping.Kept, live: manifests.Object) -> Mapping[str, Any]:
         if kept.is_marked and not (keeping.is_marked(live) and manifests.is_kept(live)):
-            return keeping.mark(self._place.name, self._clock.time())
+            return keeping.mark(self._place.name)
         return {} if manifests.is_kept(live) else keeping.policy()
 
     async def _kept(

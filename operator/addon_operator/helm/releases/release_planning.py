@@ -90,7 +90,7 @@ class ReleasePlanner:
         directory: pathlib.Path | None = None,
     ) -> keeper.Keeper:
         """Make what sees to it that nothing of a release is deleted that must stay."""
-        return keeper.Keeper(self.helm, self.renderer, self.live, self.clock, module, give_up, directory)
+        return keeper.Keeper(self.helm, self.renderer, self.live, module, give_up, directory)
 
     async def keep(
         self, request: release_types.ReleaseRequest, record: release_records.Record, *losing: keeper.Source

@@ -4,7 +4,7 @@ import asyncio
 import collections
 import contextlib
 import pathlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 
 from addon_operator.helm import command, helm_errors, release_types
 from addon_operator.helm.releases import (
@@ -18,7 +18,7 @@ from addon_operator.helm.releases import (
     uninstalling,
 )
 from addon_operator.kernel import errors, names
-from addon_operator.modules import keeping, model, release
+from addon_operator.modules import model, release
 
 
 class ReleaseManager:
@@ -30,10 +30,6 @@ class ReleaseManager:
         self.places = planner.helm.places
         """Where the releases of modules are."""
         self._locks: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
-
-    def report_kept(self, listener: Callable[[names.ModuleName, Sequence[keeping.Kept]], None]) -> None:
-        """Tell the listener from now on what stays of what releases lose."""
-        self._planner.kept = listener
 
     def assign(self, modules: Iterable[model.Module]) -> frozenset[str]:
         """Say which modules there are; gives those whose release was elsewhere until now."""

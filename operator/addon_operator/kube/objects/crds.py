@@ -19,7 +19,7 @@ from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import stored_objects
-from addon_operator.modules import crd_changes, crd_claims, crd_files, keeping
+from addon_operator.modules import crd_changes, crd_claims, crd_files
 
 ESTABLISH_SECONDS: Final = 30.0
 """How long the API server may take until it serves a new definition."""
@@ -59,8 +59,6 @@ class Applied(NamedTuple):
     """The Helm release that has it as one of its objects."""
     added: frozenset[str] = frozenset()
     """What was added from others: ``module/version/digest``."""
-    is_kept: bool = False
-    """Whether it is marked as what a release left."""
 
 
 def path_of(name: str) -> str:
@@ -147,10 +145,9 @@ class CrdInstaller:
             return
         generation = live.get("metadata", {}).get("generation", 0)
         whose = "+".join((note.module, *sorted(note.added)))
-        patch: dict[str, Any] = keeping.unmark({}) if noted.is_kept else {"metadata": {"annotations": {}}}
-        patch["metadata"]["annotations"][APPLIED] = f"{note.digest}.{generation}.{whose}".rstrip(".")
+        annotations = {APPLIED: f"{note.digest}.{generation}.{whose}".rstrip(".")}
         with contextlib.suppress(api_errors.NotFound):
-            await self._kube.patch(path_of(crd.name), patch)
+            await self._kube.patch(path_of(crd.name), {"metadata": {"annotations": annotations}})
 
     async def _read(self, crd: crd_files.Crd) -> client.Object | None:
         try:
@@ -252,8 +249,7 @@ def _noted(definition: client.Object) -> tuple[str, Applied] | None:
     module, *added = whose.split("+")
     is_current = generation == str(metadata.get("generation"))
     release = str(annotations.get(_HELM_RELEASE) or "")
-    is_kept = keeping.is_marked(definition)
-    return metadata["name"], Applied(digest if is_current else "", module, release, frozenset(added), is_kept)
+    return metadata["name"], Applied(digest if is_current else "", module, release, frozenset(added))
 
 
 def _metadata(wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -126,8 +126,11 @@ async def test_what_holds_data_is_marked_before_it_is_taken_back(
     world.live.put_own("data", plural=plural)
     told = await fail(manager, asked(module_dir, size=2))
     assert isinstance(told, helm_errors.RolledBackError)
-    marks = [(name, patch["metadata"]["labels"]) for name, patch in world.live.changed]
-    assert marks == ([("data", {"addon-operator.io/kept-from": "web"})] if kind != "ConfigMap" else [])
+    mark = {
+        "labels": {"addon-operator.io/kept-from": "web"},
+        "annotations": {"helm.sh/resource-policy": "keep"},
+    }
+    assert world.live.changed == ([("data", {"metadata": mark})] if kind != "ConfigMap" else [])
 
 
 async def test_a_rollback_that_fails_tells_both_errors(world: fakes.World, module_dir: pathlib.Path) -> None:

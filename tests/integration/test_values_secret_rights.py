@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from typing import Final
 
 import pytest
 
@@ -22,6 +23,13 @@ def rule(groups: str, resources: str, verbs: str = "*", **more: object) -> dict[
     }
 
 
+ITS_OWN: Final = [
+    rule("", "secrets", "get,patch", resourceNames=[f"{operator_site.CONFIG_MAP}-state"]),
+    rule("", "secrets", "create"),
+]
+"""What the operator needs to remember its releases."""
+
+
 def limited(site: operator_site.Site, cluster: handle.DevCluster) -> pathlib.Path:
     """A kubeconfig of somebody who may do everything that is needed, but nothing with Secrets."""
     rules = [
@@ -39,7 +47,7 @@ def limited(site: operator_site.Site, cluster: handle.DevCluster) -> pathlib.Pat
             "apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "subjects": [subject], "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
         },
-        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": own, "rules": []},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": own, "rules": ITS_OWN},
         {
             "apiVersion": f"{group}/v1", "kind": "RoleBinding", "metadata": own,
             "subjects": [subject], "roleRef": {"apiGroup": group, "kind": "Role", "name": ACCOUNT},
@@ -52,9 +60,8 @@ def limited(site: operator_site.Site, cluster: handle.DevCluster) -> pathlib.Pat
 
 def allow(site: operator_site.Site, verbs: str) -> None:
     """Allow exactly this with the values Secret; nothing if it is empty."""
-    state = rule("", "secrets", "get update patch create", resourceNames=[f"{operator_site.CONFIG_MAP}-state"])
     values = [rule("", "secrets", verbs, resourceNames=[operator_site.CONFIG_MAP])] if verbs else []
-    rules = [state, rule("", "secrets", "create"), *values]
+    rules = [*ITS_OWN, *values]
     patch = json.dumps({"rules": rules})
     site.kubectl("patch", "role", ACCOUNT, "--type=merge", f"--patch={patch}")
 

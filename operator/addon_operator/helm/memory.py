@@ -174,18 +174,29 @@ class Memory:
     async def load(self) -> None:
         """Read it, as the leader: what is missing is made, and earlier leaders must not write from then on.
 
-        Raises :class:`.ConfigurationError` without the rights for that, and what the client raises.
+        Waits for the right to read it. What cannot be written yet is written by :meth:`keep`, and before the
+        first call of Helm. Raises :class:`.ConfigurationError` for one of a newer version.
         """
+        failures = 0
+        while True:
+            try:
+                self._take(await self._get())
+                break
+            except api_errors.Forbidden as error:
+                if not failures:
+                    self._warn(
+                        f"{self._title}, in which the operator remembers its releases, cannot be used: "
+                        f"{error}; let the operator get, update and patch this Secret, and create it, empty, "
+                        "if it is missing; it is tried again"
+                    )
+            await self._time.sleep(_RETRY.after(failures))
+            failures += 1
+        self._key = self._key or secrets.token_bytes(_KEY_BYTES)
+        self._change(term=self._state.term + 1)
         try:
-            self._take(await self._get())
-            self._key = self._key or secrets.token_bytes(_KEY_BYTES)
-            self._change(term=self._state.term + 1)
             await self.write()
-        except api_errors.Forbidden as error:
-            raise errors.ConfigurationError(
-                f"{self._title}, in which the operator remembers its releases, cannot be used: {error}; let "
-                "the operator get, update and patch this Secret, and create it, empty, if it is missing"
-            ) from error
+        except api_errors.ApiError as error:
+            self._warn(f"what the operator remembers cannot be saved, and is tried again: {error}")
 
     async def write(self) -> None:
         """Write what changed; when this returns, all changes from before the call are in the cluster.

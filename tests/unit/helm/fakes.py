@@ -187,6 +187,8 @@ class SecretApi(client.KubeClient):
         self.writes: list[str] = []
         self.refusals: list[Exception] = []
         """What the next writes end with."""
+        self.unread: list[Exception] = []
+        """What the next reads end with."""
 
     def change(self, data: Mapping[str, str]) -> None:
         """Write it as somebody else."""
@@ -197,6 +199,8 @@ class SecretApi(client.KubeClient):
         self, path: str, *, query: Mapping[str, str] | None = None, metadata_only: bool = False
     ) -> client.Object:
         await asyncio.sleep(0)
+        if self.unread:
+            raise self.unread.pop(0)
         if self.secret is None or not path.endswith("-state"):
             raise api_errors.NotFound(paths.target("GET", path), 404, "NotFound", "gone")
         return copy.deepcopy(self.secret)

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import dataclasses
 import zlib
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
@@ -201,10 +201,33 @@ async def test_content_that_cannot_be_read_is_a_first_start_with_the_same_key(
     assert after.digest(["a"]) == before.digest(["a"])
 
 
-async def test_without_the_right_to_use_it_the_operator_says_which_it_needs(api: fakes.SecretApi) -> None:
-    api.refusals = [api_errors.Forbidden(paths.target("POST", "/x"), 403, "Forbidden", "no")]
-    with pytest.raises(errors.ConfigurationError, match="get, update and patch this Secret"):
-        await started(api)
+FORBIDDEN: Final = api_errors.Forbidden(paths.target("GET", "/x"), 403, "Forbidden", "no")
+
+
+async def test_the_right_to_read_it_is_waited_for_and_named(
+    api: fakes.SecretApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = await started(api)
+    api.unread = [FORBIDDEN, FORBIDDEN]
+    clock = clocks.Clock()
+    remembered = memory.Memory(api, "addons", "addon-operator", print, clock)
+    loading = asyncio.create_task(remembered.load())
+    await clock.advance(120)
+    await loading
+    assert remembered.digest(["a"]) == before.digest(["a"])
+    assert capsys.readouterr().out.count("get, update and patch this Secret") == 1
+
+
+async def test_what_cannot_be_written_at_a_start_is_written_before_the_first_call(
+    api: fakes.SecretApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.refusals = [FORBIDDEN]
+    remembered = await started(api)
+    assert "cannot be saved, and is tried again" in capsys.readouterr().out
+    remembered.change(WEB, last=1)
+    await remembered.write()
+    assert stored(api)["releases"]["addons/web"]["last"] == 1
+    assert remembered.digest(["a"]) == (await started(api)).digest(["a"])
 
 
 async def test_a_thousand_releases_need_less_than_a_mebibyte(api: fakes.SecretApi) -> None:

@@ -331,7 +331,7 @@ class ApiServer:
             step = script.pop(0) if len(script) > 1 else script[0]
             return step(asked) if callable(step) else step
         target = paths.target(asked.method, asked.path)
-        if target.resource and not any(_is_of(each, target) for each in self.given.resources):
+        if target.resource and (_api_version(target), target.resource) not in self._served_paths:
             return NOT_SERVED
         try:
             return self._watched(asked) if asked.is_watch else self._answered(asked)
@@ -499,6 +499,10 @@ class ApiServer:
         return has_labels and object_selectors.has_fields(
             query.get("fieldSelector", ""), target.resource, body
         )
+
+    @property
+    def _served_paths(self) -> set[tuple[str, str]]:
+        return {(each.api_version, each.plural) for each in self.given.resources}
 
     def _resource(self, kind: str, api_version: str | None = None) -> api_resources.Resource:
         resource = self._served(kind, api_version)

@@ -1,6 +1,7 @@
 """Time that passes when a test says so, and the moment when nothing is left to do without it."""
 
 import asyncio
+import math
 import time
 import weakref
 from concurrent import futures
@@ -12,6 +13,7 @@ from addon_operator.aio import waiting
 
 _THREAD_SECONDS: Final = 0.0005
 """Between two looks at threads that work."""
+_BIT: Final = 1e-6
 _PATIENCE: Final = 30.0
 """Seconds until something that never comes to rest is a failure."""
 
@@ -21,6 +23,7 @@ class Clock(waiting.Time):
 
     def __init__(self) -> None:
         self.now = 100.0
+        self._drives = False
 
     @override
     def monotonic(self) -> float:
@@ -29,6 +32,11 @@ class Clock(waiting.Time):
     @override
     def time(self) -> float:
         return self.now
+
+    def drive(self) -> None:
+        """Be the only time of the running event loop, whose timers go off when they are due, or never."""
+        vars(asyncio.get_running_loop())["time"] = self.monotonic
+        self._drives = True
 
     @override
     async def sleep(self, seconds: float) -> None:
@@ -39,10 +47,17 @@ class Clock(waiting.Time):
         return 0.5
 
     async def advance(self, seconds: float) -> None:
-        """Let so much time pass, and everything happen that is due then."""
-        self.now += seconds
-        _skip(asyncio.get_running_loop(), seconds)
-        await settle()
+        """Let so much time pass, and everything happen that is due then; from timer to timer if it drives."""
+        if not self._drives:
+            self.now += seconds
+            _skip(asyncio.get_running_loop(), seconds)
+            await settle()
+            return
+        end = self.now + seconds
+        while self.now < end:
+            # What is due by sums of seconds may differ by a bit.
+            self.now = max(self.now, min(end, _next_timer())) + _BIT
+            await settle()
 
 
 class Pauses(waiting.Time):
@@ -70,6 +85,11 @@ class Pauses(waiting.Time):
         return self.now
 
 
+def _next_timer() -> float:
+    scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
+    return min((handle.when() for handle in scheduled if not handle.cancelled()), default=math.inf)
+
+
 def _skip(loop: asyncio.AbstractEventLoop, seconds: float) -> None:
     """Move the time of the loop, by which its timers go off, on."""
     inside: dict[str, Any] = vars(loop)
@@ -86,7 +106,9 @@ async def settle() -> None:
     while True:
         # The second turn of two quiet ones has asked the sockets and pipes for news, too.
         was_quiet = is_quiet
-        await asyncio.sleep(_THREAD_SECONDS if _threads_work() else 0)
+        if _threads_work():
+            time.sleep(_THREAD_SECONDS)  # noqa: ASYNC251 - the time of the loop may stand still
+        await asyncio.sleep(0)
         is_quiet = not _is_busy(loop)
         if is_quiet and was_quiet:
             return

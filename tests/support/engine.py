@@ -214,6 +214,7 @@ class Operator:
             api_server.client_of(self.server, self.clock, fence=self.fence)
         )
         asyncio.get_running_loop().set_default_executor(_AtOnce())
+        self.clock.drive()
         settings = settings_loading.load(self.settings, {})
         made = await _Tools.open(
             self._stack, settings, {}, helm.found(), kube, self.programs, time=self.clock
@@ -232,17 +233,14 @@ class Operator:
         self._stack.push_async_callback(self.parts.cluster.watches.close)
         await clocks.settle()
 
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, and everything happen that is due then."""
+        await self.clock.advance(seconds)
+
     async def stop(self) -> None:
         """End all of it at once; a further :meth:`start` starts another operator over the same cluster."""
         await self._stack.aclose()
         self._stack = contextlib.AsyncExitStack()
-
-    async def advance(self, seconds: float) -> None:
-        """Let time pass, second by second, and everything happen that is due then."""
-        left = seconds
-        while left > 0:
-            await self.clock.advance(min(1.0, left))
-            left -= 1.0
 
     async def edit(self, **sections: Any) -> None:  # noqa: ANN401 - JSON
         """Edit keys of the ConfigMap, ``None`` removes one; what is no text is written as JSON."""
@@ -281,7 +279,7 @@ class Operator:
 
     async def failing_hooks(self, module: str) -> list[str]:
         """What the operator shows of a module's hooks that fail beside its runs."""
-        await self.advance(30)
+        await self.clock.advance(30)
         return list(self.module(module).beside.failing_hooks)
 
     def row(self, name: str) -> introspection.ModuleRow:

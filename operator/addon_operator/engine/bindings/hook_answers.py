@@ -137,7 +137,7 @@ class HookAnswers(abc.ABC, Generic[Binding, Request, Answer]):
             await asyncio.sleep(min(_LOOK_SECONDS, asked.left))
 
     def _say(self, asked: review_runs.Asked, result: events.ReviewResult, details: str = "") -> None:
-        waited = time.monotonic() - asked.began
+        waited = asyncio.get_running_loop().time() - asked.began
         self._tell(events.ReviewAnswered(asked.labels, result, waited, details))
 
 
@@ -209,7 +209,7 @@ class ConversionAnswers(
         binding: conversion_bindings.ConversionBinding,
         request: hook_entries.StepRequest,
     ) -> review_runs.Asked:
-        began = time.monotonic()
+        began = asyncio.get_running_loop().time()
         deadline = min(request.arrived + request.seconds, began + STEP_SECONDS) - review_runs.MARGIN
         return review_runs.Asked(hook, binding.name, deadline, max(0.0, deadline - began))
 

@@ -7,7 +7,6 @@ What went wrong is told in full to the log, and in one sentence to who asked.
 
 import asyncio
 import dataclasses
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -57,7 +56,7 @@ class Asked:
     @property
     def left(self) -> float:
         """Seconds until then."""
-        return max(0.0, self.deadline - time.monotonic())
+        return max(0.0, self.deadline - asyncio.get_running_loop().time())
 
     @property
     def labels(self) -> events.HookLabels:

@@ -5,7 +5,6 @@ changes.
 """
 
 import asyncio
-import time
 from typing import Final
 
 from addon_operator.engine import intents, module_states, state, tasks
@@ -71,7 +70,7 @@ class HealthGate:
         name, config = module.module.name, module.module.config.health
         if self._healths.has_been_healthy(name):
             return
-        health, now = self._healths.health_of(name), time.monotonic()
+        health, now = self._healths.health_of(name), asyncio.get_running_loop().time()
         if task.waits_since is None:
             task.waits_since = now
         told = health.message if health is not None else "nothing is known of its resources"
@@ -97,7 +96,7 @@ class HealthGate:
             # The task is looked at again as soon as its health is news.
             running.add_done_callback(lambda _: self._inbox.put_nowait(intents.HealthChanged(name)))
         if not running.done():
-            task.waits_since = task.waits_since or time.monotonic()
+            task.waits_since = task.waits_since or asyncio.get_running_loop().time()
             self._states.await_health(name, state.ModuleStatus.RUNNING, [name])
             raise tasks.PostponedError(LOOK_AGAIN)
         del self._tests[name]

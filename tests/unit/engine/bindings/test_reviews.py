@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from addon_operator.engine import events
-from addon_operator.engine.bindings import hook_answers, process_slots, review_runs, webhooks
+from addon_operator.engine.bindings import hook_answers, process_slots, webhooks
 from addon_operator.hook_contract import conversions, hook_entries
 from addon_operator.hook_contract.configuration import conversion_bindings
 from addon_operator.hook_contract.outputs import review_answers
@@ -80,7 +80,7 @@ async def ask(
     *,
     dry_run: bool = False,
 ) -> review_answers.AdmissionAnswer:
-    request = hook_entries.ReviewRequest(REVIEW, time.monotonic(), seconds, dry_run=dry_run)
+    request = hook_entries.ReviewRequest(REVIEW, op.clock.monotonic(), seconds, dry_run=dry_run)
     return await op.webhooks.entry("shop", name).answer(request)
 
 
@@ -318,11 +318,12 @@ async def test_a_question_that_waited_while_its_hook_ended_gets_no_empty_snapsho
     hook.act = stubborn(ended)
     first = asyncio.create_task(ask(op))
     await clocks.settle()
-    second = asyncio.create_task(ask(op, "pods.shop.example", review_runs.MARGIN + 0.2))
+    second = asyncio.create_task(ask(op, "pods.shop.example", 3.0))
     await clocks.settle()
     await op.edit(shopEnabled="false")
     ended.set()
     assert (await first).allowed
+    await op.advance(3)
     assert re.search("was not asked|did not answer", (await second).message)
     assert len(hook.runs) == 1
 
@@ -349,7 +350,9 @@ async def test_a_request_that_leaves_no_time_is_denied_without_a_time_before_its
     op: engine.Operator,
 ) -> None:
     (await started(op, guard(op, SIMPLE))).hold()
-    answer = await ask(op, seconds=0.001)
+    asking = asyncio.create_task(ask(op, seconds=0.001))
+    await op.advance(0.1)
+    answer = await asking
     assert not answer.allowed
     assert answer.message.endswith("within 0s")
 
@@ -377,7 +380,7 @@ async def convert(
 ) -> conversions.ConversionAnswer:
     rule = conversion_bindings.ConversionRule("v1alpha1", "example.com/v1")
     request = hook_entries.StepRequest(
-        rule, "example.com/v1", "7", [{**CRON, **fields}], time.monotonic(), seconds
+        rule, "example.com/v1", "7", [{**CRON, **fields}], op.clock.monotonic(), seconds
     )
     return await op.conversions.entry("cron", "up").answer(request)
 
@@ -461,8 +464,10 @@ async def test_a_question_waits_for_snapshots_and_says_that_it_did_when_the_time
     listed = op.server.hold(lambda asked: asked.path.endswith("/pods"))
     converter(op)
     await op.start()
+    late = asyncio.create_task(convert(op, 3.0))
+    await op.advance(3)
     with pytest.raises(conversions.ConversionError, match="was not asked: its snapshots are not complete"):
-        await convert(op, review_runs.MARGIN + 0.02)
+        await late
     waiting = asyncio.create_task(convert(op))
     await clocks.settle()
     listed.set()

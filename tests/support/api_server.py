@@ -196,6 +196,11 @@ class ApiServer:
                 return body
         raise KeyError(f"{kind} {namespace}/{name}")
 
+    def has(self, kind: str, name: str, namespace: str | None = NAMESPACE) -> bool:
+        with contextlib.suppress(KeyError):
+            return bool(self.get(kind, name, namespace))
+        return False
+
     def objects(self, kind: str) -> list[Object]:
         """All objects of a kind."""
         resource = self._resource(kind)
@@ -471,6 +476,11 @@ class ApiServer:
         if not self.is_paused:
             for stream in self.streams:
                 self._tell(stream, change)
+        if after is not None and after["kind"] == kinds.DEFINITION and "status" not in after:
+            served = [version["name"] for version in after["spec"]["versions"] if version["storage"]]
+            established = {"type": "Established", "status": "True"}
+            status = {"conditions": [established], "storedVersions": served}
+            self.given.put({**after, "status": status})
 
     def _tell(self, stream: Stream, change: Change) -> None:
         """Tell a watch; by its selectors, an object may enter or leave it."""

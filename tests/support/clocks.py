@@ -23,6 +23,8 @@ class Clock(waiting.Time):
 
     def __init__(self) -> None:
         self.now = 100.0
+        self.epoch = 0.0
+        """What the clock on the wall is ahead."""
         self._drives = False
 
     @override
@@ -31,7 +33,7 @@ class Clock(waiting.Time):
 
     @override
     def time(self) -> float:
-        return self.now
+        return self.epoch + self.now
 
     def drive(self) -> None:
         """Be the only time of the running event loop, whose timers go off when they are due, or never."""

@@ -17,8 +17,9 @@ import jq as libjq  # type: ignore[import-not-found]  # an extension module with
 from typing_extensions import override
 
 from addon_operator.app import graph, parts, tools
-from addon_operator.engine import events, introspection, state
+from addon_operator.engine import events, intents, introspection, state
 from addon_operator.engine.bindings import binding_events, process_slots, webhooks
+from addon_operator.engine.converge import converge
 from addon_operator.helm import memory
 from addon_operator.hook_contract import hook_entries, jq_programs
 from addon_operator.inspection import values_worker, values_worker_main
@@ -157,7 +158,8 @@ class Operator:
         self.server = api_server.ApiServer()
         self.clock = clocks.Clock()
         self.programs = programs.Programs()
-        self.helm = helm.Helm(self.server)
+        self._story: list[str] = []
+        self.helm = helm.Helm(self.server, lambda call: self._story.append(f"helm {call}"))
         self.programs.add(helm.PATH, self.helm.run)
         self.modules = modules.ModulesDir(root / "modules")
         self.global_hooks = root / "global-hooks"
@@ -168,7 +170,6 @@ class Operator:
         self.places = 4
         """How many processes may answer requests at once."""
         self.heard = Heard()
-        self._told: list[str] = []
         self.settings: dict[str, str | None] = {
             "namespace": api_server.NAMESPACE,
             "config_map": CONFIG_MAP,
@@ -187,24 +188,29 @@ class Operator:
     def hook(self, place: str, config: Mapping[str, Any], act: hooks.Act | None = None) -> hooks.Hook:
         """Add a hook: ``web/a.sh`` is one of a module, ``a.sh`` a global one."""
         module, _, name = place.rpartition("/")
-        hook = hooks.Hook(config, act, lambda run: self._told.append(f"{name}: {run}"))
+        hook = hooks.Hook(config, act, lambda run: self._story.append(f"{name}: {run}"))
         directory = self.global_hooks if not module else self.modules.add(module) / "hooks"
         modules.write(directory, {name: "#!/bin/sh\n"})
         (directory / name).chmod(0o755)
         self.programs.add(directory / name, hook)
         return hook
 
-    def enabled_script(self, module: str, decide: Callable[[dict[str, Any]], bool | str]) -> None:
-        """Give a module an ``enabled`` script; it gets the values, and may give any text for its verdict."""
+    def enabled_script(
+        self, module: str, decide: Callable[[dict[str, Any]], bool | str], reason: str = ""
+    ) -> list[dict[str, Any]]:
+        """Give a module an ``enabled`` script, which may say any text; return what it will have seen."""
+        seen: list[dict[str, Any]] = []
 
         def run(call: programs.Call) -> None:
-            verdict = decide(json.loads(call.file("VALUES_PATH").read_bytes()))
-            call.file("MODULE_ENABLED_RESULT").write_text(
-                verdict if isinstance(verdict, str) else str(verdict).lower()
-            )
+            seen.append(json.loads(call.file("VALUES_PATH").read_bytes()))
+            verdict = decide(seen[-1])
+            text = verdict if isinstance(verdict, str) else str(verdict).lower()
+            call.file("MODULE_ENABLED_RESULT").write_text(text)
+            call.file("MODULE_ENABLED_REASON").write_text(reason)
 
         directory = self.modules.add(module, {"enabled": "#!/bin/sh\n"})
         self.programs.add(directory / "enabled", run)
+        return seen
 
     # Its life.
 
@@ -237,6 +243,11 @@ class Operator:
         """Let time pass, and everything happen that is due then."""
         await self.clock.advance(seconds)
 
+    async def leap(self, seconds: float) -> None:
+        """Let much time pass at once, as when a machine slept."""
+        self.clock.now += seconds
+        await clocks.settle()
+
     async def stop(self) -> None:
         """End all of it at once; a further :meth:`start` starts another operator over the same cluster."""
         await self._stack.aclose()
@@ -244,6 +255,20 @@ class Operator:
 
     async def edit(self, **sections: Any) -> None:  # noqa: ANN401 - JSON
         """Edit keys of the ConfigMap, ``None`` removes one; what is no text is written as JSON."""
+        self.deliver(**sections)
+        await clocks.settle()
+
+    async def run(self, module: str, activation: str = "test", **how: bool) -> None:
+        """Want a run of a module; ``how`` as :class:`.RunWanted` has it."""
+        await self.intend(intents.RunWanted(names.ModuleName(module), activation, **how))
+
+    async def intend(self, intent: intents.Intent) -> None:
+        """Put an intent into the engine's inbox, and let everything happen that follows."""
+        self.graph.inbox.put_nowait(intent)
+        await clocks.settle()
+
+    def deliver(self, **sections: Any) -> None:  # noqa: ANN401 - JSON
+        """Edit keys of the ConfigMap without waiting for what follows."""
         data = self.config() | {
             key: value if isinstance(value, str) or value is None else json.dumps(value)
             for key, value in sections.items()
@@ -253,16 +278,20 @@ class Operator:
         stored = self.server.put(body)
         if hasattr(self, "parts"):
             self.parts.config.received(config_maps.snapshot_of(stored))
-            await clocks.settle()
 
     # What a test looks at.
 
     @property
-    def told(self) -> list[str]:
-        """The runs of all hooks in brief, such as ``a.sh: beforeHelm``; forgets them."""
-        found = self._told[:]
-        self._told.clear()
+    def story(self) -> list[str]:
+        """Runs of hooks, ``a.sh: beforeHelm``, and what Helm did, ``helm upgrade web``; forgets them."""
+        found = self._story[:]
+        self._story.clear()
         return found
+
+    @property
+    def told(self) -> list[str]:
+        """The runs of all hooks alone; forgets them."""
+        return [line for line in self.story if not line.startswith("helm ")]
 
     def config(self) -> dict[str, str | None]:
         """What the ConfigMap holds."""
@@ -281,6 +310,10 @@ class Operator:
         """What the operator shows of a module's hooks that fail beside its runs."""
         await self.clock.advance(30)
         return list(self.module(module).beside.failing_hooks)
+
+    @property
+    def converger(self) -> converge.Converger:
+        return self.parts.engine.converger
 
     def row(self, name: str) -> introspection.ModuleRow:
         """What the operator shows of a module."""

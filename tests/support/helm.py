@@ -1,4 +1,4 @@
-"""A helm in memory: it renders what a test says, and keeps its records in the API server.
+"""A helm in memory: it renders what a test says, and keeps records and objects in the API server.
 
 What real charts render to, and what Helm makes of objects that others changed, is tested with the real one.
 """
@@ -40,8 +40,10 @@ def stored(content: Mapping[str, Any]) -> str:
 class Helm:
     """Releases in the API server; add its :meth:`run` to :class:`.Programs` at :data:`PATH`."""
 
-    def __init__(self, server: api_server.ApiServer) -> None:
+    def __init__(self, server: api_server.ApiServer, tell: Callable[[str], object] = str) -> None:
+        """``tell`` is told of each call that changes something, in brief."""
         self.server = server
+        self._tell = tell
         self.charts: dict[str, Render] = {}
         """What charts render to, by their release; others have one ConfigMap that holds their values."""
         self.calls: list[list[str]] = []
@@ -49,8 +51,6 @@ class Helm:
         """Text with which a verb, or a verb and release such as ``upgrade web``, fails."""
         self.stores_failed = True
         """Whether a verb that fails has come so far that there is a record of it."""
-        self.writes_objects = False
-        """Whether the objects of a manifest are put into the API server, and taken out of it."""
         self.says: list[str] = []
         """Lines on its standard error."""
         self.gate: asyncio.Event | None = None
@@ -120,6 +120,8 @@ class Helm:
         verb, name = arguments[:2]
         assert name not in self.running, f"two helm at once for the release {name}"
         self.calls.append(arguments)
+        if verb != "template":
+            self._tell(f"{verb} {name}")
         call.stderr += self.says
         self.running.add(name)
         try:
@@ -204,11 +206,9 @@ class Helm:
         self.server.put({**record, "metadata": {**record["metadata"], "labels": labels}})
 
     def _write(self, text: str, before: str, name: str, namespace: str) -> None:
-        if not self.writes_objects:
-            return
         kept = {_key(body, namespace): body for body in objects(text)}
         for body in objects(before):
-            if (key := _key(body, namespace)) not in kept:
+            if (key := _key(body, namespace)) not in kept and self.server.has(*key):
                 self.server.delete(*key)
         for (_, _, place), body in kept.items():
             metadata = body["metadata"]

@@ -104,11 +104,11 @@ class Hook:
         self.gate: asyncio.Event | None = None
         """What each run waits for."""
 
-    async def release(self) -> None:
-        """Let the runs go on that wait, and all that follows happen."""
+    async def release(self, *, hold: bool = False) -> None:
+        """Let runs go on that wait, and all that follows happen; with ``hold``, the next ones wait again."""
         assert self.gate is not None
-        self.gate.set()
-        self.gate = None
+        waiting, self.gate = self.gate, asyncio.Event() if hold else None
+        waiting.set()
         await clocks.settle()
 
     def hold(self) -> None:

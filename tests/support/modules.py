@@ -60,6 +60,10 @@ class ModulesDir:
         write(directory, texts)
         return directory
 
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files that are of no single module, such as ``values.yaml``."""
+        write(self.path, files)
+
     def directory(self, name: str) -> pathlib.Path | None:
         """Where a module is; ``None`` if there is none of that name."""
         return next((path for path in self.path.iterdir() if path.name.partition("-")[2] == name), None)

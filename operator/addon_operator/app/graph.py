@@ -98,16 +98,16 @@ class Graph(health.Beginning):
         self.states.lacks, self.states.ignored = modules.lacks, modules.strangers
         self.states.strays = modules.strays
         self._refused = refused_config.RefusedConfig(self.states, self._clock)
-        self._inbox = intents.Inbox()
+        self.inbox = intents.Inbox()
         self._tell = self._listeners(tell)
         self._runner = tools.hook_processes()
         self._windows = module_windows.ModuleWindows(
-            self.states, self._inbox, self._tell, self._clock, default=self._settings.windows
+            self.states, self.inbox, self._tell, self._clock, default=self._settings.windows
         )
         self._apis = api_watch.ApiWatch(
-            self._cluster.kinds, self._cluster.probe, self._cluster.watches, self._inbox, self._tell
+            self._cluster.kinds, self._cluster.probe, self._cluster.watches, self.inbox, self._tell
         )
-        self.config = tools.config_sync(self._values, self._inbox, self._tell)
+        self.config = tools.config_sync(self._values, self.inbox, self._tell)
         """The state of the ConfigMap, which :meth:`build` may wait for."""
         meters.converges.config_values_invalid.set_function(lambda: self.config.is_refused)
         outputs = tools.hook_outputs(self._cluster, self.config, self._values, meters)
@@ -116,7 +116,7 @@ class Graph(health.Beginning):
             self._tell, clock=self._clock, parallelism=tools.settings.modules_parallelism
         )
         self._annotations = module_annotations.ModuleAnnotations(
-            self._cluster, self.states, self._values, self._inbox, self._tell, self._clock
+            self._cluster, self.states, self._values, self.inbox, self._tell, self._clock
         )
         self._bindings = self._hook_bindings(asking)
 
@@ -171,7 +171,7 @@ class Graph(health.Beginning):
             self._tell,
             on_failure=converge.OnFailure(self._settings.converge_on_failure),
         )
-        running = engine.Engine(self._inbox, self._queues, converger, runner, self._bindings, self._tell)
+        running = engine.Engine(self.inbox, self._queues, converger, runner, self._bindings, self._tell)
         answers = self._answers(hooks, monitor)
         looks = {"readiness": readiness.work, "looks": answers.views.looks.work}
         return Operator(
@@ -196,7 +196,7 @@ class Graph(health.Beginning):
         return parts.bindings(
             self._queues,
             self._executor,
-            self._inbox,
+            self.inbox,
             self._cluster.watches,
             self._tools.jq_filters,
             self._clock,
@@ -223,7 +223,7 @@ class Graph(health.Beginning):
             self._values,
             self.states,
             self._tell,
-            self._inbox,
+            self.inbox,
             watching,
         )
 
@@ -234,14 +234,14 @@ class Graph(health.Beginning):
         return run_causes.RunCauses(
             self._cluster.watches,
             lambda module: self._tools.releases.places.of(module).namespace,
-            self._inbox,
+            self.inbox,
             self._pass_on,
             self._clock,
         )
 
     def _module_crds(self) -> module_crds.ModuleCrds:
         installer = self._cluster.crd_installer(self._settings.crd_extra_labels)
-        charts = module_charts.ModuleCharts(self._tools.charts, self._inbox)
+        charts = module_charts.ModuleCharts(self._tools.charts, self.inbox)
         return module_crds.ModuleCrds(installer, self._tell, self._crd_sources, charts)
 
     def _discovery(self) -> module_discovery.Discovery:

@@ -60,7 +60,6 @@ async def test_an_operator_that_starts_again_over_the_same_cluster_changes_nothi
     op: engine.Operator,
 ) -> None:
     op.modules.add("web")
-    op.helm.writes_objects = True
     await op.start()
     assert op.server.get("ConfigMap", "web")["metadata"]["annotations"]["meta.helm.sh/release-name"] == "web"
     await op.stop()

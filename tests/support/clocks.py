@@ -1,6 +1,7 @@
 """Time that passes when a test says so, and the moment when nothing is left to do without it."""
 
 import asyncio
+import contextlib
 import math
 import time
 import weakref
@@ -126,19 +127,21 @@ def _is_busy(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _threads_work() -> bool:
-    """Say whether one of the threads of any executor works, or has yet to give back what it did."""
-    pools: list[Any] = list(_POOLS)
+    """Say whether a thread that this loop gave work to has yet to give back what it did."""
+    pools: list[Any] = list(_POOLS.get(asyncio.get_running_loop(), ()))
     return any(pool._idle_semaphore._value < len(pool._threads) for pool in pools)
 
 
-_POOLS: Final = weakref.WeakSet[futures.ThreadPoolExecutor]()
-
-
+_POOLS: Final = weakref.WeakKeyDictionary[
+    asyncio.AbstractEventLoop, weakref.WeakSet[futures.ThreadPoolExecutor]
+]()
+"""Of other loops, threads may hang."""
 _SUBMIT: Final = futures.ThreadPoolExecutor.submit
 
 
 def _submit(pool: futures.ThreadPoolExecutor, /, *args: Any, **kwargs: Any) -> futures.Future[Any]:  # noqa: ANN401
-    _POOLS.add(pool)
+    with contextlib.suppress(RuntimeError):
+        _POOLS.setdefault(asyncio.get_running_loop(), weakref.WeakSet()).add(pool)
     return _SUBMIT(pool, *args, **kwargs)
 
 

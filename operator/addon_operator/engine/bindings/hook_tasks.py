@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from addon_operator.engine import events, intents, state, tasks
-from addon_operator.engine.bindings import hook_rates, triggers
+from addon_operator.engine.bindings import triggers
 from addon_operator.engine.hooks import hook_outputs, hook_run
 from addon_operator.engine.queues import queue_set
-from addon_operator.hook_contract.configuration import bindings
+from addon_operator.hook_contract.configuration import bindings, hook_config
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import errors
 
@@ -25,6 +25,8 @@ CROWDED: Final = 100
 _ACTIVATIONS: Final = {triggers.Tick: "Schedule", triggers.Event: "Kubernetes"}
 SYNCHRONIZATION: Final = "Synchronization"
 """Activation of Synchronization runs that are not part of a start."""
+_TOLERANCE: Final = 1e-6
+"""Seconds by which a timer may be early because of rounding."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class HookTasks:
     ) -> None:
         self._queues = queues
         self._executor = executor
-        self._rates = hook_rates.HookRates(clock)
+        self._rates = _HookRates(clock)
         self.objects: Final = objects
         """What runs see of the cluster."""
         self._inbox = inbox
@@ -209,3 +211,57 @@ def _end(followed: triggers.SynchronizedBinding, error: BaseException, *, is_fin
 def _queues_of(hook: state.Hook) -> list[str]:
     kubernetes = [each.queue for each in hook.config.kubernetes]
     return kubernetes + [each.queue for each in hook.config.schedules]
+
+
+@dataclasses.dataclass(slots=True)
+class _TokenBucket:
+    interval: float
+    size: int
+    tokens: float
+    filled_at: float
+
+    def seconds_to_wait(self, now: float) -> float:
+        self.tokens = min(self.size, self.tokens + (now - self.filled_at) / self.interval)
+        self.filled_at = now
+        missing = (1 - self.tokens) * self.interval
+        return missing if missing > _TOLERANCE else 0.0
+
+    def take(self) -> None:
+        self.tokens = max(0.0, self.tokens - 1)
+
+
+class _HookRates:
+    """How often hooks run for events: a bucket of tokens for each."""
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self._clock = clock
+        self._by_hook: dict[tuple[str, str], tuple[hook_config.HookSettings, _TokenBucket]] = {}
+
+    def seconds_to_wait(self, hook: state.Hook) -> float:
+        bucket = self._bucket(hook)
+        return 0.0 if bucket is None else bucket.seconds_to_wait(self._clock.monotonic())
+
+    def ran(self, hook: state.Hook) -> None:
+        """Count a run of the hook, which begins."""
+        if (bucket := self._bucket(hook)) is not None:
+            bucket.seconds_to_wait(self._clock.monotonic())
+            bucket.take()
+
+    def forget(self, hook: state.Hook) -> None:
+        """Forget a hook that is gone."""
+        self._by_hook.pop(_key(hook), None)
+
+    def _bucket(self, hook: state.Hook) -> _TokenBucket | None:
+        settings = hook.config.settings
+        if not settings.execution_min_interval:
+            return None
+        entry = self._by_hook.get(_key(hook))
+        if entry is None or entry[0] != settings:
+            size = settings.execution_burst or 1
+            bucket = _TokenBucket(settings.execution_min_interval, size, size, self._clock.monotonic())
+            entry = self._by_hook[_key(hook)] = settings, bucket
+        return entry[1]
+
+
+def _key(hook: state.Hook) -> tuple[str, str]:
+    return (hook.module or "", hook.name)

@@ -1,6 +1,7 @@
 """Time that passes when a test says so, and the moment when nothing is left to do without it."""
 
 import asyncio
+import contextlib
 import time
 import weakref
 from concurrent import futures
@@ -102,20 +103,21 @@ def _is_busy(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _threads_work() -> bool:
-    """Say whether one of the threads of any executor works, or has yet to give back what it did."""
-    pools: list[Any] = list(_POOLS)
-    return any(pool._idle_semaphore._value < len(pool._threads) for pool in pools)
+    """Say whether a thread has yet to give back what this loop asked of it."""
+    asked = _ASKED.get(asyncio.get_running_loop(), ())
+    return any(not future.done() for future in list(asked))
 
 
-_POOLS: Final = weakref.WeakSet[futures.ThreadPoolExecutor]()
-
-
+_ASKED: Final = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakSet[futures.Future[Any]]]()
+"""What each loop gave to threads, whose executors may outlive the loop."""
 _SUBMIT: Final = futures.ThreadPoolExecutor.submit
 
 
 def _submit(pool: futures.ThreadPoolExecutor, /, *args: Any, **kwargs: Any) -> futures.Future[Any]:  # noqa: ANN401
-    _POOLS.add(pool)
-    return _SUBMIT(pool, *args, **kwargs)
+    future = _SUBMIT(pool, *args, **kwargs)
+    with contextlib.suppress(RuntimeError):
+        _ASKED.setdefault(asyncio.get_running_loop(), weakref.WeakSet()).add(future)
+    return future
 
 
 setattr(futures.ThreadPoolExecutor, "submit", _submit)  # noqa: B010 - their types differ in generics

@@ -10,12 +10,12 @@ import pathlib
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from addon_operator.app import parts
-from addon_operator.devcluster import locations, pytest_plugin, reporters
+from addon_operator.devcluster import api, layout, locations, pytest_plugin, reporters
 from addon_operator.devcluster.binaries import binaries, components
 from addon_operator.helm import binary, command, memory, release_types
 from addon_operator.helm.releases import releases
@@ -24,7 +24,7 @@ from addon_operator.kube.access import auth
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from tests.fakes import programs
-from tests.integration import counted_helm
+from tests.integration import cluster_objects, counted_helm
 
 WEB: Final = names.ModuleName("web")
 SLOW_HOOK = """\
@@ -50,14 +50,14 @@ data:
 """
 
 
-class Site:
+class Site(cluster_objects.Objects):
     """A module, a namespace and a helm whose calls are counted."""
 
     def __init__(
         self, cluster: pytest_plugin.DevCluster, helm: pathlib.Path, namespace: str, root: pathlib.Path
     ) -> None:
+        super().__init__(api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url), namespace)
         self.cluster = cluster
-        self.namespace = namespace
         self.root = root
         self.module = root / "modules" / "010-web"
         self.calls = root / "calls"
@@ -121,19 +121,16 @@ class Site:
             argv, env=environ, check=True, capture_output=True, text=True, input=given
         ).stdout
 
-    def get(self, kind: str, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json"))
-        return found
-
     def revisions(self) -> dict[int, str]:
         """Number and status of the revisions that helm has stored."""
-        found = json.loads(self.kubectl("get", "secrets", "-l", "owner=helm,name=web", "-o", "json"))
-        labels = [each["metadata"]["labels"] for each in found["items"]]
+        found = self.listed("secret", labelSelector="owner=helm,name=web")
+        labels = [each["metadata"]["labels"] for each in found]
         return {int(each["version"]): each["status"] for each in labels}
 
     async def wait_for_slow_hook(self) -> None:
         """Until helm waits for the Job of ``SLOW_HOOK``."""
-        await asyncio.to_thread(self.kubectl, "wait", "--for=create", "job/slow", "--timeout=30s")
+        while self.find("job", "slow") is None:  # noqa: ASYNC110 - it is in the API server
+            await asyncio.sleep(0.05)
 
     def set_status(self, number: int, status: str) -> None:
         """Leave a revision as a helm that was killed does: in its record and in the record's label."""
@@ -142,8 +139,7 @@ class Site:
         record = json.loads(gzip.decompress(content))
         record["info"]["status"] = status
         stored = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(record).encode()))).decode()
-        patch = json.dumps({"data": {"release": stored}, "metadata": {"labels": {"status": status}}})
-        self.kubectl("patch", "secret", name, "--type=merge", f"--patch={patch}")
+        self.patch("secret", name, {"data": {"release": stored}, "metadata": {"labels": {"status": status}}})
 
     def run_helm(self, *arguments: str) -> None:
         """Do something by hand; the operator's own calls are not counted."""
@@ -165,13 +161,7 @@ def helm4_binary() -> pathlib.Path:
         return store.ensure([wanted])[components.HELM]
 
 
-ANY_HELM: Final = pytest.mark.parametrize(
-    "helm", [pytest.param("helm3", marks=pytest.mark.slow), "helm4"], indirect=True
-)
-"""For what the release manager decides, whatever Helm does: mostly one version proves it."""
-
-
-@pytest.fixture(params=["helm3", "helm4"])
+@pytest.fixture(params=[pytest.param("helm3", marks=pytest.mark.slow), "helm4"])
 def helm(
     request: pytest.FixtureRequest, devcluster: pytest_plugin.DevCluster, helm4: pathlib.Path
 ) -> pathlib.Path:

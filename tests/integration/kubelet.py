@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import datetime as dt
-import json
 import pathlib
 import ssl
 import threading
@@ -14,7 +13,7 @@ from aiohttp import web
 
 from addon_operator.admission.certificates import certificates
 from tests.fakes import pod_server
-from tests.integration import operator_process, operator_site
+from tests.integration import operator_site
 
 Run = Callable[[list[str]], pod_server.Ran]
 """What a command does in the pod."""
@@ -93,14 +92,8 @@ def add_pod(site: operator_site.Site, name: str, port: int, **labels: str) -> No
 
 
 def _create(site: operator_site.Site, document: dict[str, Any]) -> None:
-    path = site.root / "created.json"
-    path.write_text(json.dumps(document))
-    site.kubectl("apply", "-f", str(path))
+    site.apply(document)
 
 
 def _status(site: operator_site.Site, kind: str, name: str, status: dict[str, Any]) -> None:
-    patch = json.dumps({"status": status})
-    operator_process.wait_until(
-        lambda: bool(site.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)),
-        f"the status of {kind} {name} is set",
-    )
+    site.patch(kind, name, {"status": status}, subresource="status")

@@ -60,16 +60,9 @@ class Modules:
 
     def leave_definition(self, manager: str) -> None:
         """Have the definition that an older version had, as if that was its last word."""
-        self._cluster.run_kubectl("delete", "crd", "--ignore-not-found", CRD)
+        self.site.delete("crd", CRD)
         own = (charts.ROOT / "crds" / "modules.yaml").read_text()
-        self._cluster.run_kubectl(
-            "apply",
-            "--server-side",
-            f"--field-manager={manager}",
-            "-f",
-            "-",
-            stdin=own.replace("scope: Namespaced", "scope: Cluster"),
-        )
+        self.site.apply(own.replace("scope: Namespaced", "scope: Cluster"), manager=manager)
         operator_process.wait_until(self._is_without_namespaces, "Modules are objects of the cluster")
 
     def leave_object_of_the_cluster(self, name: str) -> None:
@@ -83,4 +76,5 @@ class Modules:
 
     @property
     def scope(self) -> str:
-        return self.kubectl("get", "crd", CRD, "-o", "jsonpath={.spec.scope}")
+        scope: str = self.site.get("crd", CRD)["spec"]["scope"]
+        return scope

@@ -1,6 +1,7 @@
 """An operator started as a user starts it: as a process, seen only through its ports, log and exit code."""
 
 import dataclasses
+import os
 import pathlib
 import signal
 import socket
@@ -24,8 +25,9 @@ STOP_DEADLINE: Final = 40.0
 """Seconds that an operator may take to end; more than its grace period."""
 _ANSWER_SECONDS: Final = 20.0
 """Seconds until an operator that listens and does not answer counts as hung, on a busy machine."""
-_FIRST_POLL: Final = 0.02
-_POLL: Final = 0.1
+_FIRST_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 0.25
+_TICK: Final = 0.01
 _PREFIX: Final = "addon_operator_"
 _TAIL_LINES: Final = 40
 
@@ -72,21 +74,28 @@ def wait_until(
     *,
     deadline: float = READY_DEADLINE,
     explain: Callable[[], str] = lambda: "",
+    traces: Callable[[], object] = lambda: None,
 ) -> T:
     """Ask ``probe`` again and again until it gives something true, and give that back.
 
-    Fails with ``what``, the last answer and ``explain()`` after ``deadline`` seconds.
+    It is asked at once when ``traces``, which is cheap, gives something else, and less and less often as long
+    as that stays. Fails with ``what``, the last answer and ``explain()`` after ``deadline`` seconds.
     """
     give_up = time.monotonic() + deadline
-    pause = _FIRST_POLL
+    pause, before = _FIRST_PAUSE, traces()
     while True:
         found = probe()
         if found:
             return found
         if time.monotonic() > give_up:
             break
-        time.sleep(pause)
-        pause = min(_POLL, pause * 1.5)
+        ask_again = time.monotonic() + pause
+        pause = min(_LONGEST_PAUSE, pause * 1.5)
+        while time.monotonic() < ask_again:
+            time.sleep(_TICK)
+            if (now := traces()) != before:
+                pause, before = _FIRST_PAUSE, now
+                break
     raise AssertionError(f"after {deadline:g} s still not: {what}; last seen: {found!r}\n{explain()}")
 
 
@@ -130,6 +139,8 @@ class OperatorProcess:
     ) -> None:
         self.port = port
         self._log = log
+        # What most changes that tests wait for come with: a line of the log, a run of a hook, a call of Helm.
+        self._traces = [os.fspath(path) for path in (log, cwd / "trace", cwd / "helm-calls")]
         log.touch()
         command = ("start", *arguments)
         given = dict(environment)
@@ -200,7 +211,10 @@ class OperatorProcess:
                 )
             return found
 
-        return wait_until(alive, what, deadline=deadline, explain=self.tail)
+        return wait_until(alive, what, deadline=deadline, explain=self.tail, traces=self._sizes)
+
+    def _sizes(self) -> list[int]:
+        return [os.stat(path).st_size if os.path.exists(path) else 0 for path in self._traces]  # noqa: PTH110, PTH116 - a hundred times a second
 
     def wait_ready(self, deadline: float = READY_DEADLINE) -> "OperatorProcess":
         """Wait for the end of the first converge."""

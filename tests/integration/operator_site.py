@@ -16,7 +16,7 @@ import pytest
 
 import addon_operator
 from addon_operator.devcluster import api, handle, layout
-from tests.integration import counted_helm, operator_forks, operator_process
+from tests.integration import cluster_objects, counted_helm, operator_forks, operator_process
 
 CONFIG_MAP: Final = "addon-operator"
 """Default name of the values ConfigMap."""
@@ -85,16 +85,15 @@ class RefusedError(Exception):
     """The API server, or a webhook that it asked, does not take an edit."""
 
 
-class Site:
+class Site(cluster_objects.Objects):
     """Everything around one operator; one namespace and one directory per test."""
 
     def __init__(self, cluster: handle.DevCluster, namespace: str, root: pathlib.Path) -> None:
-        self.namespace = namespace
+        super().__init__(api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url), namespace)
         self.root = root
         self.modules = root / "modules"
         self.global_hooks = root / "global-hooks"
         self.cluster = cluster
-        self._api = api.ApiClient(layout.Layout(cluster.kubeconfig.parent), cluster.url)
         self._trace = root / "trace"
         self._helm_calls = root / "helm-calls"
         self.first_retry: float | None = None
@@ -109,9 +108,12 @@ class Site:
         self.helm = root / "helm"
         self.use_helm(cluster.helm)
 
-    def use_helm(self, helm: pathlib.Path) -> None:
-        """Have operators find this binary; what it is called for is counted."""
-        counted_helm.write(self.helm, helm, self._helm_calls)
+    def use_helm(self, helm: pathlib.Path, *, validates: bool = False) -> None:
+        """Have operators find this binary; what it is called for is counted.
+
+        Whether it ``validates`` is whether Helm itself checks objects against the schemas of their kinds.
+        """
+        counted_helm.write(self.helm, helm, self._helm_calls, validates=validates)
 
     def module(
         self,
@@ -255,10 +257,6 @@ class Site:
         assert answer.is_success, f"GET {path}: {answer}"
         items: list[dict[str, Any]] = json.loads(answer.text)["items"]
         return items
-
-    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> api.ApiAnswer:
-        """Send a request to the API server, past everything; what it answers."""
-        return self._api.request(method, path, body)
 
     def revisions(self) -> dict[str, int]:
         """The last revision of each release, also of one that Helm is still at work on."""

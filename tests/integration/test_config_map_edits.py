@@ -77,7 +77,7 @@ def test_a_missing_config_map_is_an_empty_one_that_may_come_and_go(site: operato
     assert site.data(operator_site.CONFIG_MAP) is None
     site.config(web="color: red")
     operator.wait_until(lambda: site.data("web") == {"color": "red"}, "the new ConfigMap is in force")
-    site.kubectl("delete", "configmap", operator_site.CONFIG_MAP)
+    site.delete("configmap", operator_site.CONFIG_MAP)
     operator.wait_until(lambda: site.data("web") == {"color": "green"}, "it falls back")
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.modules import release
-from tests.integration.helm_site import ANY_HELM, WEB, Site
+from tests.integration import admitting
+from tests.integration.helm_site import WEB, Site
 
 pytestmark = pytest.mark.integration
 
@@ -108,16 +109,16 @@ def uid(site: Site, kind: str, name: str) -> str:
     return str(site.get(kind, name)["metadata"]["uid"])
 
 
-def exists(site: Site, *names: str) -> list[str]:
-    found = site.kubectl("get", *names, "--ignore-not-found", "--output=name")
-    return [line.rpartition("/")[2] for line in found.splitlines()]
+def exists(site: Site, *names: str, namespace: str = "") -> list[str]:
+    kinds = {"pvc": "persistentvolumeclaim", "bell": "bells.first.example.com"}
+    asked = [name.split("/") for name in names]
+    return [name for kind, name in asked if site.find(kinds.get(kind, kind), name, namespace)]
 
 
-@ANY_HELM
 async def test_a_release_is_installed_with_its_hooks_until_that_worked_once(site: Site) -> None:
     later = f"{site.namespace}-later"
-    site.kubectl("apply", "-f", "-", given=CRD)
-    site.kubectl("wait", "crd/bells.first.example.com", "--for=condition=Established")
+    site.apply(CRD)
+    admitting.wait_established(site.cluster, "bells.first.example.com")
     site.write("templates/config.yaml", OBJECTS)
     site.write("templates/migrate.yaml", hook("migrate", "pre-install"))
     site.write("templates/boot.yaml", hook("boot", "post-install", later))
@@ -132,19 +133,19 @@ async def test_a_release_is_installed_with_its_hooks_until_that_worked_once(site
         # What was made is taken over as it should be now, and nothing is left that the chart has no more.
         assert {name: uid(site, *name.split("/")) for name in before} == before
         assert site.get("configmap", "web")["data"] == {"size": "2"}
-        assert site.get("bell", "web")["spec"] == {"rings": 2}
+        assert site.get("bells.first.example.com", "web")["spec"] == {"rings": 2}
         (volume,) = site.get("deployment", "web")["spec"]["template"]["spec"]["volumes"]
         assert volume["configMap"]["name"] == "web"
         assert "emptyDir" not in volume
         assert exists(site, "configmap/dropped", "configmap/kept", "pvc/data") == ["kept", "data"]
         assert any("/data stays: it holds data" in text for text in site.warnings)
-        site.kubectl("create", "namespace", later)
+        site.create("namespace", later)
     async with site.manager() as restarted:
         outcome = await restarted.ensure(site.asked(2))
         assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 3)
         assert outcome.reason == "revision 2 is failed, and none was deployed before"
         assert uid(site, "configmap", "migrate") != migrated, "a hook that was there already runs again"
-        assert exists(site, "configmap/boot", f"--namespace={later}") == ["boot"]
+        assert exists(site, "configmap/boot", namespace=later) == ["boot"]
         booted = uid(site, "configmap", "migrate")
         assert (await restarted.ensure(site.asked(2))).action is release_types.ReleaseAction.SKIPPED
         outcome = await restarted.ensure(site.asked(3))
@@ -152,10 +153,9 @@ async def test_a_release_is_installed_with_its_hooks_until_that_worked_once(site
         assert uid(site, "configmap", "migrate") == booted
         assert await restarted.remove(WEB) is True
     assert exists(site, "configmap/web", "bell/web", "deployment/web") == []
-    site.kubectl("delete", "namespace", later, "--wait=false")
+    site.delete("namespace", later, waits=False)
 
 
-@ANY_HELM
 async def test_an_install_that_was_cut_off_is_repeated_and_what_it_made_is_not_forgotten(site: Site) -> None:
     site.write("templates/migrate.yaml", hook("migrate", "pre-install"))
     site.write("templates/old.yaml", hook("old", "'x'").replace("helm.sh/hook", "note"))
@@ -164,7 +164,7 @@ async def test_an_install_that_was_cut_off_is_repeated_and_what_it_made_is_not_f
     migrated = uid(site, "configmap", "migrate")
     site.set_status(1, "pending-install")
     # What is saved when all is done was not, then.
-    site.kubectl("label", "secret", "sh.helm.release.v1.web.v1", f"{release.REVISION_LABEL}-")
+    site.label("secret", "sh.helm.release.v1.web.v1", {release.REVISION_LABEL: None})
     (site.module / "templates" / "old.yaml").unlink()
     site.write("templates/bad.yaml", "{{ fail `not now` }}")
     async with site.manager() as manager:
@@ -183,7 +183,6 @@ async def test_an_install_that_was_cut_off_is_repeated_and_what_it_made_is_not_f
     assert site.get("configmap", "web")["data"] == {"size": "2"}
 
 
-@ANY_HELM
 async def test_a_release_that_worked_once_is_upgraded_and_failed_tries_leave_nothing(site: Site) -> None:
     site.write("templates/migrate.yaml", hook("migrate", "pre-install"))
     async with site.manager() as manager:
@@ -201,7 +200,6 @@ async def test_a_release_that_worked_once_is_upgraded_and_failed_tries_leave_not
     assert exists(site, "configmap/more", "configmap/web") == ["web"]
 
 
-@ANY_HELM
 async def test_after_a_removal_a_release_begins_anew_and_tries_do_not_pile_up(site: Site) -> None:
     site.write("templates/migrate.yaml", hook("migrate", "pre-install"))
     async with site.manager() as manager:

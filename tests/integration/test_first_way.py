@@ -67,9 +67,7 @@ def test_settings_come_from_flags_and_from_both_spellings_of_variables(
     site: operator_site.Site, spell: Spelling
 ) -> None:
     site.module("010-web", {"color": "{{ .Values.web.color }}"})
-    site.kubectl(
-        "create", "configmap", "other", "--from-literal=webEnabled=true", "--from-literal=web=color: red"
-    )
+    site.create("configmap", "other", {"data": {"webEnabled": "true", "web": "color: red"}})
     arguments, environment = spell(site.environment())
     site.start_with(tuple(arguments), environment).wait_ready()
     assert site.data("web") == {"color": "red"}

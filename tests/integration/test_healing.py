@@ -1,6 +1,5 @@
 """Resources of releases that disappear come back; what is removed on purpose does not."""
 
-import json
 import pathlib
 import statistics
 import time
@@ -9,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.integration import helm_site, operator_process, operator_site
+from tests.integration import charts, operator_process, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -65,39 +64,42 @@ def test_every_kind_of_resource_comes_back_and_helms_own_hooks_do_not(site: oper
     add(module, "more.yaml", _RESOURCES.format(namespace=site.namespace))
     other = site.module("020-db", {"a": "b"}, values="dbEnabled: true")
     site.hook(module, "before.sh", {"beforeHelm": 1})
-    site.kubectl("create", "namespace", f"{site.namespace}-other")
+    site.create("namespace", f"{site.namespace}-other")
     operator = site.start().wait_ready().wait_idle()
     try:
         before = site.revisions()
-        site.kubectl("delete", "configmap", "helm-hook", "--ignore-not-found")
-        elsewhere = ("configmap", "elsewhere", f"--namespace={site.namespace}-other")
-        site.kubectl("delete", *elsewhere)
+        site.delete("configmap", "helm-hook")
+        other_namespace = f"{site.namespace}-other"
+        site.delete("configmap", "elsewhere", namespace=other_namespace)
         operator.wait_metric(1, "resources_healed_total", module="web")
         operator.wait_idle()
-        site.kubectl("get", *elsewhere)
+        site.get("configmap", "elsewhere", other_namespace)
         assert site.revisions() == before
         assert site.labels().count("before.sh beforeHelm") == 1
         assert healed(operator, "db") == 0
         assert (other / "templates").is_dir()
 
         # A burst neither makes a revision nor a run.
-        several = ("secret/listed", "configmap/kept", "configmap/web", f"clusterrole/{site.namespace}-role")
-        site.kubectl("delete", *several)
+        role = f"{site.namespace}-role"
+        several = (("secret", "listed"), ("configmap", "kept"), ("configmap", "web"), ("clusterrole", role))
+        for kind, name in several:
+            site.delete(kind, name)
         operator.wait_metric(1 + len(several), "resources_healed_total", module="web")
         operator.wait_idle()
-        site.kubectl("get", *several)
+        for kind, name in several:
+            site.get(kind, name)
         assert site.revisions() == before
 
         # What disappears while the operator is away comes back when it starts.
         operator.stop()
-        site.kubectl("delete", "configmap", "db")
+        site.delete("configmap", "db")
         again = site.start().wait_ready()
         again.wait_metric(1, "resources_healed_total", module="db")
         assert site.data("db") == {"a": "b"}
         assert healed(again, "web") == 0
         again.stop()
     finally:
-        site.kubectl("delete", "namespace", f"{site.namespace}-other", "--wait=false")
+        site.delete("namespace", f"{site.namespace}-other", waits=False)
 
 
 _PASSWORD: Final = """\
@@ -115,17 +117,15 @@ stringData:
 
 
 def secret(site: operator_site.Site) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(site.kubectl("get", "secret", "password", "--output=json"))
+    found: dict[str, Any] = site.get("secret", "password")
     return found
 
 
 def seconds_until_it_is_back(site: operator_site.Site, uid: str) -> float:
     began = time.monotonic()
     while time.monotonic() < began + operator_process.READY_DEADLINE:
-        found = site.kubectl(
-            "get", "secret", "password", "--ignore-not-found", "--output=jsonpath={.metadata.uid}"
-        )
-        if found not in ("", uid):
+        found = site.find("secret", "password")
+        if found and found["metadata"]["uid"] != uid:
             return time.monotonic() - began
     raise AssertionError("it does not come back")
 
@@ -145,7 +145,7 @@ def test_a_random_password_comes_back_as_it_was_while_the_newest_values_are_wron
     took = []
     for number in range(10):
         uid = secret(site)["metadata"]["uid"]
-        site.kubectl("delete", "secret", "password", "--wait=false")
+        site.delete("secret", "password", waits=False)
         took.append(seconds_until_it_is_back(site, uid))
         if number == 4:
             # From here on each run of the module fails, and its hooks run again and again.
@@ -161,9 +161,9 @@ def test_a_random_password_comes_back_as_it_was_while_the_newest_values_are_wron
 
     # A restart with values that are wrong still watches over the release, and the chart is not stuck.
     operator.stop()
-    site.kubectl("delete", "secret", "password")
+    site.delete("secret", "password")
     again = site.start()
-    again.wait_until(lambda: site.kubectl("get", "secret", "password", "--ignore-not-found"), "it is back")
+    again.wait_until(lambda: site.find("secret", "password"), "it is back")
     assert secret(site)["data"] == before["data"]
     site.config(web="a: c")
     again.wait_ready()
@@ -174,8 +174,8 @@ def test_a_random_password_comes_back_as_it_was_while_the_newest_values_are_wron
 def test_a_release_without_a_usable_record_is_run(site: operator_site.Site) -> None:
     site.module("010-web", {"a": "b"}, values="webEnabled: true")
     operator = site.start().wait_ready().wait_idle()
-    site.kubectl("delete", "secret", "sh.helm.release.v1.web.v1")
-    site.kubectl("delete", "configmap", "web")
+    site.delete("secret", "sh.helm.release.v1.web.v1")
+    site.delete("configmap", "web")
     operator.wait_until(lambda: site.data("web") == {"a": "b"}, "installed anew")
     operator.wait_logged("the module runs", "no revision of the release is deployed")
     assert site.revisions() == {"web": 1}
@@ -221,7 +221,7 @@ def test_without_rights_for_the_whole_cluster_the_namespace_is_watched(site: ope
     warning = operator.wait_logged("ServiceAccount", "of module web", "are not watched")
     assert "serviceaccounts" in warning
     operator.wait_idle()
-    site.kubectl("delete", "configmap", "web")
+    site.delete("configmap", "web")
     operator.wait_metric(1, "resources_healed_total", module="web")
     assert operator.log.count("are not watched") == 1
     operator.stop()
@@ -231,32 +231,10 @@ def limited(site: operator_site.Site, forbidden: tuple[str, ...]) -> pathlib.Pat
     """A kubeconfig of somebody with all rights in the site's namespace but to list and watch some kinds."""
     names = ["configmaps", "secrets", "events", *forbidden]
     rules = [
-        {"apiGroups": ["", "apps"], "resources": [name], "verbs": verbs}
-        for name in names
-        for verbs in [
-            ["get", "create", "patch", "update", "delete"] + ([] if name in forbidden else ["list", "watch"])
-        ]
+        f"get,create,patch,update,delete{'' if name in forbidden else ',list,watch'} {name}" for name in names
     ]
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": "limited"},
-        "rules": rules,
-    }
-    path = site.root / "role.json"
-    path.write_text(json.dumps(role))
-    site.kubectl("apply", f"--filename={path}")
-    site.kubectl("create", "serviceaccount", "limited")
-    account = f"--serviceaccount={site.namespace}:limited"
-    site.kubectl("create", "rolebinding", "limited", "--role=limited", account)
-    token = site.kubectl("create", "token", "limited").strip()
-    view = json.loads(site.kubectl("config", "view", "--raw", "--output=json"))
-    view["users"] = [{"name": "limited", "user": {"token": token}}]
-    for context in view["contexts"]:
-        context["context"]["user"] = "limited"
-    written = site.root / "limited.kubeconfig"
-    written.write_text(json.dumps(view))
-    return written
+    site.account("limited", *rules)
+    return charts.kubeconfig_with_token(site.cluster, site, "limited")
 
 
 def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
@@ -275,21 +253,20 @@ def test_an_object_of_two_modules_is_reported_and_stays_when_one_of_them_goes(
     described = site.command("module", "describe", "db").stdout
     assert f"Shared objects:\n  ConfigMap {site.namespace}/shared (also of web)\n" in described
     assert "Release:     revision 1\n" in described
-    uid = site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}")
+    uid = site.get("configmap", "shared")["metadata"]["uid"]
     # After a restart, too, when nothing is followed yet.
     operator.stop()
     site.config(webEnabled="false")
     again = site.start().wait_ready().wait_idle()
     assert site.revisions() == {"db": 1}
     assert site.data("web") is None
-    assert site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}") == uid
+    assert site.get("configmap", "shared")["metadata"]["uid"] == uid
     site.config(dbEnabled="false")
     again.wait_until(lambda: site.revisions() == {}, "uninstalled")
     assert site.data("shared") is None
     again.stop()
 
 
-@helm_site.ANY_HELM
 def test_an_object_of_two_modules_stays_as_it_is_until_the_last_of_their_charts_drops_it(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
@@ -300,22 +277,23 @@ def test_an_object_of_two_modules_stays_as_it_is_until_the_last_of_their_charts_
             add(module, f"{name}.yaml", config_map(name))
 
     def uid() -> str:
-        return site.kubectl("get", "configmap", "shared", "--output=jsonpath={.metadata.uid}")
+        return str(site.get("configmap", "shared")["metadata"]["uid"])
 
-    site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle().stop()
+    site.use_helm(helm)
+    site.start().wait_ready().wait_idle().stop()
     # Installed side by side, both may create an object: Helm refuses the second one, and its try is repeated.
     before, made = uid(), site.revisions()
     (web / "templates" / "shared.yaml").unlink()
     for module in (web, db):
         (module / "templates" / "both.yaml").unlink()
-    operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle()
+    operator = site.start().wait_ready().wait_idle()
     assert site.revisions() == {name: revision + 1 for name, revision in made.items()}
     assert uid() == before
     # Both dropped it side by side: who was last to have it removes it.
     assert site.data("both") is None
     operator.stop()
     (db / "templates" / "shared.yaml").unlink()
-    operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle()
+    operator = site.start().wait_ready().wait_idle()
     assert site.data("shared") is None
     operator.stop()
 
@@ -327,7 +305,7 @@ def test_a_password_that_is_deleted_while_the_operator_is_away_survives_a_change
     add(module, "password.yaml", _LOOKED_UP)
     site.start().wait_ready().wait_idle().stop()
     before = secret(site)["data"]
-    site.kubectl("delete", "secret", "password")
+    site.delete("secret", "password")
     site.config(web="a: c")
     calls = site.helm_calls()
     operator = site.start().wait_ready()
@@ -368,33 +346,35 @@ spec:
 
 
 def claimed(site: operator_site.Site) -> str:
-    path = "{.spec.volumeClaimTemplates[0].spec.resources.requests.storage}"
-    return site.kubectl("get", "statefulset", "db", "--ignore-not-found", f"--output=jsonpath={path}")
+    found = site.find("statefulset", "db")
+    claims = found["spec"]["volumeClaimTemplates"] if found else []
+    return "".join(each["spec"]["resources"]["requests"]["storage"] for each in claims)
 
 
-@helm_site.ANY_HELM
 def test_what_nobody_may_change_is_made_anew_by_helm_once_it_is_deleted_and_a_password_is_kept(
     site: operator_site.Site, helm: pathlib.Path
 ) -> None:
     module = site.module("010-db", {"a": "b"}, values="db: {size: 1Gi}\ndbEnabled: true")
     add(module, "password.yaml", _LOOKED_UP)
     add(module, "stateful.yaml", _STATEFUL)
-    operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready().wait_idle()
+    site.use_helm(helm)
+    operator = site.start().wait_ready().wait_idle()
     before = secret(site)["data"]
     # While nothing has failed it comes back as it was.
-    site.kubectl("delete", "statefulset", "db")
+    site.delete("statefulset", "db")
     operator.wait_metric(1, "resources_healed_total", module="db")
     site.config(db="size: 2Gi")
     operator.wait_logged("field is immutable")
     assert claimed(site) == "1Gi"
-    site.kubectl("delete", "statefulset/db", "secret/password")
+    site.delete("statefulset", "db")
+    site.delete("secret", "password")
     operator.wait_logged("Helm creates it again")
     operator.wait_until(lambda: claimed(site) == "2Gi", "the new StatefulSet is there")
     operator.wait_ready().wait_idle()
     assert secret(site)["data"] == before
     # From now on it is an object as any other.
     revisions = site.revisions()
-    site.kubectl("delete", "statefulset", "db")
+    site.delete("statefulset", "db")
     operator.wait_until(lambda: claimed(site) == "2Gi", "it is restored")
     operator.wait_idle()
     assert site.revisions() == revisions

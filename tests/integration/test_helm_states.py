@@ -1,7 +1,6 @@
 """Charts and releases out of the ordinary, with helm 3 and 4: stuck, too large, slow, without rights."""
 
 import base64
-import json
 import os
 import pathlib
 import textwrap
@@ -11,7 +10,7 @@ import yaml
 
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.kube import api_errors
-from tests.integration.helm_site import ANY_HELM, CONFIG, SLOW_HOOK, WEB, Site
+from tests.integration.helm_site import CONFIG, SLOW_HOOK, WEB, Site
 
 pytestmark = pytest.mark.integration
 
@@ -21,7 +20,6 @@ def site(helm_site: Site) -> Site:
     return helm_site
 
 
-@ANY_HELM
 async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
     size = 0
     for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
@@ -39,34 +37,31 @@ async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
         assert "deployed" in site.revisions().values(), status
 
 
-@ANY_HELM
 async def test_a_record_that_helm_cannot_use_is_told_with_what_to_do_and_that_helps(site: Site) -> None:
-    record = "secret/sh.helm.release.v1.web.v1"
+    record = "sh.helm.release.v1.web.v1"
     async with site.manager() as manager:
         await manager.ensure(site.asked(1))
-        broken = json.dumps({"data": {"release": base64.b64encode(b"no release").decode()}})
-        site.kubectl("patch", record, "--type=merge", f"--patch={broken}")
+        site.patch("secret", record, {"data": {"release": base64.b64encode(b"no release").decode()}})
         for change in (manager.ensure(site.asked(2)), manager.remove(WEB)):
             with pytest.raises(
                 helm_errors.HelmError, match=r"web\.v1 .* cannot be decoded.* or delete it"
             ) as told:
                 await change
             assert f"the record {site.namespace}/sh.helm" in told.value.without_values
-        site.kubectl("delete", record)
+        site.delete("secret", record)
         outcome = await manager.ensure(site.asked(2, fresh=True))
         assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 1)
         # Inside, it says something else than its label.
         site.set_status(1, "pending-upgrade")
-        site.kubectl("label", "--overwrite", record, "status=deployed")
+        site.label("secret", record, {"status": "deployed"})
         with pytest.raises(helm_errors.HelmError, match=r"set the label to pending-upgrade"):
             await manager.ensure(site.asked(3))
-        site.kubectl("label", "--overwrite", record, "status=pending-upgrade")
+        site.label("secret", record, {"status": "pending-upgrade"})
         outcome = await manager.ensure(site.asked(3))
         assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.UPGRADED, 2)
         assert site.get("configmap", "web")["data"] == {"size": "3"}
 
 
-@ANY_HELM
 async def test_releases_with_a_status_that_helm_does_not_use_or_that_two_revisions_have_are_upgraded(
     site: Site,
 ) -> None:
@@ -82,7 +77,6 @@ async def test_releases_with_a_status_that_helm_does_not_use_or_that_two_revisio
     assert site.get("configmap", "web")["data"] == {"size": "3"}
 
 
-@ANY_HELM
 async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
     for status in ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "failed"):
         async with site.manager() as manager:
@@ -90,10 +84,9 @@ async def test_a_release_stuck_in_any_state_can_be_removed(site: Site) -> None:
             site.set_status(max(site.revisions()), status)
             assert await manager.remove(WEB) is True, status
         assert site.revisions() == {}, status
-        assert site.kubectl("get", "configmap", "web", "--ignore-not-found") == "", status
+        assert site.find("configmap", "web") is None, status
 
 
-@ANY_HELM
 async def test_what_a_failed_upgrade_was_to_remove_goes_with_the_release(site: Site) -> None:
     kept = "  annotations: {helm.sh/resource-policy: keep}\n"
     for name, more in (("old", ""), ("kept", kept)):
@@ -109,11 +102,9 @@ async def test_what_a_failed_upgrade_was_to_remove_goes_with_the_release(site: S
         assert site.revisions() == {1: "deployed", 2: "failed"}
         assert await manager.remove(WEB) is True
     assert site.revisions() == {}
-    left = site.kubectl("get", "configmap", "web", "old", "kept", "--ignore-not-found", "--output=name")
-    assert left == "configmap/kept\n"
+    assert [name for name in ("web", "old", "kept") if site.find("configmap", name)] == ["kept"]
 
 
-@ANY_HELM
 async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(site: Site) -> None:
     site.write("templates/slow.yaml", SLOW_HOOK)
     async with site.manager(timeout=2.0) as manager:
@@ -124,7 +115,6 @@ async def test_a_hook_that_takes_too_long_is_an_error_and_the_next_try_recovers(
     assert site.get("configmap", "web")["data"] == {"size": "1"}
 
 
-@ANY_HELM
 async def test_a_release_that_is_too_large_is_refused_with_what_to_do(site: Site) -> None:
     blob = site.module / "files" / "blob.txt"
     blob.parent.mkdir()
@@ -136,7 +126,6 @@ async def test_a_release_that_is_too_large_is_refused_with_what_to_do(site: Site
         assert (await manager.ensure(site.asked(1))).action is release_types.ReleaseAction.INSTALLED
 
 
-@ANY_HELM
 async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
     chart = (site.module / "Chart.yaml").read_text()
     site.write(
@@ -161,14 +150,15 @@ async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
 
 
 async def test_missing_rights_in_the_namespace_are_reported_with_what_to_allow(site: Site) -> None:
-    site.kubectl("create", "serviceaccount", "weak")
-    token = site.kubectl("create", "token", "weak").strip()
+    site.account("weak")
+    token = site.token("weak")
     weak = kubeconfig(site, token)
     async with site.manager(kubeconfig=weak) as manager:
         with pytest.raises(api_errors.Forbidden, match=r'add to its Role the rule .*"secrets".*"list"'):
             await manager.observe_all()
-    site.kubectl("create", "role", "reads", "--verb=get,list", "--resource=secrets")
-    site.kubectl("create", "rolebinding", "reads", "--role=reads", f"--serviceaccount={site.namespace}:weak")
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]}
+    site.create("role", "reads", {"rules": [rule]})
+    site.bind("weak", "Role", "reads")
     async with site.manager(kubeconfig=weak) as manager:
         with pytest.raises(
             helm_errors.HelmError,

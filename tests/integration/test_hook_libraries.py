@@ -74,8 +74,8 @@ def test_hooks_with_the_libraries_work_with_values_objects_and_metrics(site: ope
     for name, text in (("count.py", PYTHON_HOOK), ("double.sh", BASH_HOOK)):
         site.script(module / "hooks" / name, text.replace("NAMESPACE", site.namespace), exact=True)
     for number in ("3", "4"):
-        site.kubectl("create", "configmap", f"n{number}", f"--from-literal=n={number}")
-        site.kubectl("label", "configmap", f"n{number}", "counted=yes")
+        site.create("configmap", f"n{number}", {"data": {"n": number}})
+        site.label("configmap", f"n{number}", {"counted": "yes"})
     operator = site.start().wait_ready()
     operator.wait_until(
         lambda: site.data("from-bash") == {"chosen": "by the hook"}, "the object of the bash hook"

@@ -1,12 +1,26 @@
 """What hooks give back, applied to a real cluster: objects and metrics."""
 
 import textwrap
+from typing import Final
 
 import pytest
 
 from tests.integration import operator_process, operator_site
 
 pytestmark = pytest.mark.integration
+
+WORKLOAD: Final = {
+    "metadata": {"labels": {"app": "a"}},
+    "spec": {
+        "replicas": 0,
+        "selector": {"matchLabels": {"app": "a"}},
+        "template": {
+            "metadata": {"labels": {"app": "a"}},
+            "spec": {"containers": [{"name": "none", "image": "none"}]},
+        },
+    },
+}
+"""The spec of a Deployment without pods."""
 
 
 def write(variable: str, text: str) -> str:
@@ -28,10 +42,11 @@ def test_every_operation_changes_the_cluster(site: operator_site.Site) -> None:
         ("json", "a=1"),
         ("jq", "n=1"),
     ):
-        site.kubectl("create", "configmap", name, f"--from-literal={data}")
+        key, _, value = data.partition("=")
+        site.create("configmap", name, {"data": {key: value}})
     for name in ("gone", "gone-in-background", "gone-alone"):
-        site.kubectl("create", "configmap", name)
-    site.kubectl("create", "deployment", "scaled", "--image=none", "--replicas=0")
+        site.create("configmap", name)
+    site.create("deployment", "scaled", WORKLOAD)
     target = f"apiVersion: v1, kind: ConfigMap, namespace: {site.namespace}"
     made = "apiVersion: v1, kind: ConfigMap"
     meta = f"namespace: {site.namespace}"
@@ -89,7 +104,7 @@ def test_every_operation_changes_the_cluster(site: operator_site.Site) -> None:
         "json": {"b": "1"},
         "jq": {"n": "2"},
     }
-    assert site.kubectl("get", "deployment", "scaled", "-o", "jsonpath={.spec.replicas}") == "3"
+    assert site.get("deployment", "scaled")["spec"]["replicas"] == 3
     assert [site.data(name) for name in ("gone", "gone-in-background", "gone-alone")] == [None] * 3
 
 
@@ -121,16 +136,15 @@ def test_a_definition_and_an_object_of_it_come_in_one_run(site: operator_site.Si
     """))  # fmt: skip
     try:
         site.start().wait_ready()
-        found = site.kubectl("get", f"{plural}.{group}", "g", "-o", "jsonpath={.status.phase}/{.ignored}")
-        assert found == "Good/"
+        found = site.get(f"{plural}.{group}", "g")
+        assert (found["status"], "ignored" in found) == ({"phase": "Good"}, False)
     finally:
-        site.kubectl("delete", "crd", f"{plural}.{group}", "--ignore-not-found")
+        site.delete("crd", f"{plural}.{group}")
 
 
 def test_a_foreground_deletion_holds_up_what_comes_after_it(site: operator_site.Site) -> None:
-    site.kubectl("create", "configmap", "held")
-    finalizers = '{"metadata": {"finalizers": ["example.org/held"]}}'
-    site.kubectl("patch", "configmap", "held", "--type=merge", f"--patch={finalizers}")
+    site.create("configmap", "held")
+    site.patch("configmap", "held", {"metadata": {"finalizers": ["example.org/held"]}})
     patch = write(
         "KUBERNETES_PATCH_PATH",
         f'{{"operation": "Delete", "kind": "ConfigMap", "namespace": "{site.namespace}", "name": "held"}}',
@@ -145,7 +159,7 @@ def test_a_foreground_deletion_holds_up_what_comes_after_it(site: operator_site.
 
     operator.wait_until(is_asked_to_go, "the deletion has begun")
     assert site.labels() == ["wait.sh onStartup"]
-    site.kubectl("patch", "configmap", "held", "--type=merge", '--patch={"metadata": {"finalizers": null}}')
+    site.patch("configmap", "held", {"metadata": {"finalizers": None}})
     operator.wait_ready()
     assert site.labels() == ["wait.sh onStartup", "then.sh onStartup"]
 
@@ -175,7 +189,7 @@ def test_a_failure_at_the_objects_leaves_values_and_metrics_alone_until_it_is_me
     operator.wait_logged("paint.sh", "KUBERNETES_PATCH_PATH, document [0] (MergePatch)", "late", "404")
     assert metric_lines(operator, "painted") == set()
     assert site.data("web") is None
-    site.kubectl("create", "configmap", "late")
+    site.create("configmap", "late")
     operator.wait_ready()
     assert site.data("late") == {"seen": "yes"}
     assert site.data("web") == {"color": "red"}
@@ -205,7 +219,7 @@ def test_a_patch_that_the_api_server_refuses_is_told_with_its_entry_and_field(
     site: operator_site.Site,
 ) -> None:
     """Of a wrong type the server names no entry and no item, and of what does not apply it says nothing."""
-    site.kubectl("create", "deployment", "scaled", "--image=none", "--replicas=0")
+    site.create("deployment", "scaled", WORKLOAD)
     labels = '{"op": "add", "path": "/metadata/labels/a", "value": "b"}'
     number = '{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": 3}'
     nowhere = '{"op": "add", "path": "/spec/nowhere/at/all", "value": 3}'
@@ -228,7 +242,7 @@ def test_a_patch_that_the_api_server_refuses_is_told_with_its_entry_and_field(
 
 
 def test_a_failed_hook_may_tell_so_in_a_status(site: operator_site.Site) -> None:
-    site.kubectl("create", "deployment", "told", "--image=none", "--replicas=0")
+    site.create("deployment", "told", WORKLOAD)
     told = f"""
         {{"operation": "MergePatch", "kind": "Deployment", "namespace": "{site.namespace}",
           "name": "told", "subresource": "status", "ignoreHookError": true,
@@ -239,8 +253,7 @@ def test_a_failed_hook_may_tell_so_in_a_status(site: operator_site.Site) -> None
     site.hook(site.global_hooks, "fail.sh", {"onStartup": 1}, write("KUBERNETES_PATCH_PATH", told) + "exit 4")
     operator = site.start()
     operator.wait_logged("fail.sh", "exit code 4")
-    count = site.kubectl("get", "deployment", "told", "-o", "jsonpath={.status.collisionCount}")
-    assert count == "7"
+    assert site.get("deployment", "told")["status"]["collisionCount"] == 7
     assert site.data("made") is None
 
 

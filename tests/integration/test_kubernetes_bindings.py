@@ -1,12 +1,11 @@
 """Hooks bound to objects of the cluster: real hooks, real control plane."""
 
-import json
 import pathlib
 from typing import Any
 
 import pytest
 
-from tests.integration import operator_site
+from tests.integration import admitting, operator_site
 
 pytestmark = pytest.mark.integration
 
@@ -29,9 +28,7 @@ def config_map(name: str, **data: str) -> dict[str, object]:
 
 
 def apply(site: operator_site.Site, *manifests: dict[str, object]) -> None:
-    path = site.root / "applied.json"
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
-    site.kubectl("apply", "--server-side", f"--filename={path}")
+    site.apply(*manifests)
 
 
 def put(site: operator_site.Site, name: str, **data: str) -> None:
@@ -68,7 +65,7 @@ def test_a_hook_gets_all_objects_first_and_then_every_change(site: operator_site
     assert reported(site, "maps.sh") == ["onStartup", "maps Synchronization a b", "beforeHelm"]
     put(site, "c", x="1")
     put(site, "a", x="2")
-    site.kubectl("delete", "configmap", "b")
+    site.delete("configmap", "b")
     operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 6, "three events")
     assert reported(site, "maps.sh")[3:] == ["maps Added c", "maps Modified a", "maps Deleted b"]
     site.config(web="x: 1")
@@ -97,7 +94,7 @@ def test_only_what_a_binding_selects_makes_a_run(site: operator_site.Site) -> No
     put(site, "a", x="1", y="2")
     put(site, "a", x="2", y="2")
     put(site, "c", x="1")
-    site.kubectl("delete", "configmap", "a")
+    site.delete("configmap", "a")
     hooks = ("named.sh", "fields.sh", "deleted.sh")
     operator.wait_until(
         lambda: all(reported(site, hook)[-1].endswith("Deleted a") for hook in hooks), "deletions"
@@ -152,11 +149,11 @@ def test_namespaces_come_and_go_with_their_labels(site: operator_site.Site) -> N
     put(site, "a", x="1")
     operator = site.start().wait_ready()
     assert reported(site, "maps.sh") == ["maps Synchronization"]
-    site.kubectl("label", "namespace", site.namespace, f"team={site.namespace}")
+    site.label("namespace", site.namespace, {"team": site.namespace})
     operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 2, "the namespace comes")
     put(site, "b", x="1")
     operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 3, "an object in it comes")
-    site.kubectl("label", "namespace", site.namespace, "team-")
+    site.label("namespace", site.namespace, {"team": None})
     operator.wait_until(lambda: len(reported(site, "maps.sh")) >= 5, "the namespace goes")
     seen = reported(site, "maps.sh")
     assert seen[1:3] == ["maps Added a", "maps Added b"]
@@ -195,14 +192,14 @@ def test_a_kind_that_comes_later_is_followed_then_and_holds_up_nothing(site: ope
             lambda: "shops Synchronization" in reported(site, "shops.sh"), "the kind is followed"
         )
         shop: dict[str, object] = {"apiVersion": f"{group}/v1", "kind": "Shop", "metadata": {"name": "north"}}
-        site.kubectl("wait", "--for=condition=Established", f"crd/shops.{group}")
+        admitting.wait_established(site.cluster, f"shops.{group}")
         apply(site, shop)
         operator.wait_until(
             lambda: "shops Added north" in reported(site, "shops.sh"), "its objects make events"
         )
         assert operator.metrics().total("kube_binding_waiting", binding="shops") == 0
     finally:
-        site.kubectl("delete", f"crd/shops.{group}", "--ignore-not-found")
+        site.delete("crd", f"shops.{group}")
 
 
 def test_a_queue_that_is_stuck_holds_up_nobody_else_merges_what_comes_and_ends_with_its_module(

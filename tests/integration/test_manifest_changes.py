@@ -59,15 +59,13 @@ def with_app(site: operator_site.Site, changes: str) -> pathlib.Path:
     return module
 
 
-@pytest.mark.parametrize("version", ["helm", "helm4"])
 def test_changes_are_in_the_release_healed_and_part_of_the_checksum(
-    site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
+    site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
-    if version == "helm4":
-        site.use_helm(request.getfixturevalue(version))
+    site.use_helm(helm)
     module = with_app(site, CHANGES)
     operator = site.start(COMMON_LABELS="zone=a,team=nobody").wait_ready()
-    service = json.loads(site.kubectl("get", "service", "app", "-o", "json"))
+    service = site.get("service", "app")
     assert service["metadata"]["labels"] == {
         "app.kubernetes.io/managed-by": "Helm",
         "team": "platform",
@@ -77,23 +75,22 @@ def test_changes_are_in_the_release_healed_and_part_of_the_checksum(
     assert (service["spec"]["selector"], service["spec"]["ports"][0]["name"]) == ({"app": "app"}, "web")
     assert site.data("web") == {"a": "b", "patched": "on"}
     assert site.data("texts") == {"word": "y", "number": "012", "lines": "one\n  two\n"}
-    hook = json.loads(site.kubectl("get", "configmap", "hook", "-o", "json"))
+    hook = site.get("configmap", "hook")
     assert "team" not in hook["metadata"].get("labels", {})
     assert "patched: " in site.command("module", "render", "web").stdout
     modules.wait(operator, "web", Healthy="True", Drifted="False")
 
-    site.kubectl("delete", "service", "app")
+    site.delete("service", "app")
     operator.wait_metric(1, "resources_healed_total", module="web")
-    healed = json.loads(site.kubectl("get", "service", "app", "-o", "json"))
+    healed = site.get("service", "app")
     assert healed["metadata"]["labels"]["team"] == "platform"
+
     # What is written while the chart's hooks may still be at work does not count.
-    operator.wait_until(
-        lambda: (
-            site.kubectl("label", "service", "app", f"team=mine{time.monotonic()}", "--overwrite")
-            and "Service app: /metadata/labels/team" in json.dumps(modules.get("web"))
-        ),
-        "it is drift",
-    )
+    def is_drift() -> bool:
+        site.label("service", "app", {"team": f"mine{time.monotonic()}"})
+        return "Service app: /metadata/labels/team" in json.dumps(modules.get("web"))
+
+    operator.wait_until(is_drift, "it is drift")
     operator.stop()
 
     # Nothing changed: nothing is rendered. Another label is another revision.

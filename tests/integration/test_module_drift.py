@@ -170,44 +170,47 @@ def with_app(site: operator_site.Site, drift: str = "") -> pathlib.Path:
     return module
 
 
-def patch(site: operator_site.Site, resource: str, body: dict[str, Any], *more: str) -> None:
-    site.kubectl("patch", resource, "--type=merge", "-p", json.dumps(body), *more)
+def patch(site: operator_site.Site, resource: str, body: dict[str, Any], manager: str = "kubectl") -> None:
+    kind, _, name = resource.partition("/")
+    site.patch(kind, name, body, manager=manager)
+
+
+def scale(site: operator_site.Site, replicas: int) -> None:
+    site.patch("deployment", "app", {"spec": {"replicas": replicas}}, subresource="scale")
 
 
 def mutated(site: operator_site.Site) -> bool:
     """Write the Deployment; whether that was mutated."""
-    site.kubectl("annotate", "--overwrite", "deployment/app", f"seen={time.monotonic()}")
-    return site.kubectl("get", "deployment/app", "-o", "jsonpath={.metadata.labels.team}") == "z"
+    site.annotate("deployment", "app", {"seen": str(time.monotonic())})
+    return bool(site.get("deployment", "app")["metadata"]["labels"]["team"] == "z")
 
 
 def settle(modules: module_objects.Modules, operator: operator_process.OperatorProcess) -> None:
     modules.wait(operator, "web", Ready="True", Healthy="True", Drifted="False")
 
 
-@pytest.mark.parametrize("version", ["helm", "helm4"])
 def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret(
-    site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
+    site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
-    if version == "helm4":
-        site.use_helm(request.getfixturevalue(version))
+    site.use_helm(helm)
     with_app(site)
     operator = site.start().wait_ready()
     settle(modules, operator)
     before = site.revisions()
 
     # What others are meant to write, and what nobody wrote in the chart.
-    site.kubectl("scale", "deployment/app", "--replicas=2")
+    scale(site, 2)
     site.kubectl("rollout", "restart", "deployment/app")
-    site.kubectl("label", "deployment/app", "other=x")
+    site.label("deployment", "app", {"other": "x"})
     patch(site, "configmap/web", {"data": {"c": "d"}})
 
-    patch(site, "configmap/web", {"data": {"a": "z"}}, "--field-manager=alice")
+    patch(site, "configmap/web", {"data": {"a": "z"}}, "alice")
     operator.wait_until(
         lambda: "ConfigMap web: /data/a (by alice)" in modules.condition("web", "Drifted")["message"],
         "it is told",
     )
     assert modules.condition("web", "Drifted")["message"] == "ConfigMap web: /data/a (by alice)"
-    patch(site, "secret/hidden", {"stringData": {"password": "other"}}, "--field-manager=bob")
+    patch(site, "secret/hidden", {"stringData": {"password": "other"}}, "bob")
     operator.wait_until(
         lambda: "Secret hidden: /data/password (by bob)" in modules.condition("web", "Drifted")["message"],
         "so is this",
@@ -223,7 +226,7 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
 
     # It is found after a restart, and over when it is undone.
     operator.stop()
-    patch(site, "service/app", {"spec": {"selector": {"app": "elsewhere"}}}, "--field-manager=carol")
+    patch(site, "service/app", {"spec": {"selector": {"app": "elsewhere"}}}, "carol")
     again = site.start().wait_ready()
     again.wait_until(
         lambda: (
@@ -239,26 +242,24 @@ def test_what_somebody_changes_is_told_with_field_and_manager_and_never_a_secret
     again.stop()
 
 
-@pytest.mark.parametrize("version", ["helm", "helm4"])
 def test_what_somebody_changes_is_put_back_without_a_revision(
-    site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
+    site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
-    if version == "helm4":
-        site.use_helm(request.getfixturevalue(version))
+    site.use_helm(helm)
     with_app(site, "{mode: correct, ignore: [{kind: ConfigMap, name: web, paths: [/data/a]}]}")
     operator = site.start().wait_ready()
     settle(modules, operator)
     before = site.revisions()
-    site.kubectl("scale", "deployment/app", "--replicas=2")
+    scale(site, 2)
     patch(site, "configmap/web", {"data": {"a": "z"}})
     image = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "evil:1"}]
-    site.kubectl("patch", "deployment/app", "--type=json", "-p", json.dumps(image))
+    site.patch("deployment", "app", image)
     operator.wait_metric(1, "resources_corrected_total", module="web")
-    site.kubectl("label", "deployment/app", "team-")
+    site.label("deployment", "app", {"team": None})
     operator.wait_metric(2, "resources_corrected_total", module="web")
     patch(site, "secret/hidden", {"data": None})
     operator.wait_metric(3, "resources_corrected_total", module="web")
-    found = json.loads(site.kubectl("get", "deployment", "app", "-o", "json"))
+    found = site.get("deployment", "app")
     assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/app:1"
     assert (found["metadata"]["labels"]["team"], found["spec"]["replicas"]) == ("a", 2)
     assert site.secret_data("hidden") == {"password": "Z2VoZWlt"}
@@ -279,17 +280,13 @@ spec: {selector: {app: app}, ports: [{name: http, port: 80}, {name: metrics, por
 
 def renumber(site: operator_site.Site) -> None:
     port = [{"op": "replace", "path": "/spec/ports/1/port", "value": 9191}]
-    site.kubectl(
-        "patch", "service/ports", "--type=json", "-p", json.dumps(port), "--field-manager=kubectl-edit"
-    )
+    site.patch("service", "ports", port, manager="kubectl-edit")
 
 
-@pytest.mark.parametrize("version", ["helm", "helm4"])
 def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgrades_work_again(
-    site: operator_site.Site, modules: module_objects.Modules, request: pytest.FixtureRequest, version: str
+    site: operator_site.Site, modules: module_objects.Modules, helm: pathlib.Path
 ) -> None:
-    if version == "helm4":
-        site.use_helm(request.getfixturevalue(version))
+    site.use_helm(helm)
     module = with_app(site)
     ports = module / "templates" / "ports.yaml"
     ports.write_text(PORTS.replace("TARGET", "1"))
@@ -319,7 +316,7 @@ def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgr
     site.kubectl(*shlex.split(command))
     again.wait_ready()
     modules.wait(again, "web", Ready="True", Drifted="False")
-    found = json.loads(site.kubectl("get", "service/ports", "-o", "json"))["spec"]["ports"]
+    found = site.get("service", "ports")["spec"]["ports"]
     assert [(each["port"], each["targetPort"]) for each in found] == [(80, 80), (9090, 2)]
     again.stop()
 
@@ -329,7 +326,7 @@ def test_a_port_that_somebody_renumbered_is_told_with_the_command_that_lets_upgr
     settle(modules, last)
     renumber(site)
     last.wait_metric(1, "resources_corrected_total", module="web")
-    after = json.loads(site.kubectl("get", "service/ports", "-o", "json", "--show-managed-fields"))
+    after = site.get("service", "ports")
     assert sorted(each["port"] for each in after["spec"]["ports"]) == [80, 9090]
     managers = {each["manager"] for each in after["metadata"]["managedFields"]}
     assert "addon-operator" not in managers, "what Helm drops later must not be held on to"
@@ -343,9 +340,9 @@ def test_somebody_who_insists_is_left_alone_with_a_warning_that_names_them(
     operator = site.start().wait_ready()
     settle(modules, operator)
     for number in range(5):
-        patch(site, "configmap/web", {"data": {"a": f"z{number}"}}, "--field-manager=mallory")
+        patch(site, "configmap/web", {"data": {"a": f"z{number}"}}, "mallory")
         operator.wait_metric(number + 1, "resources_corrected_total", module="web")
-    patch(site, "configmap/web", {"data": {"a": "at last"}}, "--field-manager=mallory")
+    patch(site, "configmap/web", {"data": {"a": "at last"}}, "mallory")
     operator.wait_logged("ConfigMap web is changed again and again by mallory")
     modules.wait(operator, "web", Drifted="True")
     assert site.data("web") == {"a": "at last"}
@@ -358,7 +355,7 @@ def test_what_is_exempt_or_in_maintenance_or_ignored_is_left_alone(
     with_app(site, "{mode: correct}")
     operator = site.start().wait_ready()
     settle(modules, operator)
-    site.kubectl("annotate", "configmap/web", "addon-operator.io/drift=ignore")
+    site.annotate("configmap", "web", {"addon-operator.io/drift": "ignore"})
     patch(site, "configmap/web", {"data": {"a": "mine"}})
     patch(site, "service/app", {"spec": {"selector": {"app": "x"}}})
     operator.wait_metric(1, "resources_corrected_total", module="web")
@@ -369,16 +366,13 @@ def test_what_is_exempt_or_in_maintenance_or_ignored_is_left_alone(
     quiet.stop()
 
 
-@pytest.mark.parametrize("version", ["helm", "helm4"])
 def test_what_others_are_meant_to_write_is_neither_told_nor_put_back(  # noqa: PLR0915 - one cluster
     site: operator_site.Site,
     modules: module_objects.Modules,
     devcluster: handle.DevCluster,
-    request: pytest.FixtureRequest,
-    version: str,
+    helm: pathlib.Path,
 ) -> None:
-    if version == "helm4":
-        site.use_helm(request.getfixturevalue(version))
+    site.use_helm(helm)
     group = f"{site.namespace}.example.com"
     module = with_app(site, "{mode: correct}")
     (module / "crds").mkdir()
@@ -389,16 +383,16 @@ def test_what_others_are_meant_to_write_is_neither_told_nor_put_back(  # noqa: P
     before = site.revisions()
 
     # An autoscaler, by scale and by hand; an injector; the controller that aggregates roles.
-    site.kubectl("scale", "deployment/app", "--replicas=3")
-    patch(site, "deployment/app", {"spec": {"replicas": 4}}, "--field-manager=autoscaler")
+    scale(site, 3)
+    patch(site, "deployment/app", {"spec": {"replicas": 4}}, "autoscaler")
     authority = (devcluster.kubeconfig.parent / "pki" / "ca.crt").read_bytes()
     bundle = {
         "op": "add",
         "path": "/webhooks/0/clientConfig/caBundle",
         "value": base64.b64encode(authority).decode(),
     }
-    site.kubectl("patch", "validatingwebhookconfiguration", group, "--type=json", "-p", json.dumps([bundle]))
-    site.kubectl("wait", f"clusterrole/{group}", "--for=jsonpath={.rules[0].verbs[0]}=get", "--timeout=20s")
+    site.patch("validatingwebhookconfiguration", group, [bundle])
+    operator.wait_until(lambda: site.get("clusterrole", group)["rules"], "the rules are gathered")
     # Items and fields of their own.
     parts = [{"id": "c"}, {"id": "b", "weight": 2}, {"id": "a"}]
     patch(site, f"widgets.{group}/app", {"spec": {"parts": parts, "mode": "slow"}})
@@ -410,28 +404,29 @@ def test_what_others_are_meant_to_write_is_neither_told_nor_put_back(  # noqa: P
             "value": {"name": "proxy", "image": "proxy"},
         }
     ]
-    site.kubectl("patch", "deployment/app", "--type=json", "-p", json.dumps(sidecar))
+    site.patch("deployment", "app", sidecar)
     # A mutation of each write, whoever wants it otherwise.
     policy = MUTATION.replace("GROUP", group).replace("NAMESPACE", site.namespace)
-    devcluster.run_kubectl("apply", "-f", "-", stdin=policy)
+    site.apply(policy)
     try:
         operator_process.wait_until(lambda: mutated(site), "the policy counts")
         for number in range(3):
-            site.kubectl("label", "--overwrite", "deployment/app", f"team=mine{number}")
+            site.label("deployment", "app", {"team": f"mine{number}"})
             operator.wait_logged("Deployment app", "changes /metadata/labels/team at each write")
         # What somebody else writes is told and put back all the same.
-        patch(site, f"widgets.{group}/app", {"spec": {"size": 7}}, "--field-manager=alice")
-        patch(site, f"blobs.{group}/app", {"spec": {"parts": [{"id": "a"}]}}, "--field-manager=bob")
+        patch(site, f"widgets.{group}/app", {"spec": {"size": 7}}, "alice")
+        patch(site, f"blobs.{group}/app", {"spec": {"parts": [{"id": "a"}]}}, "bob")
         operator.wait_metric(2, "resources_corrected_total", module="web")
         settle(modules, operator)
     finally:
-        devcluster.run_kubectl("delete", "-f", "-", stdin=policy)
+        for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
+            site.delete(kind, group)
     assert operator.log.count("at each write") == 1, operator.tail()
     assert operator.metrics().total("resources_corrected_total", module="web") == 2
     assert site.revisions() == before
-    deployment = json.loads(site.kubectl("get", "deployment", "app", "-o", "json"))
+    deployment = site.get("deployment", "app")
     assert deployment["spec"]["replicas"] == 4
     assert [each["name"] for each in deployment["spec"]["template"]["spec"]["containers"]] == ["proxy", "app"]
-    widget = json.loads(site.kubectl("get", f"widgets.{group}", "app", "-o", "json"))["spec"]
+    widget = site.get(f"widgets.{group}", "app")["spec"]
     assert (widget["size"], widget["mode"], len(widget["parts"])) == (1, "slow", 3)
     operator.stop()

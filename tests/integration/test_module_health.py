@@ -67,7 +67,7 @@ def test_a_rollout_is_followed_to_its_end_and_a_pod_that_finds_no_node_is_named(
 def test_a_quota_that_lets_no_pod_in_is_told(
     site: operator_site.Site, modules: module_objects.Modules
 ) -> None:
-    modules.kubectl("create", "quota", "none", "--hard=pods=0")
+    site.create("resourcequota", "none", {"spec": {"hard": {"pods": "0"}}})
     with_deployment(site, "010-web")
     operator = site.start().wait_ready()
     operator.wait_until(
@@ -195,27 +195,27 @@ def test_custom_resources_are_as_their_conditions_or_the_modules_rules_say(
     )
     operator = site.start().wait_ready()
 
-    def tell(name: str, status: str) -> None:
-        modules.kubectl("patch", f"shops.{group}", name, "--subresource=status", "--type=merge", "-p", status)
+    def tell(name: str, **status: object) -> None:
+        site.patch(f"shops.{group}", name, {"status": status}, subresource="status")
 
     operator.wait_until(
         lambda: "has no status yet" in modules.condition("web", "Healthy")["message"], "it is looked at"
     )
-    tell("web", '{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}')
+    tell("web", conditions=[{"type": "Ready", "status": "True"}])
     modules.wait(operator, "web", Healthy="True")
-    tell("web", '{"status": {"conditions": [{"type": "Stalled", "status": "True", "message": "no money"}]}}')
+    tell("web", conditions=[{"type": "Stalled", "status": "True", "message": "no money"}])
     modules.wait(operator, "web", Healthy="False")
     assert modules.condition("web", "Healthy")["message"] == "no money: Shop web"
 
     operator.wait_until(
         lambda: "does not meet self.status.phase" in modules.condition("db", "Healthy")["message"], "so is db"
     )
-    tell("db", '{"status": {"phase": "Open"}}')
+    tell("db", phase="Open")
     modules.wait(operator, "db", Healthy="True")
-    tell("db", '{"status": {"phase": "Burnt"}}')
+    tell("db", phase="Burnt")
     modules.wait(operator, "db", Healthy="False")
     operator.stop()
-    modules.kubectl("delete", "crd", f"shops.{group}", "--wait=false")
+    modules.site.delete("crd", f"shops.{group}", waits=False)
 
 
 TEST: Final = """\
@@ -243,10 +243,8 @@ def test_the_charts_tests_run_after_an_upgrade_that_is_healthy_and_a_failed_one_
 
     def end(phase: str) -> None:
         """The pod of the test ends, as a kubelet would tell."""
-        there = ("get", "pod", "check", "--ignore-not-found", "--output=name")
-        operator.wait_until(lambda: "check" in site.kubectl(*there), "the test runs")
-        status = f'{{"status": {{"phase": "{phase}"}}}}'
-        site.kubectl("patch", "pod", "check", "--subresource=status", "--type=merge", "-p", status)
+        operator.wait_until(lambda: site.find("pod", "check"), "the test runs")
+        site.patch("pod", "check", {"status": {"phase": phase}}, subresource="status")
 
     operator.wait_until(lambda: "the chart's tests run" in str(modules.get("web")), "the run waits for tests")
     assert modules.conditions("web")["Ready"] == "Unknown"
@@ -256,9 +254,9 @@ def test_the_charts_tests_run_after_an_upgrade_that_is_healthy_and_a_failed_one_
     operator.stop()
 
     # What was tested is not tested again.
-    site.kubectl("delete", "pod", "check", "--force", "--grace-period=0")
+    site.delete("pod", "check")
     again = operator = site.start(HELM_TIMEOUT="60s").wait_ready()
-    assert site.kubectl("get", "pods", "check", "--ignore-not-found") == ""
+    assert site.find("pod", "check") is None
 
     site.config(web="nodes: {kubernetes.io/os: linux}\n")
     end("Failed")

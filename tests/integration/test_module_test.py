@@ -48,6 +48,7 @@ def test_the_tests_of_all_example_modules_and_global_hooks_pass(devcluster: hand
     assert {row[2:] for row in rows} == {("0", "0")}
 
 
+@pytest.mark.slow
 def test_the_page_works_as_it_is_written(devcluster: handle.DevCluster, tmp_path: pathlib.Path) -> None:
     blocks = list(re.finditer(r"```(bash|text)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL))
     script = "set -eo pipefail\n" + "".join(block[2] for block in blocks if block[1] == "bash")
@@ -62,6 +63,7 @@ PUBLIC = ROOT / "docs" / "how-to" / "use-a-public-chart.md"
 PUBLIC_ADDRESS = "oci://registry.example.com/charts"
 
 
+@pytest.mark.slow
 def test_a_module_of_a_public_chart_is_made_as_the_page_says(
     devcluster: handle.DevCluster, tmp_path: pathlib.Path
 ) -> None:

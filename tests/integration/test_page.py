@@ -70,7 +70,11 @@ class Served:
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not there: npm ci --prefix tests/integration/axe")
 @pytest.mark.parametrize(
-    "content", [page_samples.every_state(), page_samples.standby()], ids=["leader", "standby"]
+    "content",
+    [
+        pytest.param(page_samples.every_state(), id="leader"),
+        pytest.param(page_samples.standby(), id="standby", marks=pytest.mark.slow),
+    ],
 )
 async def test_it_reads_well_on_phones_and_screens_in_both_themes(
     content: page_content.Content, tab: browser.Tab, tmp_path: pathlib.Path

@@ -62,7 +62,7 @@ def test_a_plan_tells_what_the_operator_then_does_and_is_empty_afterwards(site: 
     assert (change["change"], change["kind"], change["name"]) == ("changed", "ConfigMap", "web")
     assert "-  color: green\n+  color: red\n" in change["diff"]
 
-    site.kubectl("delete", "configmap", "db")
+    site.delete("configmap", "db")
     third = documents(site, "--module", "db", code=3)
     assert actions(third) == {"db": "restore"}
     assert third["modules"][0]["reason"] == "absent in the cluster: ConfigMap db"
@@ -180,7 +180,7 @@ spec: {type: NodePort, selector: {app: web}, ports: [{port: 80, nodePort: 3178MA
 ROLLING = "{type: RollingUpdate, rollingUpdate: {maxSurge: 2}}"
 
 
-@pytest.mark.parametrize("major", [3, 4])
+@pytest.mark.parametrize("major", [pytest.param(3, marks=pytest.mark.slow), 4])
 def test_a_plan_says_what_the_api_server_would_refuse(site: operator_site.Site, major: int) -> None:
     if major == 4:
         site.use_helm(helm_site.helm4_binary())
@@ -213,11 +213,7 @@ def test_a_plan_says_what_the_api_server_would_refuse(site: operator_site.Site, 
 def test_a_plan_says_what_it_may_not_ask(site: operator_site.Site) -> None:
     web = site.module("010-web", {"a": "b"}, values="webEnabled: true\nweb: {replicas: 1, strategy: {}}")
     (web / "templates" / "deployment.yaml").write_text(DEPLOYMENT)
-    site.kubectl("create", "role", "planner", "--verb=get,list,watch", "--resource=secrets,configmaps")
-    site.kubectl("create", "serviceaccount", "planner")
-    site.kubectl(
-        "create", "rolebinding", "planner", "--role=planner", f"--serviceaccount={site.namespace}:planner"
-    )
+    site.account("planner", "get,list,watch secrets,configmaps")
     config = str(charts.kubeconfig_with_token(site.cluster, site, "planner"))
     found = documents(site, code=3, KUBE_CONFIG=config)
     assert actions(found) == {"web": "install"}
@@ -339,13 +335,11 @@ def test_a_plan_asks_the_operator_in_its_pod_through_the_api_server(site: operat
     nowhere = {"DEBUG_UNIX_SOCKET": str(site.root / "no.socket"), "PATH": str(site.root)}
     with kubelet.serving(site.root, run) as port:
         kubelet.add_pod(site, "ao-0", port, app="ao")
-        deployment = site.root / "deployment.yaml"
-        deployment.write_text(
+        site.apply(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: ao}\nspec:\n"
             "  replicas: 0\n  selector: {matchLabels: {app: ao}}\n  template:\n"
             "    metadata: {labels: {app: ao}}\n    spec: {containers: [{name: x, image: none}]}\n"
         )
-        site.kubectl("apply", "-f", str(deployment))
         for target in ("ao-0", f"{site.namespace}/deployment/ao"):
             found = documents(site, "--from-pod", target, code=0, **nowhere)
             who = f"the operator in pod {site.namespace}/ao-0"
@@ -371,14 +365,7 @@ def test_a_plan_that_may_not_ask_says_which_right_is_missing_and_takes_the_relea
 ) -> None:
     giving_site(site)
     site.start().wait_ready().stop()
-    rules = [
-        "--verb=get,list,watch,create,update,patch", "--resource=secrets,configmaps,pods"
-    ]  # fmt: skip
-    site.kubectl("create", "role", "planner", *rules)
-    site.kubectl("create", "serviceaccount", "planner")
-    site.kubectl(
-        "create", "rolebinding", "planner", "--role=planner", f"--serviceaccount={site.namespace}:planner"
-    )
+    site.account("planner", "get,list,watch,create,update,patch secrets,configmaps,pods")
     kubelet.add_pod(site, "ao-0", 1)
     found = documents(
         site, "--from-pod", "ao-0", code=0,

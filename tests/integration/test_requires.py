@@ -36,7 +36,7 @@ def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: op
     requiring.module(site, "030-front", "modules: [till, new]")
     operator = site.start().wait_ready().wait_idle()
     try:
-        version = json.loads(site.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
+        version = json.loads(site.request("GET", "/version").text)["gitVersion"]
         lacking = "requires the API shops.example.com/v1, which the cluster does not serve"
         expected = {
             "old": f"requires Kubernetes <1.20, and the cluster has {version}",
@@ -55,7 +55,7 @@ def test_what_the_cluster_lacks_disables_a_module_and_everybody_says_so(site: op
         assert expected["front"] in operator.get("/").text.replace("&lt;", "<")
 
         def is_told() -> bool:
-            modules = json.loads(site.kubectl("get", "modules", "-o", "json"))["items"]
+            modules = site.listed("module")
             told = {each["metadata"]["name"]: json.dumps(each.get("status")) for each in modules}
             return all(reason in told.get(name, "") for name, reason in expected.items())
 
@@ -76,8 +76,7 @@ def test_an_api_that_comes_enables_the_module_and_one_that_goes_does_not_remove_
     operator = site.start().wait_ready().wait_idle()
     try:
         assert site.revisions() == {"other": 1}
-        (site.root / "crd.yaml").write_text(definitions.things(group))
-        site.kubectl("apply", "-f", str(site.root / "crd.yaml"))
+        site.apply(definitions.things(group))
         operator_process.wait_until(lambda: "shop" in site.revisions(), "the module is enabled")
         requiring.wait_for(site, "shop", "Ready")
         operator.wait_idle()
@@ -87,12 +86,13 @@ def test_an_api_that_comes_enables_the_module_and_one_that_goes_does_not_remove_
         assert len(site.helm_calls()) == calls, "nothing is run at a restart"
         assert site.labels() == []
         # A sync tool replaces it, and what it defines is there again within a second.
-        site.kubectl("replace", "--force", "-f", str(site.root / "crd.yaml"))
+        site.delete("crd", f"things.{group}")
+        site.apply(definitions.things(group))
         operator.wait_metric(1, "resources_healed_total", module="shop")
         operator.wait_idle()
         assert site.revisions() == {"shop": 1, "other": 1}
         assert len(site.helm_calls()) == calls
-        site.kubectl("delete", "-f", str(site.root / "crd.yaml"))
+        site.delete("crd", f"things.{group}")
         lacking = f"requires the API {group}/v1, which the cluster does not serve"
         requiring.wait_for(site, "shop", "Ready", lacking)
         operator.wait_until(lambda: lacking in requires_of(site, "shop"), "its Module says so")
@@ -135,18 +135,18 @@ def test_an_api_that_an_earlier_module_brings_enables_a_later_one(
         operator_process.wait_until(lambda: site.revisions() == everything, "all are installed", deadline=20)
         operator.wait_idle()
         if place == "crds":
-            site.kubectl("delete", "crd", f"things.{group}")
+            site.delete("crd", f"things.{group}")
             operator.wait_metric(1, "resources_healed_total", module="shop")
             operator.wait_idle()
     finally:
         operator.stop()
     if place == "crds":
-        site.kubectl("delete", "crd", f"things.{group}")
+        site.delete("crd", f"things.{group}")
         assert requiring.planned(site)["shop"]["enabled"]
     calls = len(site.helm_calls())
     operator = site.start().wait_ready().wait_idle()
     try:
-        operator.wait_until(lambda: site.kubectl("get", f"things.{group}"), "the object is there again")
+        operator.wait_until(lambda: site.listed(f"things.{group}"), "the object is there again")
         assert len(site.helm_calls()) == calls
         assert site.revisions() == everything
         assert site.labels() == [], "it was never deleted"

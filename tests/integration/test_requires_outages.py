@@ -51,7 +51,7 @@ def test_an_api_whose_server_stops_answering_and_that_goes_then_removes_nothing(
     try:
         silent = f"requires the API {api}, whose server does not answer"
         requiring.wait_for(site, "shop", "Disabled", silent)
-        site.kubectl("delete", "apiservice", f"v1.{group}")
+        site.delete("apiservice", f"v1.{group}")
         site.kubectl("create", "-f", f"{site.root}/crd.yaml")
         operator.wait_until(lambda: site.revisions() == everything, "both are installed")
         operator.wait_idle()
@@ -65,12 +65,12 @@ def test_an_api_whose_server_stops_answering_and_that_goes_then_removes_nothing(
         operator = site.start().wait_ready().wait_idle()
         assert len(site.helm_calls()) == calls, "nothing is removed, and nothing runs"
         assert site.revisions() == {"shop": 1, "till": 2}
-        site.kubectl("delete", "crd", f"things.{group}")
-        site.kubectl("delete", "apiservice", f"v1.{group}")
+        site.delete("crd", f"things.{group}")
+        site.delete("apiservice", f"v1.{group}")
         requiring.wait_for(site, "shop", "Ready", f"requires the API {api}, which the cluster does not serve")
         operator.wait_idle()
         assert site.revisions() == {"shop": 1, "till": 2}
         operator.stop()
     finally:
-        site.kubectl("delete", "apiservice", f"v1.{group}", "--ignore-not-found")
+        site.delete("apiservice", f"v1.{group}")
         operator.kill()

@@ -19,8 +19,7 @@ def test_the_next_leader_goes_on_where_a_killed_one_waited_for_a_required_module
 ) -> None:
     """It removes nothing, and has the Secret as it was edited while nobody led."""
     group = f"{site.namespace}.example.com"
-    (site.root / "crd.yaml").write_text(definitions.things(group))
-    site.kubectl("create", "-f", f"{site.root}/crd.yaml")
+    site.apply(definitions.things(group))
     shop = requiring.module(site, "010-shop", f"apis: [{group}/v1]")
     site.hook(shop, "life.sh", {"beforeDeleteHelm": 1})
     slow = requiring.module(site, "010-slow", "modules: [shop]")
@@ -44,4 +43,4 @@ def test_the_next_leader_goes_on_where_a_killed_one_waited_for_a_required_module
     site.secret(last="color: s3cret-three")
     second.wait_until(lambda: site.data("last") == {"color": "s3cret-three"}, "it follows the Secret")
     second.stop()
-    site.kubectl("delete", "crd", f"things.{group}")
+    site.delete("crd", f"things.{group}")

@@ -212,9 +212,7 @@ def test_an_edit_close_to_the_limit_of_the_api_server_works(site: operator_site.
     schema(big, config_values="additionalProperties: {type: string}")
     operator = site.start().wait_ready()
     text = "".join(f"key{number}: {'x' * 80}\n" for number in range(10_000))
-    path = site.root / "big.yaml"
-    path.write_text(text)
-    site.kubectl("create", "configmap", operator_site.CONFIG_MAP, f"--from-file=big={path}")
+    site.create("configmap", operator_site.CONFIG_MAP, {"data": {"big": text}})
     operator.wait_until(lambda: site.data("big") == {"last": "x" * 80}, "the large values are in force")
     assert operator.metrics().total("config_values_errors_total") == 0
 
@@ -225,7 +223,7 @@ def test_a_config_map_that_is_deleted_and_made_again_is_followed(
     site.config(web="color: red")
     operator = site.start().wait_ready()
     for color in ("blue", "white"):
-        site.kubectl("delete", "configmap", operator_site.CONFIG_MAP)
+        site.delete("configmap", operator_site.CONFIG_MAP)
         operator.wait_until(lambda: (site.data("web") or {}).get("color") == "green", "it falls back")
         site.config(web=f"color: {color}")
         operator.wait_until(lambda: (site.data("web") or {}).get("color") == color, "it is back")  # noqa: B023

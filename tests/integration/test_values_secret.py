@@ -62,7 +62,7 @@ def test_edits_of_the_secret_run_what_they_change_and_its_deletion_falls_back(
     operator.wait_until(lambda: "s3cret-two" in str(seen(site)), "the edit is in force")
     operator.wait_idle()
     assert site.revisions() == {"web": 3, "api": 1}
-    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+    site.delete("secret", operator_site.CONFIG_MAP)
     fallen = {"color": "green", "auth": {"user": "admin"}}
     operator.wait_until(lambda: seen(site) == fallen, "it falls back")
     operator.wait_idle()
@@ -177,7 +177,7 @@ def test_no_secret_is_read_if_the_setting_says_so_and_another_one_may_be_named(
     assert seen(site) == {"color": "green", "auth": {"user": "admin"}}
     assert operator.metrics().total("watch_up", watch="values_secret") == 0
     operator.stop()
-    site.kubectl("create", "secret", "generic", "other", "--from-literal=web=color: blue")
+    site.create("secret", "other", {"stringData": {"web": "color: blue"}})
     operator = site.start(VALUES_SECRET="other").wait_ready()
     assert seen(site) == {"color": "blue", "auth": {"user": "admin"}}
     operator.wait_metric(1, "watch_up", watch="values_secret")

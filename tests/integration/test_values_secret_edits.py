@@ -1,7 +1,6 @@
 """Edits of the values Secret and of the ConfigMap below it: what is refused, and what stays in force."""
 
 import base64
-import json
 
 import pytest
 
@@ -52,7 +51,7 @@ def test_the_webhook_checks_an_edit_of_the_config_map_with_the_secret_in_force(
         assert refused(site, web="color: blue\nsize: 5") == "", "this is what the Secret waits for"
         mended = {"color": "blue", "size": 5, "password": "s3cret-two"}
         operator.wait_until(lambda: seen(site) == mended, "both are in force")
-        site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+        site.delete("secret", operator_site.CONFIG_MAP)
         operator.wait_logged("web: must have the key 'password'")
         assert seen(site) == mended
         assert "s3cret" not in operator.log
@@ -65,7 +64,7 @@ def test_what_no_secret_should_hold_changes_nothing_and_is_never_quoted(site: op
     site.secret(web="password: s3cret-good")
     operator = site.start().wait_ready()
     encoded = base64.b64encode(b"s3cret: \xff\xfe").decode()
-    site.kubectl("patch", "secret", operator_site.CONFIG_MAP, "-p", json.dumps({"data": {"web": encoded}}))
+    site.patch("secret", operator_site.CONFIG_MAP, {"data": {"web": encoded}})
     operator.wait_metric(1, "config_values_errors_total")
     aliases = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
     wrong = (f"a0: &a0 s3cret\n{aliases}", "{s3cret", "- s3cret", "s3cret", "true")
@@ -93,11 +92,11 @@ def test_a_secret_that_is_gone_or_another_one_after_a_restart_counts_as_it_is_th
     shown_sections.module(site, "020-api")
     site.secret(web="password: s3cret-one")
     site.start().wait_ready().stop()
-    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+    site.delete("secret", operator_site.CONFIG_MAP)
     site.secret(web="password: s3cret-two")
     site.start().wait_ready().stop()
     assert seen(site) == {"color": "green", "password": "s3cret-two"}
-    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
+    site.delete("secret", operator_site.CONFIG_MAP)
     operator = site.start().wait_ready()
     assert seen(site) == {"color": "green"}
     assert site.revisions() == {"web": 3, "api": 1}

@@ -69,6 +69,7 @@ def main(changes: int, seed: int, at_once: int, directory: pathlib.Path | None) 
 def run(cluster: handle.DevCluster, root: pathlib.Path, changes: int, seed: int, at_once: int) -> Result:
     """Try it; ``seed`` decides which changes are made."""
     site = operator_site.Site(cluster, cluster.namespace(), root)
+    site.use_helm(cluster.helm, validates=True)
     modules = random_changes.RandomModules(site.modules, seed)
     result = Result()
     try:

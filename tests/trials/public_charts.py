@@ -88,7 +88,7 @@ def run(
             )
         )
     site = operator_site.Site(cluster, cluster.namespace("trial"), root / "site")
-    site.use_helm(helm)
+    site.use_helm(helm, validates=True)
     releases = release_view.Releases(cluster, site.namespace)
     trial = scenario.Trial(charts, site, releases, edits, {})
     with (

@@ -54,8 +54,13 @@ class DevCluster:
         """
         name = f"{prefix}-{secrets.token_hex(4)}"
         body: json_types.JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        self._request("POST", "/api/v1/namespaces", body)
-        self._wait_for_service_account(name, clock or clocks.SystemClock(), sleep)
+        client = self._client()
+        answer = client.request("POST", "/api/v1/namespaces", body)
+        if not answer.is_success:
+            raise errors.DevClusterError(
+                f"the cluster {self.name} refused POST /api/v1/namespaces: {answer.text}"
+            )
+        self._wait_for_service_account(client, name, clock or clocks.SystemClock(), sleep)
         return name
 
     def delete_namespace(self, name: str) -> None:
@@ -84,15 +89,10 @@ class DevCluster:
     def _client(self) -> api.ApiClient:
         return api.ApiClient(layout.Layout(self.kubeconfig.parent), self.url)
 
-    def _request(self, method: str, path: str, body: json_types.JsonObject) -> None:
-        answer = self._client().request(method, path, body)
-        if not answer.is_success:
-            raise errors.DevClusterError(f"the cluster {self.name} refused {method} {path}: {answer.text}")
-
     def _wait_for_service_account(
-        self, namespace: str, clock: clocks.Clock, sleep: Callable[[float], None]
+        self, client: api.ApiClient, namespace: str, clock: clocks.Clock, sleep: Callable[[float], None]
     ) -> None:
-        client, deadline = self._client(), clock.monotonic() + _ACCOUNT_TIMEOUT
+        deadline = clock.monotonic() + _ACCOUNT_TIMEOUT
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         while not client.request("GET", path).is_success:
             if clock.monotonic() > deadline:

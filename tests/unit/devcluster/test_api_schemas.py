@@ -21,7 +21,7 @@ class Client(api.ApiClient):
         self.asked: list[str] = []
 
     @override
-    def request(self, method: str, path: str, body: object = None) -> api.ApiAnswer:
+    def request(self, method: str, path: str, body: object = None, content_type: str = "") -> api.ApiAnswer:
         self.asked.append(path)
         own, foreign = "/openapi/v3/apis/apps/v1?hash=A", "/openapi/v3/apis/example.com/v1?hash=B"
         index = {"paths": {path: {"serverRelativeURL": path} for path in (own, foreign)}}

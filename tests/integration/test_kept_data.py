@@ -6,7 +6,7 @@ import pytest
 
 from addon_operator.helm import helm_errors, release_types
 from addon_operator.helm.releases import releases
-from tests.integration.helm_site import ANY_HELM, WEB, Site
+from tests.integration.helm_site import WEB, Site
 
 pytestmark = pytest.mark.integration
 
@@ -76,7 +76,7 @@ def marks(site: Site, kind: str, name: str) -> tuple[Any, Any]:
 
 
 def is_there(site: Site, kind: str, name: str) -> bool:
-    return bool(site.kubectl("get", kind, name, "--ignore-not-found", "--output=name"))
+    return site.find(kind, name) is not None
 
 
 async def failed(
@@ -87,7 +87,6 @@ async def failed(
     return raised.value
 
 
-@ANY_HELM
 async def test_what_holds_data_outlives_all_that_takes_it_out_of_a_release(helm_site: Site) -> None:
     site = helm_site
     write(site)
@@ -127,7 +126,6 @@ async def test_what_holds_data_outlives_all_that_takes_it_out_of_a_release(helm_
             assert marks(site, *which) == (None, None)
 
 
-@ANY_HELM
 async def test_what_a_failed_try_brought_outlives_what_undoes_it(helm_site: Site) -> None:
     site = helm_site
     write(site)

@@ -45,14 +45,13 @@ def test_an_api_whose_server_stops_answering_and_that_goes_then_removes_nothing(
     requiring.module(site, "010-shop", f"apis: [{api}]")
     requiring.module(site, "020-till", "modules: [shop]")
     everything = {"shop": 1, "till": 1}
-    (site.root / "crd.yaml").write_text(definitions.things(group))
     break_api(site, api)
     operator = site.start().wait_ready()
     try:
         silent = f"requires the API {api}, whose server does not answer"
         requiring.wait_for(site, "shop", "Disabled", silent)
         site.delete("apiservice", f"v1.{group}")
-        site.kubectl("create", "-f", f"{site.root}/crd.yaml")
+        site.apply(definitions.things(group))
         operator.wait_until(lambda: site.revisions() == everything, "both are installed")
         operator.wait_idle()
         break_api(site, api)

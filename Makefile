@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
-SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
+SIDE_BY_SIDE := --numprocesses 4 --dist worksteal
 
 .PHONY: help demo test test-all check format unit mutants integration bench manifests reference lock audit image-test pin-images clean
 

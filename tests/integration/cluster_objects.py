@@ -24,6 +24,7 @@ _OF_NAMESPACES: Final[Mapping[str, tuple[str, str]]] = {
     "configmap": (_CORE, "configmaps"),
     "event": (_CORE, "events"),
     "persistentvolumeclaim": (_CORE, "persistentvolumeclaims"),
+    "pvc": (_CORE, "persistentvolumeclaims"),
     "pod": (_CORE, "pods"),
     "resourcequota": (_CORE, "resourcequotas"),
     "secret": (_CORE, "secrets"),

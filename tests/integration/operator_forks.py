@@ -29,7 +29,7 @@ from tests.integration import loop_holds
 
 _SOURCES: Final = (pathlib.Path(addon_operator.__file__).parents[1], pathlib.Path(__file__).parents[2])
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
-_PATIENCE: Final = 120.0
+_PATIENCE: Final = 300.0
 _CONTEXT.set_forkserver_preload(["tests.integration.operator_imports"])
 
 
@@ -115,7 +115,7 @@ def run(
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command of ``addon-operator`` to its end, whatever that is, in the directory ``root``.
 
-    Raises :class:`subprocess.TimeoutExpired` after two minutes.
+    Raises :class:`subprocess.TimeoutExpired` after five minutes.
     """
     with tempfile.TemporaryDirectory(prefix="run-", dir=root) as made:
         output, error, given = (pathlib.Path(made, name) for name in ("output", "error", "input"))

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from addon_operator.devcluster import handle, locations
-from tests.integration import chart_repositories, typing_pages
+from tests.integration import chart_repositories, operator_forks, typing_pages
 from tests.unit.testing import fixed_fields
 
 pytestmark = pytest.mark.integration
@@ -19,12 +19,20 @@ ROOT = pathlib.Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "test-a-module.md"
 
 
-def run(arguments: list[str], cluster: handle.DevCluster, cwd: pathlib.Path, exit_code: int = 0) -> str:
+def run(
+    arguments: list[str], cluster: handle.DevCluster, cwd: pathlib.Path, exit_code: int = 0, **more: str
+) -> str:
     """What a command prints that an author types."""
-    environ = os.environ | {
+    environ = {
+        **os.environ,
         "PATH": f"{pathlib.Path(sys.executable).parent}:{cluster.bin}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "operator"),
+        **more,
     }
+    if arguments[0] == "addon-operator":
+        ran = operator_forks.run(arguments[1:], environ, cwd)
+        assert ran.returncode == exit_code, ran.stdout + ran.stderr
+        return ran.stdout + ran.stderr
     done = subprocess.run(
         arguments,
         cwd=cwd,
@@ -91,17 +99,9 @@ def test_a_chart_that_cannot_be_pulled_fails_its_test_and_credentials_count(
     module = tmp_path / "modules" / "010-web" / "module.yaml"
 
     def tested(*, password: bool, exit_code: int) -> str:
-        path = tmp_path / "config.json"
-        named = f"CHART_CREDENTIALS={path}" if password else "NONE=1"
-        arguments = [
-            "env",
-            named,
-            f"ADDON_OPERATOR_TMP_DIR={tmp_path}/tmp",
-            "addon-operator",
-            "module",
-            "test",
-        ]
-        return run(arguments, devcluster, tmp_path, exit_code)
+        more = {"CHART_CREDENTIALS": str(tmp_path / "config.json")} if password else {}
+        more["ADDON_OPERATOR_TMP_DIR"] = str(tmp_path / "tmp")
+        return run(["addon-operator", "module", "test"], devcluster, tmp_path, exit_code, **more)
 
     with chart_repositories.serving(gate):
         host = f"127.0.0.1:{gate.port}"

@@ -85,7 +85,7 @@ def test_an_operator_that_waits_for_the_config_map_ends_cleanly(site: operator_s
 
 
 def test_no_permission_for_the_config_map_is_reported_with_what_to_grant(site: operator_site.Site) -> None:
-    site.account("powerless")
+    site.account("powerless", "get,create,update,patch secrets")
     token = site.token("powerless")
     sentence = refusal(site.start(KUBE_CONFIG=str(kubeconfig(site, {"token": token}))))
     assert f"system:serviceaccount:{site.namespace}:powerless" in sentence

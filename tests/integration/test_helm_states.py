@@ -150,7 +150,7 @@ async def test_subcharts_in_charts_are_part_of_the_chart(site: Site) -> None:
 
 
 async def test_missing_rights_in_the_namespace_are_reported_with_what_to_allow(site: Site) -> None:
-    site.account("weak")
+    site.account("weak", "get,create,update,patch secrets")
     token = site.token("weak")
     weak = kubeconfig(site, token)
     async with site.manager(kubeconfig=weak) as manager:

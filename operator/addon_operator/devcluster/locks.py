@@ -75,8 +75,13 @@ def is_held(path: pathlib.Path) -> bool:
 
 def _hold_directory(path: pathlib.Path, on_wait: OnWait) -> int:
     while True:
-        path.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # Not mkdir(exist_ok=True): it fails where another process removes the directory a moment later.
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
         try:
             _acquire(descriptor, lambda: on_wait(None))
             if _is_still(path, descriptor):

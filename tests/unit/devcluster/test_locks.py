@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import threading
+from concurrent import futures
 
 import pytest
 
@@ -96,3 +97,16 @@ def test_who_waited_for_a_directory_that_was_removed_gets_a_new_one(tmp_path: pa
     contender.join()
     assert contender.done.is_set()
     assert list(path.iterdir()) == []
+
+
+def test_many_who_remove_a_directory_do_not_trip_each_other(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "cluster"
+
+    def remove(_: int) -> None:
+        for _ in range(100):
+            with locks.directory(path, lambda _: None):
+                path.rmdir()
+
+    with futures.ThreadPoolExecutor(4) as threads:
+        list(threads.map(remove, range(4)))
+    assert not path.exists()

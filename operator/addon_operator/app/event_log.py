@@ -100,7 +100,13 @@ class EventLog:
                 self._log.debug(f"module {verdict.module} is {said}: {verdict.reason}", module=verdict.module)
             case events.ModuleRan(module=module, activation=activation):
                 seconds = round(event.seconds, 3)
-                self._log.info("module run ended", module=module, activation=activation, seconds=seconds)
+                self._log.info(
+                    "module run ended",
+                    module=module,
+                    activation=activation,
+                    seconds=seconds,
+                    reason=_reason(event),
+                )
             case events.HooksRegistered(module=None):
                 self._global_hooks = len(event.hooks)
             case events.ModulesDiscovered():
@@ -110,9 +116,15 @@ class EventLog:
             case events.ModulesReloaded():
                 for warning in event.warnings:
                     self._log.warning(warning)
-                self._log.info(f"changed on disk and reloaded: {', '.join(event.touched)}")
+                touched = ", ".join(event.touched)
+                self._log.info(
+                    f"changed on disk and reloaded: {touched}", modules=touched, reason=_reason(event)
+                )
             case events.ReloadRefused(problem=problem, is_of_hooks=is_of_hooks):
-                self._log.error(f"{state.HOOKS_REFUSED if is_of_hooks else state.REFUSED}: {problem}")
+                what = state.HOOKS_REFUSED if is_of_hooks else state.REFUSED
+                self._log.error(f"{what}: {problem}", reason=_reason(event))
+            case events.NothingRefused():
+                self._log.info("nothing that changed on disk is refused any more", reason=_reason(event))
 
     def _registrations_changed(self, event: events.RegistrationsChanged) -> None:
         whose = f"module {event.owner}" if event.owner else "global hooks"
@@ -271,6 +283,11 @@ class EventLog:
         else:
             text = "maintenance has ended: Helm and healing manage the module again"
             self._log.info(text, module=event.module)
+
+
+def _reason(event: events.Event) -> str:
+    """Return what programs that read the log know the record by."""
+    return type(event).__name__
 
 
 def shown(resources: Sequence[str]) -> str:

@@ -221,6 +221,10 @@ class ReloadRefused(Event, frozen=True):
     """Whether it is a hook, whose file is not as it was; of anything else, what was before is in force."""
 
 
+class NothingRefused(Event, frozen=True):
+    """Nothing that changed on disk is refused any more."""
+
+
 class DiscoveryFailed(Event, frozen=True):
     """A discovery failed, or a hook of an enabled module printed no valid configuration."""
 

@@ -17,7 +17,6 @@ from addon_operator.modules.health import module_health, resource_health
 
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
 HOOKS_REFUSED: Final = "a change of hooks on disk is refused, and their bindings stay as they were"
-NOTHING_REFUSED: Final = "nothing that changed on disk is refused any more"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -185,7 +185,7 @@ def test_numbers_of_modules_and_runs_are_seen_at_info() -> None:
     assert brief(log) == [
         "found 2 global hooks, 5 modules, 3 of them enabled",
         "found 2 global hooks, 5 modules, 2 of them enabled",
-        "module run ended module=web activation=onStartup seconds=1.235",
+        "module run ended module=web activation=onStartup seconds=1.235 reason=ModuleRan",
         "release uninstalled module=old",
     ]
 

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -11,7 +12,7 @@ from addon_operator.helm.charts import plain_files
 from addon_operator.kernel import names
 from addon_operator.modules import module_config
 
-_MOST_WORDS: Final = 100
+_MOST_LETTERS: Final = 2000
 _MOST_FILES: Final = 5000
 _MOST_BYTES: Final = 256 * 1024
 _MARK: Final = "lint: ignore"
@@ -21,9 +22,12 @@ _PARTS: Final = frozenset({"crds", "examples", "hooks", "openapi", "templates"})
 """Directories of a module whose files may have such comments, beside those at its top."""
 _PASSED: Final = frozenset({"node_modules", "venv", "__pycache__"})
 _NOT_READ: Final = (".md", ".json", ".tgz", ".txt")
-_WHERE_SET: Final = (("set", "in"), ("default", "in"))
+_WHERE_SET: Final = ("set in ", "default in ")
 """Words before the file of a wrong value; the schema is named before it."""
-_AROUND: Final = "()[]'\"`,;"
+_AROUND: Final = r"()\[\]'\"`,;"
+_ENDS_OF_NAMES: Final = re.compile(rf"[\s:{_AROUND}]|$")
+_LINE: Final = re.compile(r"[)\]'\"`,;]?(?::(\d{1,9})|:?,? (?:document \d{1,9}, )?line (\d{1,9}))")
+"""How a line is named behind a file."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,44 +78,39 @@ class Ignored:
 
 def place_of(finding: values_check.Finding, modules: Mapping[str, pathlib.Path]) -> Place | None:
     """Return where a wrong value was set, or else the first file that is named, or the module's directory."""
-    words = finding.problem.split(" ", _MOST_WORDS)[:_MOST_WORDS]
+    own = modules.get(finding.subject)
+    text = finding.problem[:_MOST_LETTERS]
     first = None
-    for number, word in enumerate(words):
-        found = _place(word.strip(_AROUND))
-        if found is not None:
-            found = dataclasses.replace(found, line=found.line or _line(words[number + 1 : number + 5]))
-            first = first or found
-            if tuple(words[max(number - 2, 0) : number]) in _WHERE_SET:
-                return found
-    if first is not None:
-        return first
-    if finding.subject in modules:
-        return Place(modules[finding.subject])
+    for start in _starts(text, [own] if own else [*modules.values()]):
+        # Names of files may have blanks: the longest one that exists counts.
+        ends = [match.start() for match in _ENDS_OF_NAMES.finditer(text, start)]
+        end = next((each for each in reversed(ends) if _exists(text[start:each])), None)
+        if end is None:
+            continue
+        line = _LINE.match(text, end)
+        found = Place(pathlib.Path(text[start:end]), int(line.group(line.lastindex or 0)) if line else 0)
+        first = first or found
+        if text[:start].endswith(_WHERE_SET):
+            return found
+    if first is not None or own is not None:
+        return first or Place(own or pathlib.Path())
     # The subject may be a directory of modules.
     return Place(pathlib.Path(finding.subject)) if pathlib.Path(finding.subject).is_dir() else None
 
 
-def _place(word: str) -> Place | None:
-    """Return the file that a word names, as in ``modules/010-web/values.yaml:3:1:``."""
-    path, *numbers = word.rstrip(":").split(":")
-    if "/" not in path:
-        return None
+def _starts(text: str, roots: Sequence[pathlib.Path]) -> Iterator[int]:
+    """Yield where the names of files may begin: with a directory of modules, or a word before a slash."""
+    around = {str(each) for root in roots for each in (root, root.parent)}
+    known = "|".join(map(re.escape, sorted(around, key=len, reverse=True)))
+    for match in re.finditer(rf"(?<![^\s{_AROUND}])(?:{known}|[^\s/{_AROUND}]*)/", text):
+        yield match.start()
+
+
+def _exists(path: str) -> bool:
     try:
-        is_there = pathlib.Path(path).exists()
+        return "/" in path and pathlib.Path(path).exists()
     except (OSError, ValueError):
-        return None
-    line = int(numbers[0]) if numbers and numbers[0].isdecimal() else 0
-    return Place(pathlib.Path(path), line) if is_there else None
-
-
-def _line(words: Sequence[str]) -> int:
-    """Return the number in the words ``line 3,`` or ``document 2, line 3,``; 0 if they say something else."""
-    if words[:1] == ["document"]:
-        words = words[2:]
-    if len(words) < 2 or words[0] != "line":
-        return 0
-    number = words[1].rstrip(":,;")
-    return int(number) if number.isdecimal() else 0
+        return False
 
 
 def without_ignored(

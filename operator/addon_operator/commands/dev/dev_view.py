@@ -9,15 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from addon_operator.documents import yaml_reading
-from addon_operator.engine import state
+from addon_operator.engine import events
 
 LINES_OF_HOOK: Final = 8
 MOST_HOOKS: Final = 20
 MOST_ERRORS: Final = 8
 MOST_CHANGES: Final = 12
 MOST_DIFF: Final = 200
-_RELOADED: Final = "changed on disk and reloaded: "
-_RAN: Final = "module run ended"
 ENDING: Final = "the operator is being stopped, and what it runs"
 LONG_SECONDS: Final = 5.0
 """A hook that runs for so long is told, and ended when its module is saved."""
@@ -104,19 +102,20 @@ class DevView:
     def record(self, record: Mapping[str, Any]) -> Iterator[Line | Ran | Reloaded]:
         """Take a record of the operator's log; yield what is to be told, and what is to be looked at."""
         text, module = self._text(record.get("msg", "")), str(record.get("module", ""))
+        reason = record.get("reason")
         if "output" in record:
             yield self._of_hook(str(record.get("hook", "?")), module, text)
-        elif text.startswith(_RELOADED):
+        elif reason == events.ModulesReloaded.__name__:
             self._told.clear()
-            yield Reloaded(text.removeprefix(_RELOADED).split(", "))
-        elif text == _RAN:
+            yield Reloaded(str(record["modules"]).split(", "))
+        elif reason == events.ModuleRan.__name__:
             yield Ran(module, float(record.get("seconds", 0.0)))
-        elif text == state.NOTHING_REFUSED:
+        elif reason == events.NothingRefused.__name__:
             self._told.clear()
             yield Line("right", text)
         elif record.get("level") in ("error", "warning", "warn", "critical"):
             # What is refused is shown as long as the operator says so.
-            if not module and not text.startswith((state.REFUSED, state.HOOKS_REFUSED)):
+            if not module and reason != events.ReloadRefused.__name__:
                 self._told = [*self._told[1 - MOST_ERRORS :], text]
             level = "error" if record["level"] in ("error", "critical") else "warning"
             yield Line(level, f"{module}: {text}" if module else text)

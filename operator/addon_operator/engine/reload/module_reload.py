@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
-from addon_operator.engine import engine, events, module_states, reactions, state, tasks
+from addon_operator.engine import engine, events, module_states, reactions, tasks
 from addon_operator.engine.modules import module_hooks
 from addon_operator.engine.sources import config_sync
 from addon_operator.kernel import errors, names
@@ -91,7 +91,7 @@ class ModuleReload:
         if loading.touched:
             self._tell(events.ModulesReloaded(sorted(loading.touched), loading.warnings))
         if was_refused and not self._states.refuses:
-            self._tell(events.Noted(state.NOTHING_REFUSED))
+            self._tell(events.NothingRefused())
         return reactions.Reaction(converge=True) if is_due else reaction
 
     def _ignore(self, strangers: tuple[str, ...]) -> None:

@@ -101,8 +101,9 @@ def write(path: pathlib.Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def lint(output: str = "json") -> testing.Result:
-    return testing.CliRunner().invoke(main.cli, ["module", "lint", "-o", output], standalone_mode=False)
+def lint(output: str = "json", *more: str) -> testing.Result:
+    arguments = ["module", "lint", "-o", output, *more]
+    return testing.CliRunner().invoke(main.cli, arguments, standalone_mode=False)
 
 
 def rules() -> list[tuple[str, str]]:
@@ -317,8 +318,22 @@ def test_looking_for_a_place_is_bounded(module: pathlib.Path) -> None:
     ],
 )
 def test_a_wrong_value_is_where_it_is_set(tmp_path: pathlib.Path, problem: str, name: str, line: int) -> None:
-    for each in ("schema.yaml", "values.yaml"):
-        (tmp_path / each).touch()
-    finding = values_check.Finding(ERROR, "web", problem.format(tmp_path), RULE.VALUES)
+    for directory in (tmp_path, tmp_path / "a (b), c"):
+        directory.mkdir(exist_ok=True)
+        for each in ("schema.yaml", "values.yaml"):
+            (directory / each).touch()
+        finding = values_check.Finding(ERROR, "web", problem.format(directory), RULE.VALUES)
 
-    assert lint_places.place_of(finding, {}) == lint_places.Place(tmp_path / name, line)
+        assert lint_places.place_of(finding, {"web": directory}) == lint_places.Place(directory / name, line)
+
+
+def test_a_comment_counts_and_lines_are_named_in_a_directory_with_blanks() -> None:
+    module = pathlib.Path("my modules/010-web")
+    write(module / "openapi/config-values.yaml", "type: object\nproperties: {size: {type: integer}}\n")
+    write(module / "values.yaml", "# lint: ignore boolean-word it is a text\nweb:\n  size: yes\n")
+
+    result = lint("json", "--modules-dir", "my modules")
+
+    assert [(row["rule"], row["file"], row["line"]) for row in json.loads(result.stdout)] == [
+        ("values", "my modules/010-web/values.yaml", 3)
+    ]

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
+from addon_operator.app import event_log
 from addon_operator.commands.dev import dev_view
-from addon_operator.engine import state
+from addon_operator.engine import events, state
+from addon_operator.kernel import names
+from tests.support import logs
+
+WEB = names.ModuleName("web")
 
 
 def told(view: dev_view.DevView, **record: object) -> list[object]:
@@ -59,10 +62,10 @@ def test_a_run_that_failed_is_not_called_done() -> None:
 
 def test_the_end_of_a_run_and_a_reload_are_to_be_looked_at() -> None:
     view = dev_view.DevView()
-    assert told(view, level="info", msg="module run ended", module="web", seconds=0.2) == [
+    assert told(view, level="info", reason="ModuleRan", module="web", seconds=0.2) == [
         dev_view.Ran("web", 0.2)
     ]
-    assert told(view, level="info", msg="changed on disk and reloaded: shop, web") == [
+    assert told(view, level="info", reason="ModulesReloaded", modules="shop, web") == [
         dev_view.Reloaded(["shop", "web"])
     ]
     assert told(view, level="info", msg="converge done") == []
@@ -85,22 +88,38 @@ def test_errors_are_those_of_this_moment() -> None:
         f"{state.REFUSED}: /home/me/modules/020-shop/values.yaml, line 1: size",
         "files stay as they were: /home/me/modules/010-web/values.yaml: no YAML",
     ]
-    told(view, level="info", msg="changed on disk and reloaded: web")
+    told(view, level="info", reason="ModulesReloaded", modules="web")
     view.rows = []
     assert len(view.errors) == 1, "what another module has refused is still wrong"
     view.refusals = []
     assert view.errors == []
 
 
-@pytest.mark.parametrize("refused", [state.REFUSED, state.HOOKS_REFUSED])
-def test_a_refusal_is_told_and_so_is_its_end(refused: str) -> None:
+def test_a_refusal_is_told_and_so_is_its_end() -> None:
     view = dev_view.DevView()
-    text = f"{refused}: values.yaml is wrong"
-    assert told(view, level="error", msg=text) == [dev_view.Line("error", text)]
+    text = "values.yaml is wrong"
+    assert told(view, level="error", msg=text, reason="ReloadRefused") == [dev_view.Line("error", text)]
     assert view.errors == [], "it is shown for as long as the operator says so"
-    assert told(view, level="info", msg=state.NOTHING_REFUSED) == [
-        dev_view.Line("right", state.NOTHING_REFUSED)
+    assert told(view, level="info", msg="all is right", reason="NothingRefused") == [
+        dev_view.Line("right", "all is right")
     ]
+
+
+def test_what_the_loop_of_edits_follows_is_named_in_the_log() -> None:
+    log = logs.Records()
+    tell = event_log.EventLog(log.logger)
+    followed = [
+        (events.ModuleRan(WEB, "onStartup", 0.2), dev_view.Ran("web", 0.2)),
+        (events.ModulesReloaded([WEB], []), dev_view.Reloaded(["web"])),
+        (events.ReloadRefused("no YAML"), dev_view.Line("error", f"{state.REFUSED}: no YAML")),
+        (events.NothingRefused(), dev_view.Line("right", "nothing that changed on disk is refused any more")),
+    ]
+    for event, _ in followed:
+        tell(event)
+
+    view = dev_view.DevView()
+    records = [{**record, "msg": record["event"]} for record in log]
+    assert [each for record in records for each in view.record(record)] == [each for _, each in followed]
 
 
 def test_the_last_lines_of_each_hook_are_kept_and_of_the_last_hooks_only() -> None:

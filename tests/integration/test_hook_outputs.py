@@ -164,6 +164,73 @@ def test_a_foreground_deletion_holds_up_what_comes_after_it(site: operator_site.
     assert site.labels() == ["wait.sh onStartup", "then.sh onStartup"]
 
 
+def test_a_deletion_that_a_finalizer_holds_up_holds_up_its_module_alone(site: operator_site.Site) -> None:
+    for name in ("held", "done"):
+        site.create("configmap", name)
+    site.patch("configmap", "held", {"metadata": {"finalizers": ["example.org/held"]}})
+    site.values("oneEnabled: true\notherEnabled: true")
+    one, other = (site.module(name, {"a": "b"}) for name in ("010-one", "020-other"))
+    site.hook(one, "one.sh", {"beforeHelm": 1}, write("KUBERNETES_PATCH_PATH", f"""
+        {{operation: Delete, kind: ConfigMap, namespace: {site.namespace}, name: held}}
+        ---
+        operation: MergePatch
+        kind: ConfigMap
+        namespace: {site.namespace}
+        name: done
+        mergePatch: {{data: {{later: "yes"}}}}
+    """))  # fmt: skip
+    site.hook(other, "other.sh", {"afterHelm": 1})
+    operator = site.start()
+    operator.wait_until(lambda: site.labels() == ["one.sh beforeHelm", "other.sh afterHelm"], "others go on")
+    assert (site.data("one"), site.data("done")) == (None, {})
+    listed = site.command("queue", "list").stdout
+    assert f"waits for ConfigMap {site.namespace}/held to be gone: the finalizers " in listed
+    assert "example.org/held" in listed
+    site.patch("configmap", "held", {"metadata": {"finalizers": None}})
+    operator.wait_ready()
+    assert (site.data("one"), site.data("done")) == ({"a": "b"}, {"later": "yes"})
+    assert operator.metrics().total("module_hook_errors_total") == 0
+
+
+def test_a_deletion_that_is_held_up_for_longer_than_the_time_limit_is_an_error(
+    site: operator_site.Site,
+) -> None:
+    site.first_retry = operator_site.SOON
+    site.create("configmap", "held")
+    site.patch("configmap", "held", {"metadata": {"finalizers": ["example.org/held"]}})
+    limited = {"onStartup": 1, "settings": {"executionTimeout": "2s"}}
+    patch = f"{{operation: Delete, kind: ConfigMap, namespace: {site.namespace}, name: held}}"
+    site.hook(site.global_hooks, "held.sh", limited, write("KUBERNETES_PATCH_PATH", patch))
+    operator = site.start()
+    operator.wait_logged("held.sh", "is still there 2s after its deletion", "example.org/held hold it")
+    site.patch("configmap", "held", {"metadata": {"finalizers": None}})
+    operator.wait_ready()
+
+
+def test_hooks_write_snapshots_back_and_keep_what_others_applied(site: operator_site.Site) -> None:
+    site.create("configmap", "seen", {"data": {"old": "1"}})
+    watched = {"kind": "ConfigMap", "apiVersion": "v1", "nameSelector": {"matchNames": ["seen"]}}
+    watched |= {"namespace": {"nameSelector": {"matchNames": [site.namespace]}}}
+    site.hook(site.global_hooks, "back.sh", {"kubernetes": [watched]}, """
+        jq -c '.[0].objects[]?.object | .data.new = "2"
+               | {operation: "CreateOrUpdate", object: .}' "$BINDING_CONTEXT_PATH" > "$KUBERNETES_PATCH_PATH"
+    """)  # fmt: skip
+    for name in ("one", "other"):
+        site.hook(site.global_hooks, f"{name}.sh", {"onStartup": 1}, write("KUBERNETES_PATCH_PATH", f"""
+            operation: Apply
+            object:
+              apiVersion: v1
+              kind: ConfigMap
+              metadata: {{name: shared, namespace: {site.namespace}}}
+              data: {{{name}: "1"}}
+        """))  # fmt: skip
+    site.start().wait_ready()
+    assert site.data("seen") == {"old": "1", "new": "2"}
+    assert site.data("shared") == {"one": "1", "other": "1"}
+    managers = site.get("configmap", "shared")["metadata"]["managedFields"]
+    assert {each["manager"] for each in managers} == {"addon-operator:one.sh", "addon-operator:other.sh"}
+
+
 def test_a_failure_at_the_objects_leaves_values_and_metrics_alone_until_it_is_mended(
     site: operator_site.Site,
 ) -> None:

@@ -334,7 +334,7 @@ class Introspection:
             "hook": task.hook,
             "binding": task.binding,
             "activation": task.activation,
-            "state": RUNNING if task not in waiting else _waiting_state(task, remaining),
+            "state": _waiting_state(task, remaining) if task in waiting else _running_state(task),
             "age": round(max(0.0, now - task.queued_at), 3),
             "tries": task.attempts,
             "nextTryIn": round(remaining, 3),
@@ -355,6 +355,10 @@ def held_back_text(held: HeldBackRow | None) -> str:
 def waiting_text(others: Sequence[str]) -> str:
     """Say for whom a module waits; empty if for nobody."""
     return f"waits for {', '.join(others)}" if others else ""
+
+
+def _running_state(task: tasks.Task) -> str:
+    return f"waits for {task.waits_for}" if task.waits_for else RUNNING
 
 
 def _waiting_state(task: tasks.Task, remaining: float) -> str:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import hashlib
 import pathlib
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -19,6 +20,12 @@ REFUSED: Final = "a change on disk is refused, and what was loaded before stays 
 HOOKS_REFUSED: Final = "a change of hooks on disk is refused, and their bindings stay as they were"
 
 
+_MANAGER_PREFIX: Final = "addon-operator:"
+_MANAGER_BYTES: Final = 128
+"""How long the API server lets the name of a field manager be."""
+_HASH_LENGTH: Final = 16
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hook:
     """One hook with its configuration: a file, or one of many that a program holds."""
@@ -31,6 +38,18 @@ class Hook:
     """The module it belongs to; ``None`` for a global hook."""
     arguments: tuple[str, ...] = ()
     """By which a program runs this one of its hooks."""
+
+    @property
+    def field_manager(self) -> str:
+        """Who owns the fields that it applies: two hooks do not take each other's away."""
+        manager = (
+            f"{_MANAGER_PREFIX}{self.module}/{self.name}" if self.module else _MANAGER_PREFIX + self.name
+        )
+        if len(manager.encode()) <= _MANAGER_BYTES:
+            return manager
+        digest = hashlib.sha256(manager.encode()).hexdigest()[:_HASH_LENGTH]
+        cut = manager.encode()[: _MANAGER_BYTES - _HASH_LENGTH - 1].decode(errors="ignore")
+        return f"{cut}-{digest}"
 
 
 def bound(hooks: Iterable[Hook], binding: hook_config.LifecycleBinding) -> list[Hook]:

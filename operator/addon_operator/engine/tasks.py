@@ -2,7 +2,9 @@
 
 import abc
 import asyncio
+import contextlib
 import enum
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from addon_operator.kernel import errors
@@ -109,6 +111,10 @@ class Task(abc.ABC):
         """It waits for ``not_before`` although it has not failed; only tasks of the same hook wait for it."""
         self.insists = False
         """Whether somebody asked for it, or its cause is gone: what was taken back is tried again."""
+        self.waits_for = ""
+        """What it waits for in the midst of its try, in which tasks of others in its queue go on."""
+        self.tell_queue: Callable[[], object] = lambda: None
+        """Has its queue look again at what may run."""
         self.waits_since: float | None = None
         """When it began to wait for health, in monotonic seconds; all its other steps are done then."""
         self.stopping: Final = asyncio.Event()
@@ -151,6 +157,17 @@ class Task(abc.ABC):
         """Raise :class:`SupersededError` when a newer intent wants the task to stop; called between steps."""
         if self.superseded:
             raise SupersededError(f"{self.kind} {self.owner}{self.hook}: stopped for a newer intent")
+
+    @contextlib.contextmanager
+    def waiting(self, waits_for: str) -> Iterator[Callable[[], None]]:
+        """Let tasks of others run meanwhile; gives :meth:`checkpoint`."""
+        self.waits_for = waits_for
+        self.step_aside()
+        self.tell_queue()
+        try:
+            yield self.checkpoint
+        finally:
+            self.waits_for = ""
 
     def step_aside(self) -> None:
         """Let what follows in the converge go on without this task, which fails for a reason of its own."""

@@ -4,11 +4,15 @@ The grammar is that of the Go operator: 5 fields, or 6 with the seconds first, d
 ``@hourly``, and ``@every DURATION``; a leading ``TZ=…`` or ``CRON_TZ=…`` names the time zone, and ``?`` means
 ``*``. croniter knows more (a year, ``L``, ``#``, hashed fields), which is refused so that a hook means the
 same here and there.
+
+A time of day that comes twice when the clocks go back ticks once; one that they skip ticks after the gap.
+A crontab for each hour of the day is about no time of day: it ticks through both.
 """
 
 import datetime as dt
 import re
 import zoneinfo
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +32,11 @@ _FIELD: Final = re.compile(rf"{_ITEM}(?:,{_ITEM})*")
 _ZONE: Final = re.compile(r"(?:CRON_)?TZ=(?P<zone>\S*)\s+(?P<rest>.*)", re.DOTALL)
 # Any date will do: what never comes within decades of one date never comes.
 _PROBE: Final = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+_NAMES: Final = (
+    ("sun", "mon", "tue", "wed", "thu", "fri", "sat"),
+    ("", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+)
+_HOURS: Final = 24
 _SHORTEST: Final = 1.0
 _LONGEST_ZONE: Final = 100
 """Characters; the library recurses over the parts of a name."""
@@ -57,8 +66,13 @@ class Crontab:
         """
         if self.every is not None:
             return moment.astimezone(dt.UTC) + dt.timedelta(seconds=self.every)
-        local = moment.astimezone(zoneinfo.ZoneInfo(self.timezone))
-        return _iterator(self.fields, local).get_next(dt.datetime).astimezone(dt.UTC)
+        zone = zoneinfo.ZoneInfo(self.timezone)
+        ticks = _iterator(self.fields, moment.astimezone(zone))
+        while True:
+            tick: dt.datetime = ticks.get_next(dt.datetime).astimezone(dt.UTC)
+            # The second of two times that the clock shows alike is a fold.
+            if not tick.astimezone(zone).fold or _is_hourly(ticks):
+                return tick
 
 
 def parse(text: str, timezone: str | None = None) -> Crontab:
@@ -102,6 +116,23 @@ def check_timezone(name: str) -> str:
 def zone_in(text: str) -> str:
     """Return the time zone that a crontab itself names, empty if it names none."""
     return _split_zone(text)[0]
+
+
+def not_portable(text: str) -> Iterator[str]:
+    """Yield what the Go operator refuses in a crontab that is right here."""
+    fields = _split_zone(text)[1].split()
+    for place, field in enumerate(fields if len(fields) in _FIELDS else ()):
+        for item in field.split(","):
+            first, _, last = item.partition("/")[0].partition("-")
+            if last and _number(first) > _number(last):
+                yield f"the Go operator refuses {item!r}, which wraps; write two ranges"
+            elif place == len(fields) - 1 and "7" in (first, last):
+                yield f"the Go operator refuses {item!r}, where 7 is Sunday; write 0"
+
+
+def _number(value: str) -> int:
+    lower = value.lower()
+    return int(value) if value.isdecimal() else next(names.index(lower) for names in _NAMES if lower in names)
 
 
 def _split_zone(text: str) -> tuple[str, str]:
@@ -162,6 +193,12 @@ def _probed(text: str, fields: str) -> str:
     except (croniter.CroniterError, ValueError, KeyError) as error:
         raise CrontabError(f"{text!r} is not a crontab: a field is out of range; write {_RANGES}") from error
     return fields
+
+
+def _is_hourly(ticks: croniter.croniter) -> bool:
+    """Say whether no hour of the day is left out."""
+    hours = ticks.expanded[1]
+    return hours == ["*"] or len(hours) == _HOURS
 
 
 def _iterator(fields: str, start: dt.datetime) -> croniter.croniter:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from addon_operator.engine import events, state
+from addon_operator.engine import events, state, tasks
 from addon_operator.engine.bindings import (
     hook_answers,
     hook_bindings,
@@ -237,6 +237,7 @@ class Hooks(hook_run.HookExecutor):
         hook: state.Hook,
         contexts: Iterable[binding_contexts.Context],
         labels: events.HookLabels,
+        task: tasks.Task,
         *,
         allow_failure: bool = False,
     ) -> hook_outputs.HookEffects:

@@ -10,7 +10,7 @@ from addon_operator.engine import events, intents, module_states, tasks
 from addon_operator.engine.modules import module_windows
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kernel import errors
-from addon_operator.kube.objects import object_patches, own_deletions
+from addon_operator.kube.objects import object_patches
 from tests.support import clocks
 
 
@@ -95,12 +95,12 @@ class Objects(object_patches.ObjectPatcher):
 
     @override
     async def apply(
-        self, operations: Sequence[object_operations.Operation], owner: own_deletions.Owner, source: str
+        self, operations: Sequence[object_operations.Operation], writer: object_patches.HookWriter
     ) -> None:
         if self.error is not None:
             raise self.error
         self.applied.append(tuple(operations))
-        self.owners.append(owner)
+        self.owners.append(writer.owner)
 
 
 def always_open() -> module_windows.ModuleWindows:

@@ -200,3 +200,15 @@ async def test_an_empty_queue_has_no_head(bench: Bench) -> None:
 
 async def test_the_hooks_of_a_module_are_those_that_printed_their_configuration(bench: Bench) -> None:
     assert bench.views.hooks_of(WEB) is None
+
+
+async def test_a_task_that_waits_in_its_try_says_for_what(bench: Bench) -> None:
+    async def run(task: tasks.Task) -> None:
+        with task.waiting("ConfigMap a/b to be gone"):
+            await bench.gate.wait()
+
+    bench.main.add(fakes.CallTask(tasks.TaskKind.MODULE_HOOK_RUN, run, owner=WEB))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    (row,) = await bench.rows()
+    assert row["state"] == "waits for ConfigMap a/b to be gone"

@@ -216,3 +216,17 @@ def test_each_module_that_is_not_as_it_should_be_is_named_with_its_reason() -> N
     ]
     found.mark(names.ModuleName("web"), state.ModuleStatus.READY, "")
     assert found.troubles[0].startswith("module db ")
+
+
+def field_manager(name: str, module: names.ModuleName | None = WEB) -> str:
+    return state.Hook(name, pathlib.Path(name), hook_config.HookConfig(), module).field_manager
+
+
+def test_each_hook_has_a_field_manager_of_its_own_that_the_api_server_takes() -> None:
+    assert field_manager("a.sh") == "addon-operator:web/a.sh"
+    assert field_manager("sub/a.sh", None) == "addon-operator:sub/a.sh"
+    longest, long, other = "x" * 109, "ü" * 100, "ü" * 101
+    assert field_manager(longest) == f"addon-operator:web/{longest}"
+    assert len(field_manager(long).encode()) <= 128
+    assert field_manager(long).startswith("addon-operator:web/üü")
+    assert field_manager(long) != field_manager(other)

@@ -83,6 +83,58 @@ def test_a_daily_schedule_keeps_its_hour_when_the_clocks_change(after: dt.dateti
     assert [first.isoformat(), tab.next_after(first).isoformat()] == ticks
 
 
+def ticks_of(text: str, timezone: str, after: str, count: int) -> list[str]:
+    tab, moment = crontab.parse(text, timezone), dt.datetime.fromisoformat(after)
+    found: list[str] = []
+    for _ in range(count):
+        moment = tab.next_after(moment)
+        found.append(moment.strftime("%m-%d %H:%M"))
+    return found
+
+
+SPRING, AUTUMN = "2026-03-28T22:50+00:00", "2026-10-24T22:50+00:00"
+CHANGING_CLOCKS = [
+    ("30 2 * * *", "Europe/Berlin", SPRING, ["03-29 01:00", "03-30 00:30"]),
+    ("*/20 2-3 * * *", "Europe/Berlin", SPRING, ["03-29 01:00", "03-29 01:20", "03-29 01:40", "03-30 00:00"]),
+    ("0 * * * *", "Europe/Berlin", SPRING, ["03-28 23:00", "03-29 00:00", "03-29 01:00", "03-29 02:00"]),
+    ("30 2 * * *", "Europe/Berlin", AUTUMN, ["10-25 00:30", "10-26 01:30"]),
+    ("*/30 2 * * *", "Europe/Berlin", AUTUMN, ["10-25 00:00", "10-25 00:30", "10-26 01:00"]),
+    ("0 * * * *", "Europe/Berlin", AUTUMN, ["10-24 23:00", "10-25 00:00", "10-25 01:00", "10-25 02:00"]),
+    ("*/30 0-23 * * *", "Europe/Berlin", AUTUMN, ["10-24 23:00", "10-24 23:30", "10-25 00:00", "10-25 00:30",
+                                                  "10-25 01:00"]),
+    ("@daily", "America/Havana", "2026-10-31T12:00+00:00", ["11-01 04:00", "11-02 05:00"]),
+    ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:50+00:00", ["10-03 15:30", "10-04 15:15"]),
+    ("45 1 * * *", "Australia/Lord_Howe", "2026-04-04T00:50+00:00", ["04-04 14:45", "04-05 15:15"]),
+]  # fmt: skip
+
+
+def test_a_time_that_the_clocks_skip_ticks_after_the_gap_and_one_that_comes_twice_once() -> None:
+    found = [
+        (text, zone, after, ticks_of(text, zone, after, len(ticks)))
+        for text, zone, after, ticks in CHANGING_CLOCKS
+    ]
+    assert found == CHANGING_CLOCKS
+
+
+NOT_PORTABLE = {
+    "0 0 * * 5-1": ["the Go operator refuses '5-1', which wraps; write two ranges"],
+    "0 22-4/2 * nov-feb *": [
+        "the Go operator refuses '22-4/2', which wraps; write two ranges",
+        "the Go operator refuses 'nov-feb', which wraps; write two ranges",
+    ],
+    "0 0 0 * * fri-mon,3": ["the Go operator refuses 'fri-mon', which wraps; write two ranges"],
+    "TZ=Europe/Berlin 0 0 * * 1,7": ["the Go operator refuses '7', where 7 is Sunday; write 0"],
+    "0 0 * * 5-7": ["the Go operator refuses '5-7', where 7 is Sunday; write 0"],
+    "7 7 7 7 1-5": [],
+    "*/7 9-17 ? jan-feb sun": [],
+    "@every 7m": [],
+}
+
+
+def test_what_only_some_readers_of_crontabs_take_is_told() -> None:
+    assert {text: [*crontab.not_portable(text)] for text in NOT_PORTABLE} == NOT_PORTABLE
+
+
 REFUSED = [
     ("* * * *", "has 4 fields; write 5"),
     ("* * * * * * *", "has 7 fields; write 5"),

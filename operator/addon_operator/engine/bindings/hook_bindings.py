@@ -136,14 +136,14 @@ class HookBindings:
         grouped = itertools.groupby(in_main, key=lambda followed: followed.hook)
         return [SynchronizationRun(hook, tuple(followed)) for hook, followed in grouped]
 
-    async def run(self, due: SynchronizationRun, activation: str) -> None:
-        """Make a Synchronization run now.
+    async def run(self, task: tasks.Task, due: SynchronizationRun) -> None:
+        """Make a Synchronization run now, in ``task``.
 
         Raises what the run raises, unless it may fail.
         """
         allowed = due.allow_failure
         try:
-            await self._tasks.run(due.hook, due.run_for, activation, allow_failure=allowed)
+            await self._tasks.run(task, due.hook, due.run_for, allow_failure=allowed)
         except errors.AddonOperatorError as error:
             if not allowed:
                 raise

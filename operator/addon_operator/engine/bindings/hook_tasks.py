@@ -103,33 +103,31 @@ class HookTasks:
         ):
             raise tasks.PostponedError(wait)
         queue = run_for[0].binding.queue
-        effects = await self.run(
-            hook, run_for, task.activation, queue=queue, allow_failure=task.allow_failure
-        )
+        effects = await self.run(task, hook, run_for, queue=queue, allow_failure=task.allow_failure)
         if _reacts(run_for) and effects != hook_outputs.HookEffects():
             self._inbox.put_nowait(intents.ValuesChanged(hook))
 
     async def run(
         self,
+        task: tasks.Task,
         hook: state.Hook,
         run_for: Sequence[triggers.Trigger],
-        activation: str,
         *,
         queue: str = bindings.MAIN_QUEUE,
         allow_failure: bool = False,
     ) -> hook_outputs.HookEffects:
-        """Run a hook now; bindings follow how their Synchronization goes.
+        """Run a hook now, in ``task``; bindings follow how their Synchronization goes.
 
         Raises what :meth:`.HookExecutor.run` raises.
         """
         self._rates.ran(hook)
-        labels = events.HookLabels(hook.name, run_for[0].binding.name, queue, activation, hook.module)
+        labels = events.HookLabels(hook.name, run_for[0].binding.name, queue, task.activation, hook.module)
         starting = [trigger.followed for trigger in run_for if isinstance(trigger, triggers.Synchronization)]
         for followed in starting:
             followed.synchronization_begins()
         contexts = triggers.RunContexts(hook, run_for, self.objects)
         try:
-            effects = await self._executor.run(hook, contexts, labels, allow_failure=allow_failure)
+            effects = await self._executor.run(hook, contexts, labels, task, allow_failure=allow_failure)
         except BaseException as error:
             for followed in starting:
                 _end(followed, error, is_fine=allow_failure and isinstance(error, errors.AddonOperatorError))

@@ -30,7 +30,7 @@ class GlobalHookTask(tasks.Task):
 
     async def run(self) -> None:
         """Run it once, with its snapshots of this moment; raises what :meth:`.HookExecutor.run` raises."""
-        await self._global_hooks.run(self._hook, self._binding, self.activation)
+        await self._global_hooks.run(self, self._hook, self._binding)
 
 
 class GlobalHooks:
@@ -52,11 +52,11 @@ class GlobalHooks:
         """Make one task per hook with that binding, in order."""
         return [GlobalHookTask(self, hook, binding, activation) for hook in state.bound(self.hooks, binding)]
 
-    async def run(self, hook: state.Hook, binding: hook_config.LifecycleBinding, activation: str) -> None:
+    async def run(self, task: tasks.Task, hook: state.Hook, binding: hook_config.LifecycleBinding) -> None:
         """Run a hook for that binding; raises what :meth:`.HookExecutor.run` raises."""
-        labels = events.HookLabels(hook.name, binding, bindings.MAIN_QUEUE, activation)
+        labels = events.HookLabels(hook.name, binding, bindings.MAIN_QUEUE, task.activation)
         context = binding_contexts.lifecycle(binding, self._bindings.snapshots(hook))
-        await self._executor.run(hook, [context], labels)
+        await self._executor.run(hook, [context], labels, task)
 
     async def global_values(self) -> object:
         """Return what is equal as long as global values and Enabled flags are the same.

@@ -97,11 +97,20 @@ class HookOutputs:
             await self._plan_metrics(hook, metrics),
         )
 
-    async def apply(self, hook: state.Hook, outputs: CheckedOutputs) -> HookEffects:
-        """Apply objects first, then the ConfigMap, values and metrics, up to the first that fails."""
+    async def apply(
+        self,
+        hook: state.Hook,
+        outputs: CheckedOutputs,
+        seconds: float | None,
+        waiting: object_patches.Waiting = object_patches.uninterrupted,
+    ) -> HookEffects:
+        """Apply objects first, then the ConfigMap, values and metrics, up to the first that fails.
+
+        A deletion may take ``seconds``; ``waiting`` is entered meanwhile.
+        """
         effects, owner = HookEffects(), hook.module
         if outputs.objects:
-            await self._change_objects(hook, outputs.objects)
+            await self._objects.apply(outputs.objects, _writer(hook, seconds, waiting))
         if outputs.config_values is not None:
             effects |= HookEffects(values_changed=await self._config.write(owner, outputs.config_values))
         if outputs.values is not None:
@@ -120,7 +129,7 @@ class HookOutputs:
         written = await self._read_objects(hook, kubernetes_patch)
         operations = object_operations.for_failed_hook(written)
         if operations:
-            await self._change_objects(hook, operations)
+            await self._objects.apply(operations, _writer(hook))
 
     async def _patched(
         self,
@@ -148,12 +157,6 @@ class HookOutputs:
         with self._checking_jq():
             return await threads.run(threads.OUTPUTS, object_operations.parse, text, source, load)
 
-    async def _change_objects(
-        self, hook: state.Hook, operations: Sequence[object_operations.Operation]
-    ) -> None:
-        owner = own_deletions.Owner(hook.module or "")
-        await self._objects.apply(operations, owner, _source(hook, hook_exchange.KUBERNETES_PATCH))
-
 
 async def _read(
     hook: state.Hook, ran: hook_processes.HookRunResult, variable: str, parse: Callable[[str, str], Read]
@@ -163,6 +166,16 @@ async def _read(
     if not text or text.isspace():
         return None
     return await asyncio.to_thread(parse, text, _source(hook, variable))
+
+
+def _writer(
+    hook: state.Hook,
+    seconds: float | None = None,
+    waiting: object_patches.Waiting = object_patches.uninterrupted,
+) -> object_patches.HookWriter:
+    owner = own_deletions.Owner(hook.module or "")
+    source = _source(hook, hook_exchange.KUBERNETES_PATCH)
+    return object_patches.HookWriter(source, owner, hook.field_manager, seconds, waiting)
 
 
 def _source(hook: state.Hook, variable: str) -> str:

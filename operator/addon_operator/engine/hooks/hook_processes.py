@@ -196,8 +196,7 @@ class HookProcesses:
         :class:`.HookFileError` when there is no room for its files, and
         :class:`.ChildStartError` when it cannot be started.
         """
-        own, question = hook.config.settings.execution_timeout, given.question
-        timeout = self._default_timeout if own is None else own
+        question, timeout = given.question, self.timeout(hook)
         if question is not None:
             timeout = question.seconds if timeout is None else min(timeout, question.seconds)
         async with self._exchange.directory(hook.name, is_short=given.is_short) as files:
@@ -218,6 +217,11 @@ class HookProcesses:
                     hook.name, result, f"returned invalid output: {error}", module=hook.module
                 ) from error
         return HookRunResult(result, taken.written, taken.hint, taken.answer)
+
+    def timeout(self, hook: state.Hook) -> float | None:
+        """Return how many seconds a run of the hook may take; ``None``: any number."""
+        own = hook.config.settings.execution_timeout
+        return self._default_timeout if own is None else own
 
     async def enabled(
         self,

@@ -52,10 +52,11 @@ class HookExecutor:
         hook: state.Hook,
         contexts: Iterable[binding_contexts.Context],
         labels: events.HookLabels,
+        task: tasks.Task,
         *,
         allow_failure: bool = False,
     ) -> hook_outputs.HookEffects:
-        """Run ``hook`` with these binding contexts.
+        """Run ``hook`` with these binding contexts, in ``task``.
 
         Raises :class:`.HookRunError` when it fails, and an
         :class:`.AddonOperatorError` when one of its outputs is wrong; nothing of
@@ -70,7 +71,7 @@ class HookExecutor:
             self._check_current(hook)
             outputs = await self._outputs.check(hook, ran)
             self._check_current(hook)
-            effects = await self._outputs.apply(hook, outputs)
+            effects = await self._outputs.apply(hook, outputs, self.runner.timeout(hook), task.waiting)
         except tasks.SupersededError:
             raise
         except errors.AddonOperatorError as error:
@@ -109,7 +110,7 @@ class HookExecutor:
         outputs = await self._outputs.check(hook, ran)
         if not question.may_patch_values:
             check_without_values(hook, labels.binding, outputs)
-        return ran.answer, await self._outputs.apply(hook, outputs)
+        return ran.answer, await self._outputs.apply(hook, outputs, question.seconds)
 
     async def _start(
         self,

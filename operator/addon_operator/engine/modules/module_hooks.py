@@ -61,7 +61,7 @@ class ModuleHooks:
                 hook.name, binding, bindings.MAIN_QUEUE, task.activation, module.module.name
             )
             context = binding_contexts.lifecycle(binding, self._bindings.snapshots(hook))
-            effects = await self._executor.run(hook, [context], labels)
+            effects = await self._executor.run(hook, [context], labels, task)
             progress.hooks.add((binding, hook.name))
             if binding is hook_config.LifecycleBinding.AFTER_HELM:
                 progress.values_changed |= effects.values_changed

@@ -264,7 +264,7 @@ class ModuleRunner:
         name = module.module.name
         for batch in await self._bindings.start(name, module.hooks or (), task.stopping):
             task.checkpoint()
-            await self._bindings.run(batch, task.activation)
+            await self._bindings.run(task, batch)
         task.checkpoint()
         await self._bindings.wait(name, task.stopping)
         task.checkpoint()

@@ -52,18 +52,20 @@ def pick(
     The first task that is ready goes first. A task in its backoff is stepped over together with all later
     tasks of its owner, so that the order within one module is kept; a ready task is never stepped over. With
     ``is_strict`` nothing steps over a task in its backoff. A postponed task holds up only its own hook; one
-    that comes after a task of another owner holds up nothing.
+    that comes after a task of another owner holds up nothing. A running task that waits for something holds
+    up only its owner.
     """
     busy = {task.owner for task in running}
     postponed: set[tuple[str, str]] = set()
     ahead = {(task.kind, task.owner) for task in running}
+    working = [task for task in running if not task.waits_for]
     for task in pending:
         is_held = any((task.kind, owner) in ahead for owner in task.after)
         ahead.add((task.kind, task.owner))
         if is_held or task.owner in busy or (task.owner, task.hook) in postponed:
             continue
         if task.not_before <= now:
-            return task if _may_join(running, task, parallelism) else None
+            return task if _may_join(working, task, parallelism) else None
         if task.postponed:
             postponed.add((task.owner, task.hook))
         elif task.holds_queue or is_strict:
@@ -234,6 +236,7 @@ class TaskQueue:
                 return
             waited = now - task.not_before
             task.postponed = False
+            task.tell_queue = self._changed
             self._running[task] = asyncio.create_task(self._try(task), name=f"{self.name}: {task.kind}")
             self._tell(events.TaskStarted(self.name, task, waited))
             self.report()

@@ -74,6 +74,8 @@ def warnings_of(document: JsonObject) -> Iterator[str]:
                 "give them different names"
             )
     yield from _of_webhooks(document)
+    for where, item in _items(document, "schedule"):
+        yield from (f"{where}.crontab: {told}" for told in crontab.not_portable(str(item["crontab"])))
     for where, item in _items(document, "kubernetes"):
         if item.get("keepOldObject") is True and item.get("group"):
             yield f"{where}: keepOldObject has no effect in a group, whose contexts show snapshots only"

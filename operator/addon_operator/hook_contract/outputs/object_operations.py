@@ -18,8 +18,8 @@ from addon_operator.hook_contract.outputs import object_schemas
 from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonObject, JsonValue
 
-FIELD_MANAGER: Final = "addon-operator"
-"""Who owns the fields of ``Apply``, unless the hook names another one."""
+_OF_SERVER: Final = frozenset({"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields"})
+"""What the API server owns in ``metadata``: with it, an object of a snapshot could not be written back."""
 _CHECKERS: Final = {name: violations.Checker(schema) for name, schema in object_schemas.BY_OPERATION.items()}
 
 
@@ -92,7 +92,8 @@ class Apply:
     origin: Origin
     target: ObjectTarget
     body: JsonObject
-    field_manager: str = FIELD_MANAGER
+    field_manager: str | None = None
+    """``None``: that of the hook."""
     force: bool = False
     """Take fields over from other managers."""
 
@@ -258,7 +259,8 @@ def _create(origin: Origin, document: JsonObject) -> Operation:
     may_be_made = if_exists is IfExists.FAIL and "generateName" in body["metadata"]
     if not target.name and not may_be_made:
         raise _FieldError("object.metadata: the key 'name' is missing")
-    return Create(origin, target, body, if_exists)
+    kept = {key: value for key, value in body["metadata"].items() if key not in _OF_SERVER}
+    return Create(origin, target, {**body, "metadata": kept}, if_exists)
 
 
 def _body(document: JsonObject) -> dict[str, Any]:
@@ -270,9 +272,7 @@ def _apply(origin: Origin, document: JsonObject) -> Operation:
     target = _target_of_object(document, body)
     if not target.name:
         raise _FieldError("object.metadata: the key 'name' is missing")
-    return Apply(
-        origin, target, body, _text(document, "fieldManager") or FIELD_MANAGER, document.get("force") is True
-    )
+    return Apply(origin, target, body, _text(document, "fieldManager"), document.get("force") is True)
 
 
 def _delete(origin: Origin, document: JsonObject) -> Operation:

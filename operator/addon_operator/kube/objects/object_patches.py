@@ -10,22 +10,20 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import orjson
 
 from addon_operator.aio import waiting
 from addon_operator.hook_contract import jq_programs
 from addon_operator.hook_contract.outputs import object_operations
-from addon_operator.kernel import json_types
+from addon_operator.kernel import clock, json_types
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import api_resources, discovery
 from addon_operator.kube.informers import projections
 from addon_operator.kube.objects import own_deletions, patch_refusals
 
-DELETE_SECONDS: Final = 20.0
-"""How long ``Delete`` waits until the object is gone."""
 CRD_SECONDS: Final = 10.0
 """How long an operation waits for a kind whose CustomResourceDefinition the same hook has just written."""
 JQ_SECONDS: Final = 10.0
@@ -43,6 +41,13 @@ _WITH_OWN_KIND: Final = frozenset({"scale"})
 """Subresources that are read as another kind than their object."""
 
 T = TypeVar("T")
+Waiting: TypeAlias = Callable[[str], contextlib.AbstractContextManager[Callable[[], None]]]
+"""Gives what raises an error as soon as there is nothing to wait for any more."""
+
+
+def uninterrupted(_waits_for: str) -> contextlib.AbstractContextManager[Callable[[], None]]:
+    """Wait to the end."""
+    return contextlib.nullcontext(lambda: None)
 
 
 class ObjectPatchError(api_errors.KubernetesError):
@@ -89,6 +94,21 @@ class _OperationTarget:
         return own_deletions.DeletedObject(group, self.resource.kind, self.target.namespace, self.target.name)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class HookWriter:
+    """The run of a hook whose operations are carried out."""
+
+    source: str
+    """The hook, for errors."""
+    owner: own_deletions.Owner
+    field_manager: str
+    """Who owns the fields that it applies."""
+    seconds: float | None = None
+    """How long it waits until a deleted object is gone; ``None``: without end."""
+    waiting: Waiting = uninterrupted
+    """Entered, with what it waits for, while it waits."""
+
+
 class ObjectPatcher:
     """Carries out operations of hooks."""
 
@@ -106,19 +126,18 @@ class ObjectPatcher:
         self._jq = jq
         self._time = time
 
-    async def apply(
-        self, operations: Sequence[object_operations.Operation], owner: own_deletions.Owner, source: str
-    ) -> None:
-        """Carry the operations out; ``source`` names the hook in errors.
+    async def apply(self, operations: Sequence[object_operations.Operation], writer: HookWriter) -> None:
+        """Carry the operations out.
 
         Raises :class:`ObjectPatchError` for the first one that cannot be: those before it are done, those
         after it are not begun. A kind that does not exist, or a namespace that is missing or too much, is
         reported before anything is done.
         """
+        source = writer.source
         await self._check(operations, source)
         for operation in operations:
             try:
-                await self._one(operation, owner)
+                await self._one(operation, writer)
             except api_errors.ApiError as error:
                 told = await self._told(error, operation)
                 raise ObjectPatchError(f"{source}, {operation.origin}: {told}") from told
@@ -164,15 +183,15 @@ class ObjectPatcher:
             raise api_errors.KubernetesError(f"{target}: a {resource.kind} is in no namespace; remove it")
         return _OperationTarget(target, resource)
 
-    async def _one(self, operation: object_operations.Operation, owner: own_deletions.Owner) -> None:
+    async def _one(self, operation: object_operations.Operation, writer: HookWriter) -> None:
         place = await self._awaited_place(operation.target)
         match operation:
             case object_operations.Create():
                 await self._create(operation, place)
             case object_operations.Apply():
-                await self._apply(operation, place)
+                await self._apply(operation, place, writer)
             case object_operations.Delete():
-                await self._delete(operation, place, owner)
+                await self._delete(operation, place, writer)
             case object_operations.Patch():
                 await self._unless_missing(operation.ignore_missing, self._patch(operation, place))
             case object_operations.JqPatch():
@@ -224,11 +243,12 @@ class ObjectPatcher:
         metadata = {**(body.get("metadata") or {}), "resourceVersion": version}
         await self._kube.replace(place.whole, {**body, "metadata": metadata}, query=_FIELD_MANAGER)
 
-    async def _apply(self, operation: object_operations.Apply, place: _OperationTarget) -> None:
+    async def _apply(
+        self, operation: object_operations.Apply, place: _OperationTarget, writer: HookWriter
+    ) -> None:
+        manager = operation.field_manager or writer.field_manager
         try:
-            await self._kube.apply(
-                place.whole, operation.body, field_manager=operation.field_manager, force=operation.force
-            )
+            await self._kube.apply(place.whole, operation.body, field_manager=manager, force=operation.force)
         except api_errors.Conflict as error:
             hint = "; leave these fields out, or take them over with 'force: true'"
             raise error.around(after=hint) from error
@@ -269,11 +289,11 @@ class ObjectPatcher:
         return results
 
     async def _delete(
-        self, operation: object_operations.Delete, place: _OperationTarget, owner: own_deletions.Owner
+        self, operation: object_operations.Delete, place: _OperationTarget, writer: HookWriter
     ) -> None:
         whole_object = operation.target.subresource is None
         if whole_object:
-            self._deletions.note(owner, place.key)
+            self._deletions.note(writer.owner, place.key)
         try:
             answer = await self._retried(
                 lambda: self._kube.delete(place.whole, propagation=operation.propagation.value)
@@ -284,20 +304,35 @@ class ObjectPatcher:
                 return
             raise
         if whole_object and operation.propagation is object_operations.Propagation.FOREGROUND:
-            await self._wait_until_gone(place, _uid(answer))
+            await self._wait_until_gone(place, _uid(answer), writer)
 
-    async def _wait_until_gone(self, place: _OperationTarget, uid: str) -> None:
-        deadline = self._time.monotonic() + DELETE_SECONDS
-        for pause in _POLLS.pauses():
-            try:
-                current = (await self._kube.get(place.whole, metadata_only=True))["metadata"]
-            except api_errors.NotFound:
-                return
-            if uid and current.get("uid") != uid:
-                return
-            if self._time.monotonic() >= deadline:
-                raise api_errors.KubernetesError(_still_there(place.target, current.get("finalizers") or []))
-            await self._time.sleep(pause)
+    async def _wait_until_gone(self, place: _OperationTarget, uid: str, writer: HookWriter) -> None:
+        began, held = self._time.monotonic(), await self._held(place, uid)
+        if held is None:
+            return
+        with writer.waiting(f"{place.target} to be gone{held}") as check:
+            for pause in _POLLS.pauses():
+                await self._time.sleep(pause)
+                check()
+                if (held := await self._held(place, uid)) is None:
+                    return
+                if writer.seconds is not None and self._time.monotonic() - began >= writer.seconds:
+                    limit = clock.duration_text(writer.seconds)
+                    raise api_errors.KubernetesError(
+                        f"{place.target} is still there {limit} after its deletion{held}; "
+                        "use DeleteInBackground to continue without waiting"
+                    )
+
+    async def _held(self, place: _OperationTarget, uid: str) -> str | None:
+        """Say what holds an object that was deleted; ``None`` if it is gone."""
+        try:
+            current = (await self._kube.get(place.whole, metadata_only=True))["metadata"]
+        except api_errors.NotFound:
+            return None
+        if uid and current.get("uid") != uid:
+            return None
+        finalizers = current.get("finalizers") or ()
+        return f": the finalizers {', '.join(finalizers)} hold it" if finalizers else ""
 
     async def _unless_missing(self, ignore_missing: bool, work: Awaitable[None]) -> None:
         try:
@@ -333,11 +368,3 @@ def _uid(answer: Mapping[str, Any]) -> str:
     """Return the UID of a deleted object; the answer is the object, or a Status about it."""
     about = answer.get("details") if answer.get("kind") == "Status" else answer.get("metadata")
     return str((about or {}).get("uid") or "")
-
-
-def _still_there(target: object_operations.ObjectTarget, finalizers: Sequence[str]) -> str:
-    holding = f": the finalizers {', '.join(finalizers)} hold it" if finalizers else ""
-    return (
-        f"{target} is still there {DELETE_SECONDS:g} s after its deletion{holding}; "
-        "use DeleteInBackground to continue without waiting"
-    )

@@ -21,7 +21,7 @@ from addon_operator.modules.drift import field_owners, keyed_items
 
 MOST_DIFFERENCES: Final = 50
 """How many fields of one object are told."""
-_OURS: Final = re.compile(r"helm\d*|addon-operator|before-first-apply")
+_OURS: Final = re.compile(r"helm\d*|addon-operator(?::.*)?|before-first-apply")
 _NOT_OURS: Final = frozenset({"apiVersion", "kind", "metadata", "status", "stringData"})
 _METADATA: Final = ("labels", "annotations")
 _OTHERS_FIELDS: Final = frozenset({"caBundle", "kubectl.kubernetes.io/restartedAt"})

@@ -39,6 +39,8 @@ from addon_operator.testing.modules import (
 )
 from addon_operator.values import store
 
+DELETION_SECONDS: Final = 20.0
+"""How long a hook waits for an object that it deletes, and that a finalizer holds."""
 CONFIG_MAP: Final = "addon-operator"
 _SHOWN_LINES: Final = 40
 
@@ -242,7 +244,7 @@ class _Run:
         checked_outputs = await outputs.check(self._hook, ran)
         if reviewing is not None:
             hook_run.check_without_values(self._hook, reviewing, checked_outputs)
-        await outputs.apply(self._hook, checked_outputs)
+        await outputs.apply(self._hook, checked_outputs, DELETION_SECONDS)
 
     async def _after_failure(self, failed: hook_processes.HookRunError) -> None:
         outputs = self._outputs(_config_sync(self._values, self._given.values.data))

@@ -25,6 +25,7 @@ from addon_operator.kernel import errors
 from addon_operator.kernel.json_types import JsonValue
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors
+from addon_operator.kube.objects import object_patches
 from addon_operator.modules import model
 from addon_operator.telemetry import hook_metrics, series
 from addon_operator.values import store
@@ -72,9 +73,17 @@ class Objects(fakes.Objects):
         self._order = order
 
     @override
-    async def apply(self, operations: Any, owner: Any, source: str) -> None:
-        await super().apply(operations, owner, source)
+    async def apply(self, operations: Any, writer: object_patches.HookWriter) -> None:
+        await super().apply(operations, writer)
         self._order.append("objects")
+
+
+def hook_task() -> tasks.Task:
+    """Return the task in which a hook runs."""
+
+    async def nothing(_: tasks.Task) -> None: ...
+
+    return fakes.CallTask(tasks.TaskKind.MODULE_HOOK_RUN, nothing)
 
 
 class Heard(fakes.Heard):
@@ -137,7 +146,7 @@ class Bench:
     ) -> hook_outputs.HookEffects:
         """Run a hook that writes these documents to the files of these variables."""
         hook, labels = self._hook(files, exit_code, module)
-        return await self.executor.run(hook, [], labels)
+        return await self.executor.run(hook, [], labels, hook_task())
 
     async def ask(
         self, files: Mapping[str, object], read: Callable[[str], questions.Answer]
@@ -377,7 +386,7 @@ async def test_a_hook_that_runs_long_is_reported_at_intervals_that_double(
     labels = events.HookLabels("slow.sh", "onStartup", "main", "test", WEB)
     hook = state.Hook("slow.sh", path, hook_config.HookConfig(), WEB)
     bench.states[WEB].hooks = (hook,)
-    await bench.executor.run(hook, [], labels)
+    await bench.executor.run(hook, [], labels, hook_task())
     assert bench.heard.held[:3] == [0.02, 0.04, 0.08]
     assert len(bench.heard.held) < 6
 

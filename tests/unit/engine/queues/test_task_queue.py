@@ -74,6 +74,41 @@ async def test_tasks_run_in_the_order_they_came(working: Start) -> None:
     assert bench.ran == ["a", "b", "c"]
 
 
+async def test_a_task_that_waits_in_its_try_holds_up_its_owner_alone(working: Start) -> None:
+    bench = await working()
+    gone = asyncio.Event()
+
+    async def run(task: tasks.Task) -> None:
+        with task.waiting("ConfigMap a/b to be gone"):
+            await gone.wait()
+        bench.ran.append("waits")
+
+    waits = bench.queue.add(fakes.CallTask(tasks.TaskKind.MODULE_HOOK_RUN, run, owner="one"))
+    later = bench.add("later", "one")
+    assert await bench.add("other", "two").done is tasks.Outcome.DONE
+    assert await bench.add("global").done is tasks.Outcome.DONE
+    assert (bench.ran, waits.waits_for) == (["other", "global"], "ConfigMap a/b to be gone")
+    gone.set()
+    assert await later.done is tasks.Outcome.DONE
+    assert (bench.ran[2:], waits.waits_for) == (["waits", "later"], "")
+
+
+async def test_a_task_that_waits_in_its_try_stops_when_it_is_superseded(working: Start) -> None:
+    bench = await working()
+    looked = asyncio.Event()
+
+    async def run(task: tasks.Task) -> None:
+        with task.waiting("ConfigMap a/b to be gone") as check:
+            looked.set()
+            await task.stopping.wait()
+            check()
+
+    task = bench.queue.add(fakes.CallTask(tasks.TaskKind.MODULE_HOOK_RUN, run, owner="one"))
+    await looked.wait()
+    bench.queue.drop(lambda each: each.owner == "one")
+    assert await task.done is tasks.Outcome.DROPPED
+
+
 async def test_a_failed_task_is_tried_again_before_later_tasks_of_its_module(working: Start) -> None:
     bench = await working()
     bench.fail["a"] = 1

@@ -103,7 +103,7 @@ def test_a_jq_patch_keeps_its_expression() -> None:
 def test_apply_has_a_field_manager_and_does_not_force() -> None:
     operation = one({"operation": "Apply", "object": CONFIG_MAP})
     assert isinstance(operation, Apply)
-    assert (operation.field_manager, operation.force) == ("addon-operator", False)
+    assert (operation.field_manager, operation.force) == (None, False)
     operation = one({"operation": "Apply", "object": CONFIG_MAP, "fieldManager": "me", "force": True})
     assert (operation.field_manager, operation.force) == ("me", True)
 
@@ -340,3 +340,19 @@ def test_only_patches_of_the_status_are_for_a_failed_hook() -> None:
     operations = parse("\n".join(map(json.dumps, documents)))
     chosen = object_operations.for_failed_hook(operations)
     assert [operation.origin.index for operation in chosen] == [0, 3]
+
+
+@pytest.mark.parametrize("operation", ["Create", "CreateOrUpdate", "CreateIfNotExists"])
+def test_an_object_of_a_snapshot_is_created_without_what_the_api_server_owns(operation: str) -> None:
+    owned = {
+        "resourceVersion": "12",
+        "uid": "u1",
+        "generation": 3,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "managedFields": [{"manager": "kubectl"}],
+    }
+    metadata = {"name": "x", "namespace": "shop", "labels": {"a": "b"}}
+    written = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, **owned}}
+    (read,) = object_operations.parse(json.dumps({"operation": operation, "object": written}), "hook")
+    assert isinstance(read, object_operations.Create)
+    assert read.body == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}

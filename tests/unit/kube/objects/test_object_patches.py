@@ -1,14 +1,16 @@
 """Carrying out what hooks write about objects, against an API server with the rules that matter here."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jsonpatch
 import pytest
 
 from addon_operator.hook_contract.outputs import object_operations
+from addon_operator.kernel import errors
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.kube.objects import object_patches, own_deletions
@@ -126,6 +128,9 @@ class Bench:
     def __init__(self, server: ApiServer, kube: client.KubeClient, pauses: Pauses) -> None:
         self.server = server
         self.pauses = pauses
+        self.waited_for: list[str] = []
+        self.looks = 0
+        self.stop_after: int | None = None
         self.deletions = own_deletions.OwnDeletions()
         catalog = discovery.Catalog(kube, pauses)
         self.patcher = object_patches.ObjectPatcher(kube, catalog, self.deletions, informing.JqHere(), pauses)
@@ -133,7 +138,22 @@ class Bench:
 
     async def run(self, *documents: dict[str, Any]) -> None:
         operations = object_operations.parse("\n".join(map(json.dumps, documents)), "hook a.sh")
-        await self.patcher.apply(operations, OWNER, "hook a.sh: KUBERNETES_PATCH_PATH")
+        writer = object_patches.HookWriter(
+            "hook a.sh: KUBERNETES_PATCH_PATH", OWNER, "addon-operator:web/a.sh", 1800.0, self.waiting
+        )
+        await self.patcher.apply(operations, writer)
+
+    @contextlib.contextmanager
+    def waiting(self, waits_for: str) -> Iterator[Callable[[], None]]:
+        """Note what is waited for; whoever waits is to stop after some looks, if the test says so."""
+        self.waited_for.append(waits_for)
+
+        def check() -> None:
+            self.looks += 1
+            if self.looks == self.stop_after:
+                raise errors.AddonOperatorError("superseded")
+
+        yield check
 
     async def refusal(self, *documents: dict[str, Any]) -> str:
         with pytest.raises(object_patches.ObjectPatchError) as caught:
@@ -344,6 +364,12 @@ async def test_apply_is_server_side(bench: Bench) -> None:
     assert stored.data == {"a": "1"}
 
 
+async def test_each_hook_applies_under_its_own_name(bench: Bench) -> None:
+    Stored(bench.server, None)
+    await bench.run(creation("Apply", a="1"))
+    assert bench.last("PATCH").query["fieldManager"] == "addon-operator:web/a.sh"
+
+
 async def test_a_conflict_over_fields_is_reported_at_once_with_the_remedy(bench: Bench) -> None:
     bench.server.on("PATCH", X, status(409, "Conflict", 'conflict with "kubectl": .data.a'))
     text = await bench.refusal(creation("Apply", a="1"))
@@ -406,10 +432,27 @@ async def test_the_wait_for_a_deletion_ends_and_names_what_holds_the_object(benc
     lingering(bench, [], finalizers=["foregroundDeletion", "example.org/keep"])
     text = await bench.refusal({"operation": "Delete", **TARGET})
     assert text.endswith(
-        "ConfigMap default/x is still there 20 s after its deletion: the finalizers foregroundDeletion, "
+        "ConfigMap default/x is still there 30m after its deletion: the finalizers foregroundDeletion, "
         "example.org/keep hold it; use DeleteInBackground to continue without waiting"
     )
-    assert 20 <= sum(bench.pauses.seconds) < 22
+    assert 1800 <= sum(bench.pauses.seconds) < 1802
+    assert bench.waited_for == [
+        "ConfigMap default/x to be gone: the finalizers foregroundDeletion, example.org/keep hold it"
+    ]
+
+
+async def test_a_deletion_that_meets_nothing_waits_for_nothing(bench: Bench) -> None:
+    Stored(bench.server, {"a": "1"})
+    await bench.run({"operation": "Delete", **TARGET})
+    assert bench.waited_for == []
+
+
+async def test_a_wait_for_a_deletion_ends_as_soon_as_its_run_is_pointless(bench: Bench) -> None:
+    lingering(bench, [], finalizers=["example.org/keep"])
+    bench.stop_after = 3
+    with pytest.raises(errors.AddonOperatorError, match=r"^superseded$"):
+        await bench.run({"operation": "Delete", **TARGET}, creation("Create"))
+    assert not [write for write in bench.writes if write.startswith("POST")]
 
 
 async def test_other_deletions_do_not_wait(bench: Bench) -> None:
@@ -538,6 +581,6 @@ async def test_many_operations_are_looked_at_in_turns() -> None:
 
     looking = asyncio.ensure_future(look())
     with pytest.raises(object_patches.ObjectPatchError, match=r"document \[2500\]"):
-        await patcher.apply(operations, own_deletions.Owner(""), "hook")
+        await patcher.apply(operations, object_patches.HookWriter("hook", own_deletions.Owner(""), "m"))
     looking.cancel()
     assert turns == 2

@@ -164,7 +164,7 @@ class Graph(health.Beginning):
         )
         discovery = self._discovery()
         converger = converge.Converger(
-            self._queues.main,
+            self._queues,
             global_hooks.GlobalHooks(hooks, self._executor, self._bindings, self._values),
             discovery,
             runner,

@@ -54,7 +54,9 @@ def _failed_first(modules: Sequence[debug.Document]) -> list[debug.Document]:
 def _above(document: debug.Document) -> str:
     """Return what is wrong and no module's alone: values that are not in force, and global hooks."""
     hooks = [f"global hooks: {text}" for text in document.get("globalHooks", ())]
-    return "".join(f"{text}\n" for text in [*document.get("wrongValues", ()), *hooks])
+    going = [each for each in document["modules"] if each["state"] == "Deleting" and not each.get("heldBack")]
+    removals = [f"removals under way: {len(going)}"] if going else []
+    return "".join(f"{text}\n" for text in [*document.get("wrongValues", ()), *hooks, *removals])
 
 
 def _all_of_modules(document: debug.Document) -> str:

@@ -60,16 +60,19 @@ def wait(timeout: float, listen_address: str | None, listen_port: str | None) ->
                 f"the operator is not ready after {clock.duration_text(timeout)}; its log says more"
             )
         time.sleep(_PAUSE_SECONDS)
-    click.echo(f"the operator is ready{_standby(_ALL_ADDRESSES.get(host, host), port)}")
+    click.echo(f"the operator is ready{_besides(_ALL_ADDRESSES.get(host, host), port)}")
 
 
-def _standby(host: str, port: int) -> str:
-    """Say that the operator stands by, if it does: another one installs the modules."""
+def _besides(host: str, port: int) -> str:
+    """Say that the operator stands by, as another one installs the modules, or that it removes some."""
     with contextlib.suppress(OSError, http.client.HTTPException):
         status, text = _asked(host, port, "/status/converge")
         word, _, leader = text.partition(": ")
         if status == http.HTTPStatus.OK and word == converge_words.STANDBY:
             return f" to take over: it stands by, and {leader}"
+        said = dict(line.partition(": ")[::2] for line in text.splitlines())
+        if removals := said.get(converge_words.REMOVALS):
+            return f"; removals under way: {removals}"
     return ""
 
 

@@ -42,6 +42,7 @@ class Engine:
         self._inbox = inbox
         self._queues = queues
         self._queue = queues.main
+        self._removals = queues.removals
         self.converger = converger
         """The converger, for status pages, too."""
         self._runner = runner
@@ -139,7 +140,8 @@ class Engine:
         for module in reaction.runs:
             self._drop_run(module)
             self._run_module(module, activation)
-        self._queue.hasten()
+        for queue in (self._queue, self._removals):
+            queue.hasten()
 
     def _values_changed(self, hook: state.Hook) -> None:
         reaction = reactions.to_hook_effects(
@@ -167,8 +169,9 @@ class Engine:
         """End what runs and waits for a module that is gone, but for a purge of its release."""
         self._bindings.end(module)
         self._runner.releases.gone(module)
-        purge = tasks.TaskKind.MODULE_PURGE
-        self._queue.drop(lambda task: task.owner == module and task.kind is not purge)
+        delete = tasks.TaskKind.MODULE_DELETE
+        self._queue.drop(lambda task: task.owner == module)
+        self._removals.drop(lambda task: task.owner == module and task.kind is delete)
 
     def reloaded(self, reaction: reactions.Reaction) -> None:
         """Do what follows from modules that were taken in."""
@@ -219,15 +222,23 @@ class Engine:
             self.converger.request(wanted.activation)
 
     def _hasten(self, module: names.ModuleName) -> None:
-        self._queue.hasten(lambda task: task.owner == module)
+        for queue in (self._queue, self._removals):
+            queue.hasten(lambda task: task.owner == module)
 
     def _drop_run(self, module: names.ModuleName) -> None:
         """Drop the module's run: one that waits for its next try, and one under way at its next step."""
         self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner == module)
 
+    @property
+    def removals(self) -> int:
+        """How many modules and releases are being removed."""
+        leaving = {str(module.module.name) for module in self._states if module.leaving}
+        return len(leaving | self._removals.owners)
+
     def waiting_for(self) -> Iterator[str]:
         """Yield a phrase, without values, for the first modules and hooks that the converge waits for."""
-        failed = [task for queue in self.queues for task in queue.tasks if task.last_error]
+        queues = (queue for queue in self.queues if queue is not self._removals)
+        failed = [task for queue in queues for task in queue.tasks if task.last_error]
         yield from (_waiting_phrase(task) for task in failed[:_WAITING_SHOWN])
         if (more := len(failed) - _WAITING_SHOWN) > 0:
             yield f"and {more} more"

@@ -61,12 +61,11 @@ class ModuleLooks:
         """Return what is beside the runs of one module."""
         earlier = itertools.takewhile(lambda each: each.module.name != module, self._states)
         before = [text for each in earlier for text in each.holds_up]
-        awaited = self._queues.main.awaited
-        return self._look(self._states[module], self._failing(), before, awaited)
+        return self._look(self._states[module], self._failing(), before, self._awaited)
 
     async def all(self) -> dict[str, state.Beside]:
         """Return what is beside the runs of all modules; others have their turn meanwhile."""
-        failing, awaited = self._failing(), self._queues.main.awaited
+        failing, awaited = self._failing(), self._awaited
         before: list[str] = []
 
         def look(module: state.ModuleState) -> tuple[str, state.Beside]:
@@ -75,6 +74,10 @@ class ModuleLooks:
             return module.module.name, found
 
         return dict(await turns.mapped(look, self._states))
+
+    @property
+    def _awaited(self) -> dict[str, list[str]]:
+        return {**self._queues.main.awaited, **self._queues.removals.awaited}
 
     async def note(self) -> None:
         """Note it in the states of all modules."""

@@ -1,6 +1,6 @@
 """The states of all modules while the engine runs, and how they change."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from addon_operator.engine import state as engine_state
 from addon_operator.kernel import errors, names
@@ -98,11 +98,12 @@ class ModuleStates:
                     self._tell(engine_state.ModuleChanged(other))
 
     def held_up(self, state: engine_state.ModuleState, awaited: Sequence[str]) -> list[str]:
-        """Say for whom a further run of a module that is Ready waits: what it shows is not up to date.
+        """Say for whom a removal waits, or a further run of a module that is Ready: what it shows is not up
+        to date.
 
         ``awaited`` are owners of tasks that come before its own.
         """
-        if state.status is not engine_state.ModuleStatus.READY:
+        if state.status not in (engine_state.ModuleStatus.READY, engine_state.ModuleStatus.DELETING):
             return []
         others = (self._states.get(names.ModuleName(name)) for name in awaited)
         return [other.with_status for other in others if other is not None]
@@ -298,14 +299,17 @@ class ModuleStates:
             self._tell(engine_state.ModuleChanged(state))
 
     def discovered(
-        self, verdicts: Mapping[names.ModuleName, model.Verdict], enabled: Sequence[names.ModuleName]
+        self,
+        verdicts: Mapping[names.ModuleName, model.Verdict],
+        enabled: Sequence[names.ModuleName],
+        deletes: Collection[names.ModuleName] = (),
     ) -> None:
-        """Take in the result of a discovery."""
-        self.enabled = tuple(enabled)
+        """Take in the result of a discovery, with the modules that are to be deleted."""
+        self.enabled, going = tuple(enabled), frozenset(deletes)
         for state in self:
-            self._take(state, verdicts[state.module.name])
+            self._take(state, verdicts[state.module.name], goes=state.module.name in going)
 
-    def _take(self, state: engine_state.ModuleState, verdict: model.Verdict) -> None:
+    def _take(self, state: engine_state.ModuleState, verdict: model.Verdict, *, goes: bool) -> None:
         said = (state.verdict, state.lacks)
         is_news = not state.discovered or state.undecided or said != (verdict.reason, verdict.lacks)
         if state.undecided:
@@ -313,12 +317,16 @@ class ModuleStates:
             state.last_error = state.last_error_without_values = ""
         state.discovered, state.verdict, state.lacks = True, verdict.reason, verdict.lacks
         state.explain()
-        if verdict.enabled and state.status is engine_state.ModuleStatus.DISABLED:
-            self.mark(state.module.name, engine_state.ModuleStatus.PENDING)
+        off = (engine_state.ModuleStatus.DISABLED, engine_state.ModuleStatus.DELETING)
+        if verdict.enabled and state.status in off:
+            self.mark(state.module.name, engine_state.ModuleStatus.PENDING, "")
+        elif goes:
+            self.mark(state.module.name, engine_state.ModuleStatus.DELETING)
         elif (
             not verdict.enabled
             and state.hooks is None
             and state.held_back is None
+            and not state.leaving
             and state.status is not engine_state.ModuleStatus.DISABLED
         ):
             # None of its hooks ran: nothing of it is left to be deleted but, perhaps, an old release.

@@ -161,6 +161,8 @@ class ModuleState:
     """When a failed run or delete is tried again, in seconds since the epoch; ``None`` if none waits."""
     discovered: bool = False
     """Whether a discovery has decided about it; until then nothing is said of it."""
+    leaving: str = ""
+    """Which objects of the release that is removed wait for finalizers; empty if none do."""
     suspended: suspension.Suspension | None = None
     """Why, since when and until when somebody has it left alone; ``None`` if nobody has."""
     handled_now: str = ""
@@ -224,6 +226,8 @@ class ModuleState:
         waits = f"waits for {', '.join(self.waits_for)}" if self.waits_for else ""
         if self.awaits_health:
             waits = f"waits until {self.awaited} healthy"
+        if self.leaving:
+            waits = f"waits for finalizers: {self.leaving}"
         if self.suspended is not None:
             # First, as tables cut what is long.
             parts = (str(self.suspended), self.verdict, self.lacks, waits)

@@ -156,6 +156,11 @@ class OperatorStatus:
             return converge_words.RUNNING, converger.remaining
         return converge_words.DONE, 0
 
+    @property
+    def removals(self) -> int:
+        """How many modules and releases are being removed; a converge is done when that has begun."""
+        return 0 if self._engine is None else self._engine.removals
+
 
 def _first(reasons: Iterable[str | None]) -> str | None:
     return next(filter(None, reasons), None)

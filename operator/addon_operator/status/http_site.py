@@ -140,9 +140,12 @@ class _SiteHandlers:
 
     async def converge(self, request: web.Request) -> web.Response:
         state, tasks = self._status.converge()
+        removals = self._status.removals
         if request.query.get("output") == "json":
-            return web.Response(body=orjson.dumps(_document(state, tasks)), content_type="application/json")
-        return web.Response(text="".join(f"{line}\n" for line in _lines(state, tasks)))
+            document = _document(state, tasks) | {converge_words.REMOVALS: removals}
+            return web.Response(body=orjson.dumps(document), content_type="application/json")
+        lines = [*_lines(state, tasks), *([f"{converge_words.REMOVALS}: {removals}"] if removals else ())]
+        return web.Response(text="".join(f"{line}\n" for line in lines))
 
 
 def _never(_: object) -> bool:

@@ -74,6 +74,11 @@ def test_a_replica_that_stands_by_says_who_installs_the_modules(port: int) -> No
     assert wait(port, "1m")[1][-1] == "the operator is ready to take over: it stands by, and pod-1 leads"
 
 
+@pytest.mark.parametrize("port", [(200, "STARTUP_CONVERGE_DONE\nREMOVALS_UNDER_WAY: 2\n")], indirect=True)
+def test_removals_that_it_does_not_wait_for_are_counted(port: int) -> None:
+    assert wait(port, "1m")[1][-1] == "the operator is ready; removals under way: 2"
+
+
 @pytest.mark.parametrize("answer", [(501, "<!DOCTYPE HTML>"), (404, "not found"), (200, "<html>")])
 def test_another_program_is_not_taken_for_an_operator(
     monkeypatch: pytest.MonkeyPatch, answer: tuple[int, str]

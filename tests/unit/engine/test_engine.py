@@ -41,7 +41,7 @@ class Bench:
         modules = [module(WEB), module(SCRIPTED, pathlib.Path("enabled")), module(OFF)]
         self.steps.plan = fake_steps.Wanted(modules, frozenset({WEB, SCRIPTED}), {})
         self.converger = converge.Converger(
-            queues.main, self.steps.hooks, self.steps.discovery, self.steps.runner, fakes.ignore
+            queues, self.steps.hooks, self.steps.discovery, self.steps.runner, fakes.ignore
         )
         states = self.steps.runner.states
         states.enabled = (WEB, SCRIPTED)
@@ -257,13 +257,13 @@ async def test_a_run_wanted_of_a_module_that_is_disabled_or_gone_does_nothing(
     bench.steps.plan = fake_steps.Wanted(modules, frozenset({WEB, SCRIPTED}), {OFF: True})
     bench.inbox.put_nowait(intents.ConvergeWanted("test"))
     await clocks.settle()
-    assert bench.story[-1] == "delete off"
+    assert "delete off" in bench.story
     for name in (OFF, ModuleName("gone")):
         bench.inbox.put_nowait(intents.RunWanted(name, "x", at_once=at_once))
         await clocks.settle()
     bench.steps.gates["delete off"].set()
     await clocks.settle()
-    assert bench.story == [*CONVERGE[2:]]
+    assert bench.story == []
     assert not bench.heard.of(events.PartFailed)
 
 

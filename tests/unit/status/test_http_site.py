@@ -49,6 +49,13 @@ class Reported(health.OperatorStatus):
     def converge(self) -> tuple[str, int]:
         return self.state
 
+    under_way = 0
+
+    @property
+    @override
+    def removals(self) -> int:
+        return self.under_way
+
 
 def settings_for(address: str = "127.0.0.1", port: int = 0) -> settings.Settings:
     return settings.Settings(namespace="addons", listen_address=address, listen_port=port)
@@ -132,6 +139,8 @@ async def test_the_converge_is_reported_in_the_words_of_the_go_operator(
         reported.state = (state, tasks)
         found.append((state, tasks, (await get(session, "/status/converge"))[1]))
     assert found == CONVERGE
+    reported.state, reported.under_way = (converge_words.DONE, 0), 2
+    assert (await get(session, "/status/converge"))[1] == f"{CONVERGE[2][2]}REMOVALS_UNDER_WAY: 2\n"
 
 
 NOTHING: dict[str, bool | int | None] = {
@@ -140,6 +149,7 @@ NOTHING: dict[str, bool | int | None] = {
     converge_words.DONE: False,
     converge_words.RUNNING: None,
     converge_words.WAITING: False,
+    converge_words.REMOVALS: 0,
 }
 CONVERGE_AS_JSON: list[tuple[str, int, dict[str, bool | int | None]]] = [
     (converge_words.NOT_STARTED, 0, NOTHING | {converge_words.NOT_STARTED: True}),

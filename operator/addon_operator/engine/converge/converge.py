@@ -3,15 +3,16 @@
 1. Run the ``beforeAll`` hooks, one after another.
 2. Discover the modules: verdicts of flags, requirements and ``enabled`` scripts, and a plan of what follows.
 3. Apply the definitions (CRDs) of all enabled modules: any of them may have objects of another's kinds.
-4. Delete the disabled modules that left something behind, in reverse run order.
+4. Begin to delete the disabled modules that left something behind, in reverse run order.
 5. Run the enabled modules, stage by stage; a stage is the modules of one order, side by side.
-6. Purge the releases that no module directory explains.
+6. Begin to purge the releases that no module directory explains.
 7. Run the ``afterAll`` hooks. If they changed global values, all begins again; after some rounds in a row
    only with a growing delay, so that hooks that never agree do not upgrade releases without end.
 
 Each step puts tasks into the ``main`` queue and waits for them: the hooks and the discovery until they
-succeed, definitions, deletes and purges for their first try only, and module runs as
-``CONVERGE_ON_FAILURE`` says. A newer intent ends a converge at any of these waits: what has not begun is
+succeed, definitions for their first try only, and module runs as ``CONVERGE_ON_FAILURE`` says. Deletes and
+purges have a queue of their own, and nothing waits for them; a discovery that finds their module enabled
+takes them back. A newer intent ends a converge at any of these waits: what has not begun is
 dropped, what runs stops at its next step, and the next converge starts at 1.
 """
 
@@ -28,7 +29,7 @@ from addon_operator.aio import waiting
 from addon_operator.engine import events, tasks
 from addon_operator.engine.converge import global_hooks, module_discovery
 from addon_operator.engine.modules import module_run
-from addon_operator.engine.queues import task_queue
+from addon_operator.engine.queues import queue_set, task_queue
 from addon_operator.engine.state import ConvergeState
 from addon_operator.hook_contract.configuration import hook_config
 from addon_operator.kernel import names
@@ -102,7 +103,7 @@ class Converger:
 
     def __init__(
         self,
-        queue: task_queue.TaskQueue,
+        queues: queue_set.QueueSet,
         hooks: global_hooks.GlobalHooks,
         discovery: module_discovery.Discovery,
         runner: module_run.ModuleRunner,
@@ -111,7 +112,8 @@ class Converger:
         on_failure: OnFailure = OnFailure.WAIT,
         timers: waiting.Timers | None = None,
     ) -> None:
-        self._queue = queue
+        self._queue = queues.main
+        self._removals = queues.removals
         self.hooks = hooks
         """The global hooks."""
         self._discovery = discovery
@@ -237,19 +239,24 @@ class Converger:
         decided = await self._discover(progress)
         definitions = await runner.definitions_due(decided.enabled, activation)
         await self._together(progress, definitions, wait=_first_try)
-        deletes = [module_run.ModuleDeleteTask(runner, name, activation) for name in decided.deletes]
-        await self._together(progress, deletes, wait=_first_try)
+        self._begin(module_run.ModuleDeleteTask(runner, name, activation) for name in decided.deletes)
         # A module whose definitions the API server refuses fails by itself; the stage goes on without it.
         held = frozenset(task.owner for task in definitions if not task.done.done())
         for stage in decided.stages:
             await self._stage(progress, stage, held)
-        purges = [module_run.ReleasePurgeTask(runner, release, activation) for release in decided.purges]
-        await self._together(progress, purges, wait=_first_try)
+        self._begin(module_run.ReleasePurgeTask(runner, release, activation) for release in decided.purges)
         changing = await self._after_all(progress)
         if not changing:
             self._backoff.reset()
         if not changing or not self._start_over(changing):
             await self._stragglers(progress)
+
+    def _begin(self, removals: Iterable[tasks.Task]) -> None:
+        """Queue the removals that are not queued or under way yet."""
+        under_way = self._removals.owners
+        for task in removals:
+            if task.owner not in under_way:
+                self._removals.add(task)
 
     async def _after_all(self, progress: _Progress) -> Sequence[str]:
         """Run the hooks; those that changed global values if these differ in the end."""
@@ -287,6 +294,9 @@ class Converger:
         progress.planned = {module for stage in task.plan.stages for module in stage.modules}
         # A run that was wanted before this discovery would come before the removal, or hold it up.
         self._queue.drop(lambda task: task.kind is tasks.TaskKind.MODULE_RUN and task.owner not in enabled)
+        for name in sorted(enabled & self._removals.owners):
+            self._runner.take_back(name)
+        self._removals.drop(lambda task: task.owner in enabled)
         return task.plan
 
     async def _stage(self, progress: _Progress, stage: plan.Stage, held: frozenset[str]) -> None:

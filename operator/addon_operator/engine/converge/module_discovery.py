@@ -91,7 +91,7 @@ class Discovery:
 
     def take(self, observed: plan.Observed, decided: plan.ConvergePlan) -> None:
         """Make what was decided the state of the modules, and report what it removes."""
-        self._states.discovered(decided.verdicts, decided.enabled)
+        self._states.discovered(decided.verdicts, decided.enabled, decided.deletes)
         self._values.enabled = decided.enabled
         self._tell(events.ModulesDiscovered(len(decided.enabled), len(observed.modules)))
         self._tell_of_removals(observed, decided)

@@ -5,7 +5,8 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
 
 from addon_operator.aio import threads
 from addon_operator.documents import json_pointers
@@ -19,6 +20,8 @@ from addon_operator.modules import chart_values, model, module_config, release
 from addon_operator.modules import windows as windows_module
 from addon_operator.values import checks, redaction, store
 from addon_operator.values.patches import hook_values
+
+_T = TypeVar("_T")
 
 
 def request_of(
@@ -112,7 +115,7 @@ class ModuleReleases:
         self._modes: dict[names.ModuleName, str] = {}
         self._known: dict[str, int] = {}
         self._half_removed: set[str] = set()
-        self._working: dict[names.ModuleName, asyncio.Task[release_types.ReleaseOutcome]] = {}
+        self._working: dict[names.ModuleName, asyncio.Task[Any]] = {}
 
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         """Return what each release goes by, and whether an addon-operator made it.
@@ -199,7 +202,7 @@ class ModuleReleases:
             )
             await threads.run(threads.EDITS, check)
             try:
-                outcome = await self._interruptible(request)
+                outcome = await self._interruptible(name, self._manager.ensure(request))
             except helm_errors.HelmError as error:
                 raise await self._rolled_back(module, request, error) from error.__cause__
         self._known[name] = outcome.revision
@@ -279,8 +282,8 @@ class ModuleReleases:
             await self._manager.mark(module.name, release.TESTED_LABEL)
 
     def stop(self, module: names.ModuleName) -> None:
-        """End a running :meth:`ensure` of the module: Helm's processes are ended, and then it raises
-        :class:`.SupersededError`.
+        """End a running :meth:`ensure` or :meth:`remove` of the module: Helm's processes are ended, and then
+        it raises :class:`.SupersededError`.
         """
         if (work := self._working.get(module)) is not None:
             work.cancel()
@@ -316,10 +319,10 @@ class ModuleReleases:
             return
         async with self._drift.helm_at_work(name):
             give_up = functools.partial(self._followed.give_up, name)
-            removed = self._manager.remove(
+            removing = self._manager.remove(
                 name, keep_record=keep_record, give_up=give_up, directory=directory
             )
-            if await removed:
+            if await self._interruptible(name, removing):
                 self._tell(events.Noted("release uninstalled", release))
         self._known.pop(release, None)
         self.windows.done(name)
@@ -336,18 +339,18 @@ class ModuleReleases:
         self.follow([module])
         await self._followed.restore_all(module)
 
-    async def _interruptible(self, request: release_types.ReleaseRequest) -> release_types.ReleaseOutcome:
-        work = asyncio.create_task(self._manager.ensure(request), name=f"release {request.module}")
-        self._working[request.module] = work
+    async def _interruptible(self, release: names.ModuleName, doing: Coroutine[Any, Any, _T]) -> _T:
+        work = asyncio.create_task(doing, name=f"release {release}")
+        self._working[release] = work
         try:
             await asyncio.wait([work])
         except asyncio.CancelledError:
             await _end(work)
             raise
         finally:
-            del self._working[request.module]
+            del self._working[release]
         if work.cancelled():
-            raise tasks.SupersededError(f"the work on release {request.module} was stopped: it is disabled")
+            raise tasks.SupersededError(f"the work on release {release} was stopped for a newer intent")
         return work.result()
 
     def _is_ignored(self, release: str) -> bool:
@@ -381,7 +384,7 @@ class ModuleReleases:
         return bool(mode)
 
 
-async def _end(work: "asyncio.Task[release_types.ReleaseOutcome]") -> None:
+async def _end(work: "asyncio.Task[Any]") -> None:
     """End Helm: its processes are gone when this returns, however often it is cancelled."""
     while not work.done():
         work.cancel()

@@ -13,11 +13,15 @@ A run:
 
 A try that fails is repeated by the queue; hooks that succeeded in it do not run again. Between two steps a
 newer intent ends the run. A delete runs ``beforeDeleteHelm`` hooks, uninstalls, runs ``afterDeleteHelm``
-hooks, and forgets the module; the record of the release stays until then, so that no crash loses a step.
+hooks, and forgets the module; the record of the release stays until then, so that no crash loses a step. It
+runs beside the runs of other modules, and never beside one of its own.
 
 Source: steps 5 and 6 of "Steps of addon-operator lifecycle" in the documentation.
 """
 
+import asyncio
+import collections
+import contextlib
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -59,6 +63,8 @@ class ModuleRunner:
         self._bindings = bound
         self._definitions = definitions
         self._tell = tell
+        self._alone: dict[str, asyncio.Lock] = collections.defaultdict(asyncio.Lock)
+        """Held by who runs or removes a module."""
 
     async def definitions_due(
         self, enabled: Sequence[names.ModuleName], activation: str
@@ -102,6 +108,10 @@ class ModuleRunner:
         if module.status is state.ModuleStatus.RUNNING:
             self.releases.stop(name)
 
+    def take_back(self, name: str) -> None:
+        """End Helm in the removal of a module that is enabled again."""
+        self.releases.stop(names.ModuleName(name))
+
     async def run(self, task: tasks.Task) -> None:
         """Try a module run once. What succeeded in an earlier try is not repeated.
 
@@ -112,7 +122,14 @@ class ModuleRunner:
         """
         name = names.ModuleName(task.owner)
         if task.waits_since is None or task.wanted_again:
-            await self._run_steps(task, name)
+            alone = self._alone[name]
+            with task.waiting("its removal to end") if alone.locked() else contextlib.nullcontext():
+                await alone.acquire()
+            try:
+                task.checkpoint()
+                await self._run_steps(task, name)
+            finally:
+                alone.release()
         held = self.states[name].held_back
         if held is not None and held.is_broken:
             self.states.mark(name, state.ModuleStatus.FAILED, f"the last revision failed; {held}")
@@ -166,7 +183,11 @@ class ModuleRunner:
 
     async def delete(self, task: tasks.Task) -> None:
         """Try a module's removal once: ``beforeDeleteHelm``, uninstall, ``afterDeleteHelm``, forget it."""
-        name = names.ModuleName(task.owner)
+        async with self._alone[task.owner]:
+            task.checkpoint()
+            await self._delete(task, names.ModuleName(task.owner))
+
+    async def _delete(self, task: tasks.Task, name: names.ModuleName) -> None:
         module = self.states[name]
         dependants = requirements.dependants(self.states.modules).get(name, ())
         why = f"the module is disabled: {module.verdict}"
@@ -180,6 +201,7 @@ class ModuleRunner:
         self.states.mark(name, state.ModuleStatus.DELETING, None if task.attempts else "")
         try:
             await self._remove(task, module)
+            task.checkpoint()
         except tasks.SupersededError:
             raise
         except Exception as error:
@@ -195,6 +217,10 @@ class ModuleRunner:
 
     async def purge(self, release: str) -> None:
         """Remove a release without a module; it stays as long as a module may yet take over what is in it."""
+        async with self._alone[release]:
+            await self._purge(release)
+
+    async def _purge(self, release: str) -> None:
         module = self.releases.successor(release)
         if module is None:
             self._check_installed(release)
@@ -307,6 +333,7 @@ class ModuleRunner:
         await self.hooks.load(module)
         if self.releases.exists(name):
             await self.hooks.run(task, module, hook_config.LifecycleBinding.BEFORE_DELETE_HELM)
+            task.checkpoint()
             is_more = bool(state.bound(module.hooks or (), hook_config.LifecycleBinding.AFTER_DELETE_HELM))
             directory = module.module.chart_directory if module.module.has_chart else None
             await self.releases.remove(name, keep_record=is_more, directory=directory)
@@ -356,6 +383,7 @@ class ModuleDeleteTask(tasks.Task):
     def __init__(self, runner: ModuleRunner, module: names.ModuleName, activation: str) -> None:
         super().__init__(owner=module, activation=activation)
         self._runner = runner
+        self.lane = runner.states[module].module.order
         self.after = frozenset(requirements.dependants(runner.states.modules).get(module, ()))
 
     async def run(self) -> None:

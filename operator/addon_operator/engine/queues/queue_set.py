@@ -1,14 +1,17 @@
-"""All queues: ``main``, and named ones that come and go with the bindings that use them."""
+"""All queues: ``main``, that of removals, and named ones that come and go with the bindings that use them."""
 
 import asyncio
 import collections
 import random
 from collections.abc import Callable
+from typing import Final
 
 from addon_operator.engine import events, tasks
 from addon_operator.engine.queues import task_queue
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel import clock as clocks
+
+REMOVALS: Final = "removals"
 
 
 class QueueSet:
@@ -35,13 +38,18 @@ class QueueSet:
         self.main = task_queue.TaskQueue(
             bindings.MAIN_QUEUE, tell=tell, clock=clock, parallelism=parallelism, rng=self._rng
         )
-        """The queue that is always there."""
+        """The queue of all that has no queue of its own."""
+        self.removals = task_queue.TaskQueue(
+            REMOVALS, tell=tell, clock=clock, parallelism=parallelism, descends=True, rng=self._rng
+        )
+        """Modules and releases that are being removed, beside all that runs in ``main``."""
         self._queues = {bindings.MAIN_QUEUE: self.main}
 
     @property
     def all(self) -> tuple[task_queue.TaskQueue, ...]:
         """All queues that there are now, ``main`` first, the others by name."""
-        return (self.main, *(self._queues[name] for name in sorted(self._queues) if name != self.main.name))
+        used = {**self._queues, **({REMOVALS: self.removals} if self.removals.tasks else {})}
+        return (self.main, *(used[name] for name in sorted(used) if name != self.main.name))
 
     def __getitem__(self, name: str) -> task_queue.TaskQueue:
         """Return the queue of that name; make it if there is none."""
@@ -68,13 +76,14 @@ class QueueSet:
         """Work all queues until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for queue in self.all:
+            for queue in (*self._queues.values(), self.removals):
                 self._start(queue)
 
     async def drain(self, grace: float) -> None:
         """Begin nothing more in any queue, and wait up to ``grace`` seconds for what runs."""
         self._is_closed = True
-        await asyncio.gather(*(queue.drain(grace) for queue in self.all))
+        queues = (*self._queues.values(), self.removals)
+        await asyncio.gather(*(queue.drain(grace) for queue in queues))
 
     def _pass_on(self, event: events.Event) -> None:
         self._tell(event)

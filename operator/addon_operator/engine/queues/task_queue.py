@@ -46,6 +46,7 @@ def pick(
     parallelism: int,
     *,
     is_strict: bool = False,
+    descends: bool = False,
 ) -> Task | None:
     """Return the task to start now, or ``None`` when all have to wait.
 
@@ -53,18 +54,22 @@ def pick(
     tasks of its owner, so that the order within one module is kept; a ready task is never stepped over. With
     ``is_strict`` nothing steps over a task in its backoff. A postponed task holds up only its own hook; one
     that comes after a task of another owner holds up nothing. A running task that waits for something holds
-    up only its owner.
+    up only its owner. With ``descends`` a task only waits until the first tries of all tasks of higher lanes
+    have ended.
     """
     busy = {task.owner for task in running}
     postponed: set[tuple[str, str]] = set()
     ahead = {(task.kind, task.owner) for task in running}
     working = [task for task in running if not task.waits_for]
+    top = _top_lane((*running, *pending)) if descends else None
     for task in pending:
-        is_held = any((task.kind, owner) in ahead for owner in task.after)
+        is_held = any((task.kind, owner) in ahead for owner in task.after) or _is_below(task, top)
         ahead.add((task.kind, task.owner))
         if is_held or task.owner in busy or (task.owner, task.hook) in postponed:
             continue
         if task.not_before <= now:
+            if descends:
+                return task if len(working) < parallelism else None
             return task if _may_join(working, task, parallelism) else None
         if task.postponed:
             postponed.add((task.owner, task.hook))
@@ -73,6 +78,15 @@ def pick(
         else:
             busy.add(task.owner)
     return None
+
+
+def _top_lane(tasks: Iterable[Task]) -> int | None:
+    """Return the highest lane of those whose first try has not ended."""
+    return max((task.lane for task in tasks if task.lane is not None and task.attempts == 0), default=None)
+
+
+def _is_below(task: Task, top: int | None) -> bool:
+    return None not in (top, task.lane) and task.attempts == 0 and task.lane < top  # type: ignore[operator]
 
 
 def _may_join(running: Sequence[Task], task: Task, parallelism: int) -> bool:
@@ -103,10 +117,12 @@ class TaskQueue:
         clock: clocks.Clock,
         parallelism: int = 1,
         is_strict: bool = False,
+        descends: bool = False,
         rng: random.Random | None = None,
     ) -> None:
         self.name = name
         self._is_strict = is_strict
+        self._descends = descends
         self._tell = tell
         self._clock = clock
         self._parallelism = parallelism
@@ -126,14 +142,20 @@ class TaskQueue:
         return (*self._running, *self.pending)
 
     @property
+    def owners(self) -> frozenset[str]:
+        """Owners of the tasks in the queue, but for those that stop for a newer intent."""
+        return frozenset(task.owner for task in self.tasks if not task.superseded)
+
+    @property
     def awaited(self) -> dict[str, list[str]]:
         """For owners whose next task comes after others' that stand before it: the owners of those."""
         awaited: dict[str, list[str]] = {}
         ahead: set[tuple[TaskKind, str]] = set()
+        top = _top_lane(self.tasks) if self._descends else None
+        above = sorted(task.owner for task in self.tasks if top is not None and task.lane == top)
         for task in self.tasks:
-            awaited.setdefault(
-                task.owner, [owner for owner in sorted(task.after) if (task.kind, owner) in ahead]
-            )
+            before = [owner for owner in sorted(task.after) if (task.kind, owner) in ahead]
+            awaited.setdefault(task.owner, before or (above if _is_below(task, top) else []))
             ahead.add((task.kind, task.owner))
         return awaited
 
@@ -244,7 +266,14 @@ class TaskQueue:
     def _next(self, now: float) -> Task | None:
         with self._measured("RemoveFirst"):
             running = tuple(self._running)
-            task = pick(self.pending, running, now, self._parallelism, is_strict=self._is_strict)
+            task = pick(
+                self.pending,
+                running,
+                now,
+                self._parallelism,
+                is_strict=self._is_strict,
+                descends=self._descends,
+            )
             if task is not None:
                 self.pending.remove(task)
                 self._take_out(task)

@@ -37,11 +37,11 @@ class Wanted:
 
 def make_plan(
     *stages: tuple[int, Sequence[str]],
-    deletes: Sequence[str] = (),
+    deletes: Sequence[str] | Mapping[str, int] = (),
     purges: Sequence[str] = (),
     requires: Mapping[str, Sequence[str]] | None = None,
 ) -> Wanted:
-    """Enabled modules by order, disabled ones with a release, and releases of no module."""
+    """Enabled modules by order, disabled ones with a release and perhaps an order, releases of no module."""
 
     def module(name: str, order: int) -> model.Module:
         others = tuple(map(ModuleName, (requires or {}).get(name, ())))
@@ -50,7 +50,8 @@ def make_plan(
 
     modules = [module(name, order) for order, names in stages for name in names]
     enabled = frozenset(str(each.name) for each in modules)
-    modules += [module(name, 1) for name in deletes]
+    orders = deletes if isinstance(deletes, Mapping) else dict.fromkeys(deletes, 1)
+    modules += [module(name, order) for name, order in orders.items()]
     return Wanted(modules, enabled, dict.fromkeys((*deletes, *purges), True))
 
 
@@ -67,6 +68,7 @@ class FakeSteps:
         self.after_all_changes: list[object] = []
         self.switched_off: list[ModuleName] = []
         self.stopped: list[ModuleName] = []
+        self.taken_back: list[str] = []
         self.hooks = Hooks(self, hooks)
         self.runner = Runner(self)
         self.discovery = Discovery(self)
@@ -166,6 +168,10 @@ class Runner(module_run.ModuleRunner):
     @override
     def stop(self, name: ModuleName) -> None:
         self._fake.stopped.append(name)
+
+    @override
+    def take_back(self, name: str) -> None:
+        self._fake.taken_back.append(name)
 
     @override
     async def run(self, task: tasks.Task) -> None:

@@ -8,7 +8,7 @@ import pytest
 from addon_operator.engine import events, state, tasks
 from addon_operator.engine.converge import converge
 from addon_operator.engine.modules import module_run
-from addon_operator.engine.queues import task_queue
+from addon_operator.engine.queues import queue_set
 from addon_operator.kernel.names import ModuleName
 from tests.support import clocks
 from tests.unit.engine import fakes
@@ -50,12 +50,13 @@ class Timers:
 class Bench:
     def __init__(self, on_failure: converge.OnFailure = converge.OnFailure.WAIT) -> None:
         self.clock = clocks.Clock()
-        self.queue = task_queue.TaskQueue("main", tell=fakes.ignore, clock=self.clock, parallelism=4)
+        self.queues = queue_set.QueueSet(fakes.ignore, clock=self.clock, parallelism=4)
+        self.queue = self.queues.main
         self.steps = FakeSteps()
         self.told = Told()
         self.timers = Timers()
         self.converger = converge.Converger(
-            self.queue,
+            self.queues,
             self.steps.hooks,
             self.steps.discovery,
             self.steps.runner,
@@ -67,6 +68,16 @@ class Bench:
     @property
     def ran(self) -> list[str]:
         return self.steps.ran
+
+    @property
+    def runs(self) -> list[str]:
+        """What ran in ``main``."""
+        return [step for step in self.ran if step not in self.removals]
+
+    @property
+    def removals(self) -> list[str]:
+        """What ran beside it."""
+        return [step for step in self.ran if step.startswith(("delete ", "purge "))]
 
 
 Start = Callable[..., Bench]
@@ -83,7 +94,7 @@ async def working() -> AsyncIterator[Start]:
 
     def start(on_failure: converge.OnFailure = converge.OnFailure.WAIT) -> Bench:
         bench = Bench(on_failure)
-        workers.extend(asyncio.create_task(work()) for work in (bench.queue.work, bench.converger.work))
+        workers.extend(asyncio.create_task(work()) for work in (bench.queues.work, bench.converger.work))
         return bench
 
     yield start
@@ -97,9 +108,9 @@ async def test_the_steps_come_in_the_documented_order(working: Start) -> None:
     bench.steps.plan = make_plan((10, ["db"]), (20, ["web"]), deletes=["old"], purges=["gone"])
     bench.converger.request("onStartup")
     await bench.converger.first_done.wait()
-    assert bench.ran == [
-        "beforeAll", "discover", "delete old", "run db", "run web", "purge gone", "afterAll"
-    ]  # fmt: skip
+    assert bench.runs == ["beforeAll", "discover", "run db", "run web", "afterAll"]
+    await clocks.settle()
+    assert bench.removals == ["delete old", "purge gone"]
     assert bench.told.ended == [("onStartup", False)]
 
 
@@ -109,7 +120,9 @@ async def test_definitions_come_between_discovery_and_deletes(working: Start) ->
     bench.steps.with_crds = ("web",)
     bench.converger.request("onStartup")
     await bench.converger.first_done.wait()
-    assert bench.ran[1:4] == ["discover", "crds web", "delete old"]
+    await clocks.settle()
+    assert bench.runs[1:4] == ["discover", "crds web", "run db"]
+    assert bench.removals == ["delete old"]
 
 
 @pytest.mark.parametrize("on_failure", list(converge.OnFailure))
@@ -122,13 +135,14 @@ async def test_failing_definitions_hold_their_own_module_only(
     bench.steps.broken = {"crds db"}
     bench.converger.request("onStartup")
     await clocks.settle()
-    assert bench.ran == ["beforeAll", "discover", "crds db", "delete old", "run web", "afterAll"]
+    assert bench.runs == ["beforeAll", "discover", "crds db", "run web", "afterAll"]
+    assert bench.removals == ["delete old"]
     waits = on_failure is converge.OnFailure.WAIT
     assert bench.converger.is_stalled is waits
     assert bench.converger.first_done.is_set() is not waits
     bench.steps.broken.clear()
     await bench.clock.advance(10)
-    assert bench.ran[6:] == ["crds db", "run db"]
+    assert bench.runs[5:] == ["crds db", "run db"]
 
 
 async def test_modules_of_one_number_run_side_by_side(working: Start) -> None:
@@ -166,7 +180,8 @@ async def test_a_module_with_a_hook_that_cannot_be_asked_holds_up_nothing_but_it
     bench.steps.misconfigured.add("run a")
     bench.converger.request("onStartup")
     await clocks.settle()
-    assert bench.ran[-4:] == ["run a", "run c", "purge gone", "afterAll"]
+    assert bench.runs[-3:] == ["run a", "run c", "afterAll"]
+    assert bench.removals == ["purge gone"]
     assert not bench.converger.first_done.is_set()
     bench.steps.misconfigured.clear()
     await bench.clock.advance(30)
@@ -194,16 +209,42 @@ async def test_each_newer_intent_ends_the_helm_calls_of_modules_that_are_disable
     assert bench.steps.stopped == [WEB]
 
 
-async def test_deletes_come_in_the_order_of_the_plan_one_after_another(working: Start) -> None:
+async def test_deletes_wait_for_those_of_higher_numbers_and_nothing_waits_for_them(working: Start) -> None:
     bench = working()
-    bench.steps.plan = make_plan(deletes=["c", "b", "a"])
+    bench.steps.plan = make_plan((10, ["db"]), deletes={"c": 2, "b": 1, "a": 1})
     bench.steps.gates["delete c"] = asyncio.Event()
     bench.converger.request("onStartup")
-    await clocks.settle()
-    assert bench.ran[-1] == "delete c"
-    bench.steps.gates["delete c"].set()
     await bench.converger.first_done.wait()
-    assert bench.ran[-4:] == ["delete c", "delete b", "delete a", "afterAll"]
+    await clocks.settle()
+    assert bench.removals == ["delete c"]
+    assert bench.queues.removals.awaited == {"c": [], "b": ["c"], "a": ["c"]}
+
+    # Another converge begins none of them once more; what is enabled again stays.
+    bench.steps.plan = make_plan((10, ["db"]), (20, ["a"]), deletes={"c": 2, "b": 1})
+    bench.converger.request("ConfigMapChanged")
+    await clocks.settle()
+    assert bench.runs[-2:] == ["run a", "afterAll"]
+    bench.steps.gates["delete c"].set()
+    await clocks.settle()
+    assert bench.removals == ["delete c", "delete b"]
+
+
+async def test_a_delete_under_way_ends_when_its_module_is_enabled_again(working: Start) -> None:
+    bench = working()
+    bench.steps.plan = make_plan(deletes=["web"])
+    bench.steps.gates["delete web"] = asyncio.Event()
+    bench.converger.request("ConfigMapChanged")
+    await clocks.settle()
+    bench.steps.plan = make_plan((10, ["web"]))
+    bench.converger.request("ConfigMapChanged")
+    await clocks.settle()
+    assert bench.steps.taken_back == ["web"]
+    (removal,) = bench.queues.removals.tasks
+    assert removal.superseded
+    bench.steps.gates["delete web"].set()
+    await clocks.settle()
+    assert removal.done.result() is tasks.Outcome.DROPPED
+    assert bench.runs[-2:] == ["run web", "afterAll"]
 
 
 async def test_a_failing_module_lets_higher_numbers_go_when_the_policy_says_so(working: Start) -> None:
@@ -304,7 +345,7 @@ async def test_a_failing_module_that_the_newer_intent_no_longer_wants_is_not_tri
     await bench.converger.first_done.wait()
     await bench.clock.advance(100)
     assert bench.ran.count("run a") == 1
-    assert bench.ran[-2:] == ["delete a", "afterAll"]
+    assert bench.removals == ["delete a"]
 
 
 async def test_a_run_wanted_before_the_discovery_that_disables_its_module_is_dropped(working: Start) -> None:
@@ -318,7 +359,8 @@ async def test_a_run_wanted_before_the_discovery_that_disables_its_module_is_dro
     bench.steps.gates["beforeAll"].set()
     await clocks.settle()
     assert run.done.result() is tasks.Outcome.DROPPED
-    assert bench.ran[-3:] == ["delete web", "run db", "afterAll"]
+    assert bench.runs[-2:] == ["run db", "afterAll"]
+    assert bench.removals == ["delete web"]
 
 
 async def test_a_burst_of_requests_ends_in_one_converge(working: Start) -> None:
@@ -421,7 +463,7 @@ async def test_what_hooks_changed_is_not_put_off_until_a_failing_module_succeeds
     bench.steps.plan = make_plan((20, ["b"]), deletes=["a"])
     bench.timers.fire()
     await clocks.settle()
-    assert bench.ran[-2:] == ["run b", "afterAll"]
+    assert bench.runs[-2:] == ["run b", "afterAll"]
 
 
 async def test_a_module_whose_run_is_still_to_come_needs_no_other(working: Start) -> None:
@@ -538,7 +580,8 @@ async def test_a_delete_that_fails_holds_those_of_what_the_module_requires_and_n
     bench.steps.broken.add("delete a")
     bench.converger.request("onStartup")
     await clocks.settle()
-    assert bench.ran[-3:] == ["delete a", "run b", "afterAll"]
+    assert bench.runs[-2:] == ["run b", "afterAll"]
+    assert bench.removals == ["delete a"]
     bench.steps.broken.clear()
     await bench.clock.advance(30)
     assert bench.ran[-2:] == ["delete a", "delete z"]

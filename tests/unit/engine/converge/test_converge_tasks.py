@@ -1,5 +1,7 @@
 """The tasks that a converge is made of."""
 
+import asyncio
+import collections
 import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,6 +84,7 @@ class Runner(module_run.ModuleRunner):
     def __init__(self, states: module_states.ModuleStates, releases: Releases) -> None:
         self.states = states
         self.releases = releases
+        self._alone = collections.defaultdict(asyncio.Lock)
 
     @override
     async def answer_only(self, enabled: Sequence[names.ModuleName]) -> None:

@@ -60,6 +60,31 @@ def test_what_presets_and_sources_define_is_resolved(shop: Shop) -> None:
     shop.operator.wait_metric(1, "expansion_unresolved_total")
 
 
+def test_own_references_and_paths_of_mounts_find_what_presets_define(shop: Shop) -> None:
+    ca = {"name": "ca", "configMap": {"name": "ca", "optional": True}}
+    mounts = [{"name": "ca", "mountPath": path} for path in ("/etc/ca", "/etc/ssl/ca")]
+    lists = {"env": [{"name": "SHARD", "value": "7"}], "volumes": [ca], "volumeMounts": mounts}
+    labels = {"role": "sharded"}
+    shop.preset("sharded", selector={"matchLabels": labels}, **lists)
+    own = [{"name": "DIRECTORY", "value": "shard-$(SHARD)"}]
+    paths = [
+        {"name": "data", "mountPath": "/data", "subPathExpr": "$(DIRECTORY)"},
+        {"name": "data", "mountPath": "/lost", "subPathExpr": "$(NOT_THERE)/x"},
+    ]
+    made = shop.pod(
+        container(env=own, volumeMounts=[*paths, {"name": "ca", "mountPath": "/own"}], args=["$(DIRECTORY)"]),
+        metadata={"name": "sharded", "labels": labels},
+        volumes=[{"name": "data", "emptyDir": {}}, ca],
+    )
+    (app,) = made["spec"]["containers"]
+    assert [each["name"] for each in app["env"]] == ["SHARD", "DIRECTORY"]
+    kept = [each["mountPath"] for each in app["volumeMounts"] if each["name"] == "ca"]
+    assert kept == ["/own", "/etc/ca", "/etc/ssl/ca"]
+    assert wait_messages(shop, "sharded", 1) == [
+        "Container app: cannot expand $(NOT_THERE) in subPathExpr of volumeMounts[1]"
+    ]
+
+
 @pytest.mark.parametrize(
     ("annotations", "told"),
     [

@@ -145,6 +145,9 @@ def _container(one: "preview_admission.ContainerPreview") -> Document:
         "env": environment.env,
         "command": environment.command,
         "args": environment.args,
+        "subPathExpr": [
+            {"mountPath": each.mount_path, "value": each.value} for each in environment.sub_paths
+        ],
         "unresolved": [{"name": each.name, "where": each.where} for each in one.unresolved],
         "missing": [
             {"source": each.source, "key": each.key, "where": each.where} for each in environment.missing

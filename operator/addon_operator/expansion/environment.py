@@ -30,7 +30,7 @@ def container_environment(
     master_services: Iterable[KubernetesObject],
     limit: int = fields.EXPANDED_MAX,
 ) -> references.ContainerEnvironment:
-    """Return the environment, command and args that a container of a pod gets.
+    """Return the environment, command, args and ``subPathExpr`` that a container of a pod gets.
 
     ``services`` are those of the pod's namespace, ``master_services`` those of ``default`` (only the one
     called ``kubernetes`` counts); ``config_maps`` and ``secrets`` hold what is in the pod's namespace, as
@@ -103,6 +103,7 @@ class _Builder:
             env=self._env | left,
             command=self._expanded("command"),
             args=self._expanded("args"),
+            sub_paths=self._sub_paths(),
             unresolved=list(self._unresolved),
             missing=self._missing,
             skipped=self._skipped,
@@ -193,12 +194,21 @@ class _Builder:
             self._spend(len(expanded[-1]))
         return expanded
 
-    def _expand(self, text: str, where: str) -> str:
+    def _sub_paths(self) -> list[references.SubPath]:
+        paths = []
+        for i, mount in enumerate(self._container.children("volumeMounts")):
+            if text := mount.text("subPathExpr"):
+                value = self._expand(text, sub_path_place(i), is_path=True)
+                self._spend(len(value))
+                paths.append(references.SubPath(mount.text("mountPath"), value))
+        return paths
+
+    def _expand(self, text: str, where: str, *, is_path: bool = False) -> str:
         def mapping(name: str) -> str:
             for context in (self._env, self._service_env):
-                if name in context:
+                if name in context and (context[name] or not is_path):
                     return context[name]
-            self._note_unresolved(name, where)
+            self._note_unresolved(name, where, is_fatal=is_path)
             return f"$({name})"
 
         try:
@@ -206,12 +216,17 @@ class _Builder:
         except fields.ExpansionSizeError:
             raise self._too_large() from None
 
-    def _note_unresolved(self, name: str, where: str) -> None:
+    def _note_unresolved(self, name: str, where: str, *, is_fatal: bool) -> None:
         """Note a reference that nothing resolves so far."""
         pending = name in self._awaited or any(name.startswith(prefix) for prefix in self._awaited_prefixes)
         self._unresolved.setdefault(
-            references.UnresolvedReference(name, where, pending, where == self._script)
+            references.UnresolvedReference(name, where, pending, where == self._script, is_fatal)
         )
+
+
+def sub_path_place(mount: int) -> str:
+    """Say where the ``subPathExpr`` of a mount stands."""
+    return f"subPathExpr of volumeMounts[{mount}]"
 
 
 def env_from_source(entry: fields.Node) -> tuple[str, fields.Node]:

@@ -21,16 +21,22 @@ class UnresolvedReference:
     name: str
     """What stands between the brackets."""
     where: str
-    """``env NAME``, ``command[i]`` or ``args[i]``."""
+    """``env NAME``, ``command[i]``, ``args[i]`` or ``subPathExpr of volumeMounts[i]``."""
     pending: bool = field(default=False, compare=False)
     """Whether a required source that does not exist may yet define the name: the container waits for it."""
     in_script: bool = field(default=False, compare=False)
     """Whether it stands in the script of ``sh -c`` or the like, where it is the shell's."""
 
+    is_fatal: bool = field(default=False, compare=False)
+    """Whether the container cannot start for it: it stands in a ``subPathExpr``."""
+
     @property
     def is_variable(self) -> bool:
-        """Whether it can be a variable: ``$()``, ``$(date +%s)`` and the ``$(mktemp)`` of a shell cannot."""
-        return not self.in_script and _VARIABLE_NAME.fullmatch(self.name) is not None
+        """Whether it can be a variable: ``$()``, ``$(date +%s)`` and the ``$(mktemp)`` of a shell cannot.
+
+        In a ``subPathExpr``, any name counts as one.
+        """
+        return self.is_fatal or (not self.in_script and _VARIABLE_NAME.fullmatch(self.name) is not None)
 
 
 class MissingSource(msgspec.Struct, frozen=True):
@@ -55,6 +61,14 @@ class SkippedKey(msgspec.Struct, frozen=True):
     """The name that it would have had: prefix and key."""
 
 
+class SubPath(msgspec.Struct, frozen=True):
+    """Where in its volume a mount begins."""
+
+    mount_path: str
+    value: str
+    """Its ``subPathExpr``, expanded; a name without a value stays as it is."""
+
+
 class ContainerEnvironment(msgspec.Struct, frozen=True):
     """The environment that a container gets, and what it cannot get."""
 
@@ -64,8 +78,10 @@ class ContainerEnvironment(msgspec.Struct, frozen=True):
     """``command``, expanded."""
     args: list[str]
     """``args``, expanded."""
+    sub_paths: list[SubPath]
+    """Those of mounts with a ``subPathExpr``."""
     unresolved: list[UnresolvedReference]
-    """Distinct references without a value: of ``env``, ``command`` and ``args``, in this order."""
+    """Distinct references without a value, in the order of the container; those of mounts come last."""
     missing: list[MissingSource]
     """Required sources and keys that do not exist."""
     skipped: list[SkippedKey]
@@ -89,8 +105,6 @@ MappingFunc: TypeAlias = Callable[[str], str]
 # An escaped operator or a reference. Applied only up to the last closer of a text, where every opener finds
 # one: without that bound a text of openers alone would be searched to its end once for each of them.
 _TOKEN = re.compile(r"\$(?:\$|\(([^)]*)\))")
-# The same for whoever wants names only: what stands behind the dollar, as a whole.
-_AFTER_DOLLAR = re.compile(r"\$(\$|\([^)]*\))")
 _BRACKETS: Final = len("$()")
 
 
@@ -128,13 +142,6 @@ def expand(text: str, mapping: MappingFunc, *, limit: int = fields.EXPANDED_MAX)
 
     head, closer, tail = text.rpartition(")")
     return _TOKEN.sub(replaced, head + closer) + tail.replace("$$", "$")
-
-
-def names(text: str) -> list[str]:
-    """Return the names that a text refers to, each once, in the order of their first references."""
-    head, closer, _ = text.rpartition(")")
-    spans = dict.fromkeys(_AFTER_DOLLAR.findall(head + closer))
-    return [each[1:-1] for each in spans if each != "$"]
 
 
 def mapping_func_for(recorder: EventRecorder | None, *contexts: Mapping[str, str]) -> MappingFunc:

@@ -4,13 +4,15 @@ Source: "Conflicts" and "Behavior" of the PodPreset design, with the merge rules
 ``docs/reference/podpreset.md`` says what holds where the two differ.
 """
 
+import operator
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 import msgspec
+from typing_extensions import override
 
-from addon_operator.documents import json_pointers
+from addon_operator.documents import json_pointers, text_parts
 from addon_operator.kernel import errors, json_types
 from addon_operator.podpreset import crd, env_sources, model, selection
 
@@ -164,40 +166,77 @@ class _Entries:
         return _append(self._path, self.added, started=self._started)
 
 
-class _Mounts:
-    """The mounts of a container, among which any equal one is enough."""
+class _Env(_Entries):
+    """The variables of a container, whose own may refer to those that are added."""
 
-    __slots__ = ("_compared", "_here", "_path", "_paths", "_started", "added")
+    __slots__ = ("_own",)
+
+    def __init__(self, path: str, container: Mapping[str, Any]) -> None:
+        super().__init__(path, container, "env", _name_of)
+        self._own: Sequence[model.Entry] = container.get("env") or ()
+
+    @override
+    def patch(self) -> Iterator[PatchOperation]:
+        moved = self._moved()
+        place = 0
+        for index, entries in moved.items():
+            for entry in entries:
+                yield _add(f"{self._path}/{index + place}", entry)
+                place += 1
+        gone = {entry["name"] for entries in moved.values() for entry in entries}
+        left = [entry for entry in self.added if entry["name"] not in gone]
+        yield from _append(self._path, left, started=self._started)
+
+    def _moved(self) -> dict[int, list[model.Entry]]:
+        """Return what goes before which of the own entries, by its index: each sees what is before it.
+
+        That is nothing if something that would move refers to an own entry that does not come before it.
+        """
+        waiting = {str(entry["name"]): (place, entry) for place, entry in enumerate(self.added)}
+        last = {entry.get("name"): index for index, entry in enumerate(self._own)}
+        moved: dict[int, list[model.Entry]] = {}
+        for index, own in enumerate(self._own):
+            found: list[tuple[int, model.Entry]] = []
+            names = _referred(own) if waiting else []
+            while names:
+                if (one := waiting.pop(names.pop(), None)) is None:
+                    continue
+                found.append(one)
+                inner = _referred(one[1])
+                if any(last.get(name, -1) >= index for name in inner):
+                    return {}
+                names += inner
+            if found:
+                moved[index] = [entry for _, entry in sorted(found, key=operator.itemgetter(0))]
+        return moved
+
+
+def _referred(entry: model.Entry) -> list[str]:
+    return text_parts.variables(entry.get("value") or "")
+
+
+class _Mounts:
+    """The mounts of a container, among which any equal one at a path is enough."""
+
+    __slots__ = ("_compared", "_here", "_path", "_started", "added")
 
     def __init__(self, path: str, mounts: Collection[model.Entry]) -> None:
         self._path = path
         self._here: dict[object, list[model.Entry]] = {}
-        self._paths: dict[object, set[object]] = {}
         self._compared: dict[object, set[Hashable]] = {}
         self._started = bool(mounts)
         self.added: list[model.Entry] = []
         for mount in mounts:
-            self._note(mount)
+            self._here.setdefault(mount.get("mountPath"), []).append(mount)
 
-    def _note(self, mount: model.Entry) -> None:
-        path = mount.get("mountPath")
-        self._here.setdefault(path, []).append(mount)
-        self._paths.setdefault(mount.get("name"), set()).add(path)
-
-    def put(self, addition: model.Addition) -> Iterator[str]:
-        """Take a mount over unless it is there already, or report what stands in the way."""
-        path, volume = addition.entry["mountPath"], addition.entry["name"]
-        here = path in self._here
-        if here and _frozen(addition.canonical) in self._mounted(path):
-            return
-        elsewhere = bool(self._paths.get(volume, set()) - {path})
-        if here:
-            yield f"Duplicate mountPath {path}."
-        if elsewhere:
-            yield f"Duplicate volumeMount {volume}."
-        if not here and not elsewhere:
-            self._note(addition.entry)
-            self.added.append(addition.entry)
+    def put(self, addition: model.Addition) -> bool:
+        """Take a mount over unless it is there already; ``False`` when there is only another one."""
+        path = addition.entry["mountPath"]
+        if path in self._here:
+            return _frozen(addition.canonical) in self._mounted(path)
+        self._here[path] = [addition.entry]
+        self.added.append(addition.entry)
+        return True
 
     def _mounted(self, path: object) -> set[Hashable]:
         """Return what is mounted at a path, in the form in which it is compared."""
@@ -221,7 +260,7 @@ class _Container:
         sides: Sequence[env_sources.Side],
         known: env_sources.KnownKeys,
     ) -> None:
-        self._env = _Entries(path, container, "env", _name_of)
+        self._env = _Env(path, container)
         self._env_from = _Entries(path, container, "envFrom", model.env_from_key)
         self._mounts = _Mounts(f"{path}/volumeMounts", container.get("volumeMounts") or ())
         self._clashes = env_sources.Sides(env_sources.container_side(container), sides).clashes(known)
@@ -236,7 +275,8 @@ class _Container:
         for clash in self._clashes[number]:
             yield f"Env {clash.name} is also set by envFrom {clash.source}."
         for addition in preset.volume_mounts:
-            yield from self._mounts.put(addition)
+            if not self._mounts.put(addition):
+                yield f"Duplicate mountPath {addition.entry['mountPath']}."
 
     @property
     def additions(self) -> int:

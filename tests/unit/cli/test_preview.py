@@ -89,6 +89,7 @@ EXPECTED = {
             "env": {"DB_PORT": "6379"},
             "command": [],
             "args": ["6379"],
+            "subPathExpr": [],
             "unresolved": [],
             "missing": [],
         }

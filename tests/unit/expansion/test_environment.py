@@ -376,3 +376,28 @@ def test_args_are_the_text_with_the_final_environment_and_every_gap_is_reported(
         name for arg in args for name in re.findall(r"\$\(([^)]*)\)", arg.replace("$$", ""))
     } - found.env.keys()
     assert {name for name, where in unresolved(found) if where.startswith("args")} == gaps
+
+
+def mounted(expression: str, **more: object) -> dict[str, Any]:
+    return {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": expression}], **more}
+
+
+def test_where_a_mount_begins_is_expanded_with_the_final_environment() -> None:
+    found = build(
+        mounted("logs/$(POD)/$$(POD)", env=[{"name": "POD", "value": "a"}, {"name": "POD", "value": "b"}])
+    )
+    assert [(each.mount_path, each.value) for each in found.sub_paths] == [("/v", "logs/b/$(POD)")]
+    assert found.unresolved == []
+
+
+def test_a_mount_without_an_expression_begins_nowhere_else() -> None:
+    found = build({"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "$(A)"}]})
+    assert (found.sub_paths, found.unresolved) == ([], [])
+
+
+def test_any_name_without_a_value_in_the_path_of_a_mount_is_fatal() -> None:
+    found = build(mounted("$(NOPE)/$()/$(EMPTY)", env=[{"name": "EMPTY", "value": ""}]))
+    assert [(each.name, each.where, each.is_fatal, each.is_variable) for each in found.unresolved] == [
+        (name, "subPathExpr of volumeMounts[0]", True, True) for name in ("NOPE", "", "EMPTY")
+    ]
+    assert found.sub_paths[0].value == "$(NOPE)/$()/$(EMPTY)"

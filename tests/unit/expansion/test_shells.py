@@ -62,7 +62,7 @@ def test_only_the_script_is_the_shells() -> None:
     built = expansion.container_environment(
         {}, container, services=(), config_maps={}, secrets={}, master_services=()
     ).unresolved
-    found = expansion.unresolved_references(container, config_maps={}, secrets={}, service_variables=())
+    found = expansion.unresolved_references({}, container, config_maps={}, secrets={}, service_variables=())
     for references in (built, found):
         assert [one.name for one in references if one.in_script] == ["mktemp", "whoami", "B"]
         assert expansion.unresolved_message("web", references) == (

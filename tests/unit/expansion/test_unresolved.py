@@ -12,7 +12,7 @@ from addon_operator import expansion
 from addon_operator.expansion import services
 
 CONFIG_MAPS: dict[str, dict[str, str]] = {"c": {"A": "1", "B_A": "$(C)"}, "d": {"A=B": "x", "C": ""}}
-SECRETS: dict[str, dict[str, str]] = {"s": {"B": "hunter2"}}
+SECRETS: dict[str, dict[str, str]] = {"s": {"B": "hunter2", "A": ""}}
 
 NAMES = st.sampled_from(["A", "B", "C", "B_A", "B_B", "A=B", "B_", "", "x y", "DB_PORT", "KUBERNETES_PORT"])
 TEXTS = st.lists(
@@ -34,7 +34,9 @@ def with_key(reference: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 KEYS = st.builds(with_key, references(("configMapKeyRef", "secretKeyRef")), st.sampled_from(["A", "B", "Z"]))
-FIELDS = st.just({"fieldRef": {"fieldPath": "status.podIP"}})
+FIELDS = st.sampled_from(["status.podIP", "metadata.labels['a']", "metadata.labels['none']"]).map(
+    lambda path: {"fieldRef": {"fieldPath": path}}
+)
 VARIABLES = st.one_of(
     st.builds(lambda name, value: {"name": name or "N", "value": value}, NAMES, TEXTS),
     st.builds(
@@ -53,6 +55,9 @@ CONTAINERS = st.fixed_dictionaries(
         "envFrom": st.lists(ENV_FROM, max_size=3),
         "command": st.one_of(st.lists(TEXTS, max_size=2), st.just(["sh", "-c"])),
         "args": st.lists(TEXTS, max_size=2),
+        "volumeMounts": st.lists(
+            TEXTS.map(lambda text: {"mountPath": "/v", "subPathExpr": text}), max_size=2
+        ),
     }
 )
 
@@ -67,8 +72,9 @@ def test_it_finds_what_building_the_environment_finds(
     container: dict[str, Any], own: list[str], links: bool
 ) -> None:
     objects, masters = [service(name) for name in own], [service("kubernetes")]
+    pod = {"metadata": {"labels": {"a": "1", "none": ""}}, "spec": {"enableServiceLinks": links}}
     built = expansion.container_environment(
-        {"spec": {"enableServiceLinks": links}},
+        pod,
         container,
         services=objects,
         config_maps=CONFIG_MAPS,
@@ -80,13 +86,18 @@ def test_it_finds_what_building_the_environment_finds(
         frozenset(expansion.service_environment(masters)),
     )
     found = expansion.unresolved_references(
-        container, config_maps=CONFIG_MAPS, secrets=SECRETS, service_variables=visible
+        pod,
+        container,
+        config_maps=CONFIG_MAPS,
+        secrets=SECRETS,
+        empty={("ConfigMap", "d", "C"), ("Secret", "s", "A")},
+        service_variables=visible,
     )
     assert [everything(one) for one in found] == [everything(one) for one in built.unresolved]
 
 
 def everything(one: expansion.UnresolvedReference) -> tuple[object, ...]:
-    return one, one.pending, one.in_script
+    return one, one.pending, one.in_script, one.is_fatal
 
 
 class Counted(frozenset[str]):
@@ -102,7 +113,7 @@ class Counted(frozenset[str]):
 
 def unresolved(container: dict[str, Any], keys: Counted) -> list[str]:
     found = expansion.unresolved_references(
-        container, config_maps={"c": keys}, secrets={}, service_variables=()
+        {}, container, config_maps={"c": keys}, secrets={}, service_variables=()
     )
     return [one.name for one in found]
 
@@ -132,7 +143,7 @@ def test_no_more_references_are_looked_for_than_are_wanted() -> None:
     for most in (1, 100, 130):
         keys.asked = 0
         found = expansion.unresolved_references(
-            container, config_maps={"c": keys}, secrets={}, service_variables=(), most=most
+            {}, container, config_maps={"c": keys}, secrets={}, service_variables=(), most=most
         )
         assert (len(found), keys.asked) == (most, most)
 

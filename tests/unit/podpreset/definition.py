@@ -56,16 +56,13 @@ def _put(entries: list[Any], addition: model.Addition, key: Any, part: str) -> b
 
 def put_mount(mounts: list[Any], addition: model.Addition) -> Iterator[str]:
     """Take a mount over unless it is there already, or tell what stands in the way."""
-    path, volume = addition.entry["mountPath"], addition.entry["name"]
+    path = addition.entry["mountPath"]
     here = [mount for mount in mounts if mount.get("mountPath") == path]
     if any(crd.canonical("volumeMounts", mount) == addition.canonical for mount in here):
         return
-    elsewhere = any(mount.get("name") == volume and mount.get("mountPath") != path for mount in mounts)
     if here:
         yield f"Duplicate mountPath {path}."
-    if elsewhere:
-        yield f"Duplicate volumeMount {volume}."
-    if not here and not elsewhere:
+    else:
         mounts.append(addition.entry)
 
 

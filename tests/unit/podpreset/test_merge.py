@@ -152,11 +152,6 @@ CONFLICTS = {
         mounting(EMPTY),
         "Duplicate mountPath /cache.",
     ),
-    "mount of the volume at another path": (
-        {"volumeMounts": [{"name": "cache-volume", "mountPath": "/elsewhere"}]},
-        mounting(EMPTY),
-        "Duplicate volumeMount cache-volume.",
-    ),
     "both the volume and the path are taken": (
         {
             "volumeMounts": [
@@ -165,7 +160,7 @@ CONFLICTS = {
             ]
         },
         mounting(EMPTY),
-        "Duplicate mountPath /cache. Duplicate volumeMount cache-volume.",
+        "Duplicate mountPath /cache.",
     ),
 }
 
@@ -175,6 +170,53 @@ def test_the_same_key_with_other_content_is_a_conflict(
     own: dict[str, Any], lists: dict[str, Any], message: str
 ) -> None:
     assert messages(pod(container(**own)), preset(**lists)) == only(message)
+
+
+def test_a_preset_mounts_its_volume_at_two_paths() -> None:
+    mounts = [{"name": "cache-volume", "mountPath": path} for path in ("/a", "/b")]
+    changed = injected(pod(), preset(volumes=[EMPTY], volumeMounts=mounts))
+    assert lists_of(changed)["volumeMounts"] == mounts
+
+
+ORDERS = {
+    "a variable that an own one refers to": ("X Y=$(A)", "A B", "X A Y B"),
+    "what it refers to itself, in the presets' order": ("Y=$(B)", "C A B=$(A)$(C) D", "C A B Y D"),
+    "even where one then does not see the other": ("Y=$(A)", "A=$(B) B", "A B Y"),
+    "the first own entry that refers to it counts": ("Y=$(A) Z=$(A)", "A", "A Y Z"),
+    "each goes to its own place": ("Y=$(B) X Z=$(A)", "A B", "B Y X A Z"),
+    "what stands further up already": ("Y=$(A) Z=$(B)", "A B=$(A)", "A Y B Z"),
+    "an escaped reference is none": ("Y=$$(A)", "A", "Y A"),
+    "a reference behind an escaped dollar is one": ("Y=$$$(A)", "A", "A Y"),
+    "no reference to the pod's own variable": ("Y=$(X) X", "A", "Y X A"),
+    "what refers to an own entry before": ("X Y=$(A)", "A=$(X)", "X A Y"),
+    "what refers to that entry": ("Z=$(B) Y=$(A)", "A=$(Y) B", "Z Y A B"),
+    "what refers to an own entry further down": ("Y=$(A) X", "A=$(X)", "Y X A"),
+    "an own entry whose last stands further down": ("X Y=$(A) X", "A=$(X)", "X Y X A"),
+    "something that it refers to does": ("Y=$(A) X", "A=$(B) B=$(X)", "Y X A B"),
+}
+
+
+def variables(text: str) -> list[dict[str, Any]]:
+    return [env(name, value) for name, _, value in (each.partition("=") for each in text.split())]
+
+
+def test_a_variable_that_an_own_one_refers_to_goes_before_it() -> None:
+    found = {}
+    for why, (own, added, _) in ORDERS.items():
+        changed = injected(pod(container(env=variables(own))), preset(env=variables(added)))
+        entries = lists_of(changed)["env"]
+        assert sorted(map(str, entries)) == sorted(map(str, variables(own) + variables(added)))
+        found[why] = (own, added, " ".join(one["name"] for one in entries))
+    assert found == ORDERS
+
+
+def test_a_variable_of_one_preset_goes_before_with_what_it_refers_to_in_another() -> None:
+    given = pod(container("one", env=variables("Y=$(A)")), container("two", env=variables("X")))
+    presets = [preset("a", env=variables("B")), preset("b", env=variables("A=$(B)"))]
+    changed = injected(given, *presets)
+    one, two = changed["spec"]["containers"]
+    assert (one["env"], two["env"]) == (variables("B A=$(B) Y=$(A)"), variables("X B A=$(B)"))
+    assert injected(changed, *presets) == changed
 
 
 def test_a_volume_with_other_content_is_a_conflict() -> None:
@@ -189,6 +231,10 @@ NO_CONFLICTS = {
         {"envFrom": [config_map("c", prefix="P_")]},
     ),
     "ConfigMap and Secret of a name": ({"envFrom": [config_map("c")]}, {"envFrom": [secret("c")]}),
+    "one volume at two paths": (
+        {"volumeMounts": [{"name": "cache-volume", "mountPath": "/elsewhere"}]},
+        mounting(EMPTY),
+    ),
     "paths that differ in a slash": (
         {"volumeMounts": [{"name": "mine", "mountPath": "/cache/"}]},
         mounting(EMPTY),
@@ -222,16 +268,6 @@ def test_any_equal_mount_is_enough(path: str) -> None:
 
 SELF_CONFLICTS = {
     "one name with two values": ({"env": [env("A", "1"), env("A", "2")]}, "Duplicate env A."),
-    "one volume at two paths": (
-        {
-            "volumes": [EMPTY],
-            "volumeMounts": [
-                {"name": "cache-volume", "mountPath": "/a"},
-                {"name": "cache-volume", "mountPath": "/b"},
-            ],
-        },
-        "Duplicate volumeMount cache-volume.",
-    ),
 }
 
 

@@ -47,6 +47,8 @@ class EnvSource(msgspec.Struct, frozen=True):
 
     keys: frozenset[str] | None
     """The keys of its ``data``; ``None`` when it does not exist or could not be read."""
+    empty: frozenset[str] = frozenset()
+    """Those with an empty value."""
     readable: bool = True
     """Whether that is known; ``False`` for a kind that is not read, without the right, and out of time."""
 
@@ -140,7 +142,8 @@ class EnvSources:
         except api_errors.KubernetesError as error:
             self._tell(events.SourceUnreadable(str(error)))
             return UNREADABLE
-        return EnvSource(frozenset(source.get("data") or ()))
+        data = source.get("data") or {}
+        return EnvSource(frozenset(data), frozenset(key for key, value in data.items() if not value))
 
     async def _load_services(self, where: str) -> frozenset[str]:
         namespace, _, name = where.partition("/")

@@ -60,7 +60,7 @@ class ExpansionCheck:
         sources, services = await self._known_variables(namespace, pod, containers)
         unresolved = []
         for container in containers:
-            unresolved.append(_unresolved(container, sources, services))
+            unresolved.append(_unresolved(pod, container, sources, services))
             # Thousands of containers must not hold the loop.
             await asyncio.sleep(0)
         return [each for each in unresolved if each is not None]
@@ -88,7 +88,10 @@ class ExpansionCheck:
 
 
 def _unresolved(
-    container: Mapping[str, Any], known: _Sources, services: Collection[Collection[str]]
+    pod: json_types.KubernetesObject,
+    container: Mapping[str, Any],
+    known: _Sources,
+    services: Collection[Collection[str]],
 ) -> Unresolved | None:
     sources = {reference: known[reference] for reference in _sources_of(container) if reference.name}
     unreadable = {reference for reference, source in sources.items() if not source.readable}
@@ -102,9 +105,11 @@ def _unresolved(
         reference: env_sources_reader.EnvSource(frozenset(keys)) for reference, keys in assumed.items()
     }
     unresolved = expansion.unresolved_references(
+        pod,
         container,
         config_maps=_keys("ConfigMap", sources),
         secrets=_keys("Secret", sources),
+        empty={(*reference, key) for reference, source in sources.items() for key in source.empty},
         service_variables=services,
         most=REFERENCES_MAX,
     )
@@ -117,6 +122,7 @@ def has_references(container: Mapping[str, Any]) -> bool:
     """Say whether a container has anything that may be a reference."""
     texts = [*(container.get("command") or ()), *(container.get("args") or ())]
     texts += [entry.get("value") or "" for entry in container.get("env") or ()]
+    texts += [mount.get("subPathExpr") or "" for mount in container.get("volumeMounts") or ()]
     return any(_OPENER in text for text in texts)
 
 

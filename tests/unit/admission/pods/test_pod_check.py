@@ -117,6 +117,18 @@ async def test_unresolved_references_are_reported_for_each_container(world: Worl
     assert world.observer.unresolved == 3
 
 
+async def test_a_path_of_a_mount_that_keeps_the_container_from_starting_is_reported(world: World) -> None:
+    held = {"metadata": {"name": "c"}, "data": {"EMPTY": "", "FULL": "x"}}
+    world.server.on("GET", "/api/v1/namespaces/shop/configmaps/c", held)
+    mounts = [{"name": "v", "mountPath": "/v", "subPathExpr": "$(FULL)/$(EMPTY)/$()"}]
+    sources = [{"configMapRef": {"name": "c"}}]
+    ((_, _, text),) = await world.tell(pod(container(envFrom=sources, volumeMounts=mounts)))
+    assert text == (
+        "Container app: cannot expand $(EMPTY) in subPathExpr of volumeMounts[0], "
+        "$() in subPathExpr of volumeMounts[0]"
+    )
+
+
 async def test_presets_that_are_too_many_are_reported_beside_what_is_unresolved(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

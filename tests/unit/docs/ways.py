@@ -64,12 +64,16 @@ class Sources:
         self._script = functools.cache(self._opened)
 
     def problems(self, steps: Sequence[Step]) -> list[str]:
-        """Say what is wrong with a path."""
+        """Say what is wrong with the steps of a path, wherever they lead."""
         if absent := [f"there is no {step}" for step in steps if self._definition(step) is None]:
             return absent
         entered = [file for file, _ in itertools.groupby(step.file for step in steps)]
         twice = {file for file in entered if entered.count(file) > 1}
-        return [f"{file} is entered twice" for file in sorted(twice)] + [
+        return [f"{file} is entered twice" for file in sorted(twice)]
+
+    def gaps(self, steps: Sequence[Step]) -> list[str]:
+        """Say which steps do not lead to the next; an editor reads many files for it, which takes long."""
+        return [
             f"{before} does not lead to {after}"
             for before, after in itertools.pairwise(steps)
             if not self._leads(before, after)

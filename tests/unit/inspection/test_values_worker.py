@@ -6,7 +6,7 @@ import pathlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import pytest
@@ -20,6 +20,7 @@ from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
 from addon_operator.values import checks, inspectors, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
+from tests.unit import costs
 
 WEB = ModuleName("web")
 KEY = ValuesKey("web")
@@ -138,11 +139,9 @@ def test_a_rule_that_takes_too_long_is_ended_in_one_sentence_and_the_next_one_is
     worker: values_worker.ValuesWorker, checked: schemas.SectionSchemas
 ) -> None:
     worker.parse_section("web", "a: 1")
-    before = time.monotonic()
     asked, bombed = bomb()
     with worker.within(0.3):
         [found] = worker.config_violations(*asked, bombed)
-    assert time.monotonic() - before < PATIENT
     assert str(found) == (
         "web: cannot be checked: it took more than 0.3 s, the time limit; make the values smaller, or the "
         "patterns and rules of the schema simpler (bomb.yaml)"
@@ -153,11 +152,9 @@ def test_a_rule_that_takes_too_long_is_ended_in_one_sentence_and_the_next_one_is
 @pytest.mark.slow  # it burns its whole time, as the rule above does
 def test_all_of_an_edit_has_one_budget(worker: values_worker.ValuesWorker) -> None:
     asked, bombed = bomb()
-    before = time.monotonic()
     worker.parse_section("web", "a: 1")
     with worker.within(0.3):
         told = [str(found) for _ in range(200) for found in worker.config_violations(*asked, bombed)]
-    assert time.monotonic() - before < PATIENT
     assert len(told) == 200
     assert all("it took more than 0.3 s" in sentence for sentence in told)
 
@@ -200,19 +197,20 @@ def test_defaults_that_blow_values_up_are_refused(
 @pytest.mark.parametrize(
     "config",
     [
-        {"names": [f"n{number}" for number in range(20_000)] + ["n1"]},
-        {"names": list(range(20_000))},
-        {f"k{number}": 1 for number in range(20_000)},
+        lambda count: {"names": [*(f"n{number}" for number in range(count)), "n1"]},
+        lambda count: {"names": list(range(count))},
+        lambda count: {f"k{number}": 1 for number in range(count)},
     ],
     ids=["unique items", "wrong items", "unknown keys"],
 )
 def test_large_invalid_values_are_reported_by_their_first_violations(
-    checked: schemas.SectionSchemas, config: json_types.JsonObject
+    checked: schemas.SectionSchemas, config: Callable[[int], json_types.JsonObject]
 ) -> None:
-    before = time.process_time()
-    found = inspectors.HERE.config_violations(*proposal(config), checked)
-    assert 1 <= len(found) <= schema_violations.MAX_VIOLATIONS
-    assert time.process_time() - before < 10
+    def check(values: json_types.JsonObject) -> None:
+        found = inspectors.HERE.config_violations(*proposal(values), checked)
+        assert 1 <= len(found) <= schema_violations.MAX_VIOLATIONS
+
+    assert costs.is_linear(config, check, 1000)
 
 
 def test_a_worker_that_was_killed_is_started_again(worker: values_worker.ValuesWorker) -> None:

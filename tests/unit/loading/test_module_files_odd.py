@@ -67,12 +67,13 @@ def checked(loaded: module_files.LoadedModules) -> set[names.ModuleName]:
     return wrong
 
 
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_is_odd_at_the_start_concerns_one_module_and_is_a_sentence(
-    tmp_path: pathlib.Path, log: pytest.LogCaptureFixture
+    tmp_path: pathlib.Path, log: pytest.LogCaptureFixture, every: int
 ) -> None:
-    odd = write(tmp_path)
+    odd = write(tmp_path, every)
     spoil(tmp_path, odd)
-    assert len(odd) > 440
+    assert len(odd) > 440 / every
     loaded = module_files.load([tmp_path], 1)
     problems = {files.module.name: files.module.problem for files in loaded.modules}
     assert problems.keys() == {GOOD, *odd}
@@ -80,12 +81,12 @@ def test_what_is_odd_at_the_start_concerns_one_module_and_is_a_sentence(
     assert [record.getMessage() for record in log.records] == [], "no defect"
     assert all(len(problem) <= 2 * module_problems.MAX_TEXT for problem in problems.values())
     refused = {name for name, problem in problems.items() if problem}
-    assert len(refused) > 150
+    assert len(refused) > 150 / every
     assert GOOD not in checked(loaded)
 
 
 def test_what_becomes_odd_later_leaves_its_module_as_it_was(tmp_path: pathlib.Path) -> None:
-    odd = write(tmp_path, every=4)
+    odd = write(tmp_path, every=8)
     before, first = module_files.load([tmp_path], 1), module_scan.scan([tmp_path])
     assert [files.module.problem for files in before.modules if files.module.problem] == []
     loader = module_loader.ModuleLoader([tmp_path], 1, before, first, lambda *_: None)

@@ -70,28 +70,19 @@ def test_each_cause_counts_once_and_some_at_most() -> None:
     assert len(failure_causes.causes(many, "x")) == failure_causes.MOST_CAUSES
 
 
-def test_a_long_error_costs_no_more_than_its_size() -> None:
-    def webhooks(size: int) -> str:
-        return "failed calling webhook https://" * (size // 31)
-
-    def quotas(size: int) -> str:
-        return "exceeded quota: x, requested: a=1, used: " * (size // 41)
-
-    def namespaces(size: int) -> str:
-        return 'in namespace "x": a "b" is forbidden: ' * (size // 37)
-
-    for text in (webhooks, quotas, namespaces):
-        assert costs.is_linear(text, lambda given: failure_causes.causes(given, "x"), 4000)
-
-
 @pytest.mark.parametrize(
     "piece",
     [
+        "failed calling webhook https://", "exceeded quota: x, requested: a=1, used: ",
+        'in namespace "x": a "b" is forbidden: ',
         "failed calling webhook https://" + "a." * 130, "failed calling webhook " + "https://a.a.a" * 20,
         'in namespace "a": ' + '"' * 90, "exceeded quota: " + "a." * 100, 'secret "' + "a." * 120,
         "cannot pull chart a a of https://a/", "cannot pull chart " + "a" * 300 + " ",
         "in namespace " + "a" * 250, 'namespaces "' + "a." * 120,
     ],
 )  # fmt: skip
-def test_the_worst_error_is_read_within_a_turn_of_the_loop(piece: str) -> None:
-    assert costs.seconds(lambda text: failure_causes.causes(text, "x"), piece * (30_000 // len(piece))) < 0.02
+def test_a_long_error_costs_no_more_than_its_size(piece: str) -> None:
+    def text(size: int) -> str:
+        return piece * (size // len(piece))
+
+    assert costs.is_linear(text, lambda given: failure_causes.causes(given, "x"), 8000)

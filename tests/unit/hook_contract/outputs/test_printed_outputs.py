@@ -53,9 +53,13 @@ def test_a_log_is_none(printed: str) -> None:
     "unit", ["[", "{\n", "[\n[", '{"a":\n', "[1,\n", "9", "[9", "\n", "operation:\n", " "]
 )
 def test_what_is_printed_costs_no_more_than_its_size_allows(unit: str) -> None:
-    printed = (unit * printed_outputs.READ_BYTES)[: printed_outputs.READ_BYTES]
-    with costs.at_most(0.5):
-        assert printed_outputs.hint(printed, {}) == ""
+    def printed(size: int) -> str:
+        return (unit * size)[:size]
+
+    assert printed_outputs.hint(printed(1000), {}) == ""
+    assert costs.is_linear(
+        printed, lambda text: printed_outputs.hint(text, {}), printed_outputs.READ_BYTES // 4
+    )
 
 
 @pytest.mark.parametrize(

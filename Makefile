@@ -12,6 +12,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11, 4))' 2>/dev/null && { echo $$p; break; }; done)
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+# A worker for each core; who has ended takes tests of others.
+UNIT_TESTS := --quiet --numprocesses auto --dist worksteal tests/unit
 # Integration tests mostly wait: more of them than cores go at once, each worker with a control plane of its own.
 SIDE_BY_SIDE := --numprocesses 3 --dist worksteal
 
@@ -46,7 +48,7 @@ format: $(STAMP) ## Rewrite the sources in the project's format
 	@$(BIN)/ruff format .
 
 unit: $(STAMP) ## Unit tests: seconds, no cluster, no network
-	@echo "==> unit tests"; $(BIN)/python scripts/unit_tests.py
+	@echo "==> unit tests"; $(PYTEST) $(UNIT_TESTS)
 
 mutants: $(STAMP) ## Make mistakes in FILE=… that the unit tests of its room must notice (SAMPLE=60 SEED=1)
 	@$(BIN)/python scripts/mutants.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(FILE)

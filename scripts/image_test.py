@@ -274,7 +274,8 @@ def test_pod(builder: Builder, container: str, base: str) -> int:
 def test_units(builder: Builder, container: str, base: str) -> int:
     """Run the unit tests with the image's interpreter; their exit code."""
     venv = environment(builder, container, base)
-    argv = [*in_image(builder, container, venv), "/venv/bin/python", "scripts/unit_tests.py"]
+    argv = [*in_image(builder, container, venv), "/venv/bin/python", "-m", "pytest"]
+    argv += ["--quiet", "--numprocesses", "auto", "--dist", "worksteal", "tests/unit"]
     return subprocess.run(argv, check=False, stdin=subprocess.DEVNULL).returncode
 
 

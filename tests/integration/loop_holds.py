@@ -40,6 +40,8 @@ _ONCE: Final = 4
 _NUMBER: Final = re.compile(r"\d+")
 _NOTED: Final = 0.01
 _ROUNDS: Final = 100_000
+_ITEMS: Final = 100_000
+_ITEMS_SECONDS: Final = 0.03
 _ROUNDS_SECONDS: Final = 0.006
 """How long so many rounds take on the machine that the limit is for."""
 _EACH: Final = 0.004
@@ -90,7 +92,13 @@ def too_long(holds: Sequence[Hold], slowness: float) -> list[Hold]:
 
 def slowness() -> float:
     """How many times as long Python takes here as on the machine that the limit is for; at least 1."""
-    return max(costs.slowness(), costs.seconds(_turn_round, _ROUNDS) / _ROUNDS_SECONDS)
+    by_memory = costs.seconds(_use_memory, _ITEMS) / _ITEMS_SECONDS
+    return max(1.0, by_memory, costs.seconds(_turn_round, _ROUNDS) / _ROUNDS_SECONDS)
+
+
+def _use_memory(items: int) -> None:
+    found = {number: str(number) for number in range(items)}
+    ("".join(found.values()) * 20).encode().find(b"x")
 
 
 def _turn_round(times: int) -> None:

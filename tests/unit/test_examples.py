@@ -20,6 +20,7 @@ from addon_operator.loading import hook_files, module_files
 from addon_operator.values import checks, config_map_reader, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations
+from tests.support import rows
 
 ROOT = pathlib.Path(__file__).parents[2]
 MODULES = ROOT / "modules"
@@ -124,7 +125,7 @@ def test_three_of_the_modules_are_on_and_two_are_off() -> None:
     }
 
 
-@pytest.mark.parametrize(("hook", "kind"), HOOKS)
+@rows.each(("hook", "kind"), HOOKS)
 def test_a_hook_tells_when_it_wants_to_run(hook: pathlib.Path, kind: hook_config.HookKind) -> None:
     told = subprocess.run(
         [hook, "--config"], env={"PATH": PATH}, capture_output=True, text=True, check=True
@@ -134,7 +135,7 @@ def test_a_hook_tells_when_it_wants_to_run(hook: pathlib.Path, kind: hook_config
     assert parsed.warnings == ()
 
 
-@pytest.mark.parametrize("directory", [GLOBAL, *sorted(MODULES.glob("0*"))], ids=lambda path: path.name)
+@rows.each("directory", [GLOBAL, *sorted(MODULES.glob("0*"))], ids=lambda path: path.name)
 def test_every_hook_is_found_as_one(directory: pathlib.Path) -> None:
     found = hook_files.discover(directory / "hooks")
     assert found.warnings == ()
@@ -151,7 +152,7 @@ def test_the_values_of_the_files_fit_the_schemas() -> None:
     assert edited(values_store(), {}) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("data", "violation"),
     [
         ({"web": "replicas: 0\n"}, "web.replicas"),

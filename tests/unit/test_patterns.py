@@ -13,9 +13,8 @@ import types
 from collections.abc import Iterator
 from typing import Final
 
-import pytest
-
 import addon_operator
+from tests.support import rows
 from tests.unit import backtracking
 
 BOUNDED: Final = {
@@ -89,7 +88,7 @@ def test_each_pattern_is_linear_in_the_text_that_it_reads() -> None:
     assert BOUNDED.keys() - found.keys() == set(), "these are linear"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("use", "pattern"),
     [
         ("search", r"a*b"),
@@ -112,7 +111,7 @@ def test_a_pattern_that_goes_back_is_found(use: str, pattern: str) -> None:
     assert backtracking.goes_back(re.compile(pattern), [use]) is not None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("use", "pattern"),
     [
         ("search", r"a*"),

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from addon_operator.admission import config_check, reviews
+from tests.support import rows
 
 WRONG = ("web.port: must be an integer, not true (a.yaml)", "key 'api': line 2: this is not YAML")
 
@@ -83,7 +84,7 @@ async def test_a_wrong_config_map_cannot_be_created() -> None:
     assert checker.asked[0][1] == {}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changes",
     [
         {"name": "other"},

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from addon_operator.admission import reviews
 from addon_operator.admission.pods import pod_handler
+from tests.support import rows
 from tests.support.api_server import Pauses
 from tests.unit.admission import tls_clients
 from tests.unit.admission.json_documents import JSON
@@ -51,7 +52,7 @@ def holding(value: bytes) -> bytes:
     return encoded(tls_clients.review(object="HERE")).replace(b'"HERE"', b'{"a": %b}' % value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "value",
     [
         b"NaN", b"1e400", b"9" * 2_000_000, b"[" * 1100 + b"]" * 1100, b"[" * 1_000_000, b'{"a":' * 1_000_000,

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from addon_operator.admission import review_shapes, reviews
+from tests.support import rows
 from tests.unit.admission import tls_clients
 
 PODS = review_shapes.ReviewShape("", "pods")
@@ -34,7 +35,7 @@ NOWHERE = [".", "..", "", "a/b", "Shop", "a" * 64, "-a", "a\n", "*", "ä"]
 NO_NAMES = ["..", "a/b", "A", "a" * 254, "a..b", "\x1b[31m"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changes",
     [
         *(pytest.param({"namespace": name}, id=f"namespace {name!r:.9}") for name in NOWHERE),
@@ -51,7 +52,7 @@ def test_names_are_checked_before_anything_is_made_of_them(changes: dict[str, An
         review_shapes.ANY.check(parsed(**changes))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "changes",
     [
         pytest.param({"userInfo": None}, id="nobody asks"),

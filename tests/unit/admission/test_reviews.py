@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from addon_operator.admission import reviews
+from tests.support import rows
 from tests.unit.admission import tls_clients
 
 
@@ -40,7 +41,7 @@ def test_what_the_api_server_leaves_out_is_empty() -> None:
     assert (review.object, review.old_object, review.dry_run) == (None, None, False)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("body", "says"),
     [
         pytest.param(b"", "the body is not an AdmissionReview: Input", id="nothing"),
@@ -66,7 +67,7 @@ def test_what_is_not_a_review_is_refused(body: bytes, says: str) -> None:
         reviews.parse(body)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("changes", "says"),
     [
         pytest.param({"uid": ""}, r"of length >= 1 - at `\$.request.uid`", id="no uid"),

@@ -2,12 +2,11 @@
 
 import errno
 
-import pytest
-
 from addon_operator.aio import listening
+from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("error", "reason"),
     [
         (OSError(errno.EADDRINUSE, "error while attempting to bind"), "another process listens there"),

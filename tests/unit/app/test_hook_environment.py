@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.app import hook_environment
 from addon_operator.kube.access import auth
+from tests.support import rows
 
 CREDENTIALS = {
     "DEBUG_UNIX_SOCKET": "/s",
@@ -23,7 +24,7 @@ users: [{name: a, user: {token: t}}]
 OPERATORS = {"PATH": "/bin", "HOME": "/h", "HELM_DRIVER": "secret", "MY_TOKEN": "t", "MY_NAME": "n"}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("wanted", "names"),
     [
         pytest.param(("*",), set(OPERATORS), id="all but credentials"),

@@ -15,6 +15,7 @@ import addon_operator
 from addon_operator.cli import main, start
 from addon_operator.kernel import errors
 from addon_operator.settings import settings
+from tests.support import rows
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -185,10 +186,8 @@ def test_who_leaves_a_word_out_is_told_the_command(
     assert hint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "place", [["-n", "addons"], ["--context=prod"], ["--kubeconfig", "x", "-n", "addons"]]
-)
-@pytest.mark.parametrize("command", [["module", "list"], ["queue", "main", "-o", "json"], ["page"]])
+@rows.each("place", [["-n", "addons"], ["--context=prod"], ["--kubeconfig", "x", "-n", "addons"]])
+@rows.each("command", [["module", "list"], ["queue", "main", "-o", "json"], ["page"]])
 def test_options_of_kubectl_may_stand_before_the_command(command: list[str], place: list[str]) -> None:
     ctx = click.Context(main.cli)
     words = command[: 1 + (command[0] != "page")]

@@ -13,6 +13,7 @@ from click import testing
 from addon_operator import cli
 from addon_operator.cli import completion, main
 from addon_operator.settings import settings, settings_loading
+from tests.support import rows
 from tests.unit.cli.verbs import GROUPS, LEAVES
 
 SOURCES: Final = sorted(pathlib.Path(str(cli.__file__)).parent.rglob("*.py"))
@@ -68,12 +69,12 @@ def expected(name: str) -> set[str]:
     return LIST | MORE_FORMATS.get(name, set())
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@rows.each("name", FORMATS)
 def test_every_command_has_the_one_set_of_formats(name: str) -> None:
     assert FORMATS[name] == expected(name)
 
 
-@pytest.mark.parametrize("name", [name for name in LEAVES if name.split()[-1] in NAMES_OF_LISTS])
+@rows.each("name", [name for name in LEAVES if name.split()[-1] in NAMES_OF_LISTS])
 def test_every_command_that_lists_something_has_formats(name: str) -> None:
     assert FORMATS[name] >= LIST
 
@@ -100,7 +101,7 @@ WRITES_A_FILE: Final = "devcluster up"
 """Its --kubeconfig is a file that it writes, of a cluster that it starts."""
 
 
-@pytest.mark.parametrize("name", LEAVES)
+@rows.each("name", LEAVES)
 def test_a_cluster_is_named_as_kubectl_does_it_everywhere(name: str) -> None:
     given = options(LEAVES[name])
     if name == WRITES_A_FILE:
@@ -116,7 +117,7 @@ def test_a_cluster_is_named_as_kubectl_does_it_everywhere(name: str) -> None:
             assert set(option.opts) <= {short, long, "--kubeconfig", "--context"}, "it means nothing else"
 
 
-@pytest.mark.parametrize("name", LEAVES)
+@rows.each("name", LEAVES)
 def test_the_shell_completes_contexts_and_namespaces_wherever_one_is_named(name: str) -> None:
     given = options(LEAVES[name])
     completed = {"--context": completion.complete_context, "-n": completion.complete_namespace}
@@ -175,7 +176,7 @@ def words_of(name: str, option: str) -> list[str]:
     return [*name.split(), *needed, *given]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "option"),
     sorted(each for each in paths() if each not in STARTS_SOMETHING and each != ("module why", "path")),
     ids=str,
@@ -183,7 +184,7 @@ def words_of(name: str, option: str) -> list[str]:
 def test_a_path_of_the_user_is_absolute_in_every_message(
     name: str, option: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "modules/010-web").mkdir(parents=True)
+    (tmp_path / "modules/010-web").mkdir(parents=True, exist_ok=True)
     (tmp_path / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: web}}")
     monkeypatch.chdir(tmp_path)
     ran = testing.CliRunner().invoke(main.cli, words_of(name, option), standalone_mode=False)
@@ -194,7 +195,7 @@ def test_a_path_of_the_user_is_absolute_in_every_message(
     assert set(mentions) == {f"{tmp_path}/{NOWHERE}"}, said
 
 
-@pytest.mark.parametrize(("name", "option"), sorted({*paths()} - {("module why", "path")}), ids=str)
+@rows.each(("name", "option"), sorted({*paths()} - {("module why", "path")}), ids=str)
 def test_the_shell_completes_names_of_files_wherever_one_is_wanted(name: str, option: str) -> None:
     command = LEAVES[name]
     (param,) = [each for each in command.params if option in each.opts]
@@ -202,7 +203,7 @@ def test_the_shell_completes_names_of_files_wherever_one_is_wanted(name: str, op
     assert [(item.value, item.type) for item in offered] == [("some/no", "file")]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "command"), [*LEAVES.items()], ids=lambda each: str(each) if isinstance(each, str) else ""
 )
 def test_the_shell_completes_names_of_modules_wherever_an_operator_is_asked_about_one(
@@ -260,7 +261,7 @@ def wrong_lines() -> Iterator[tuple[str, ...]]:
         yield *name.split(), "--wrnog"
 
 
-@pytest.mark.parametrize("line", [*wrong_lines()], ids=" ".join)
+@rows.each("line", [*wrong_lines()], ids=" ".join)
 def test_a_wrong_command_line_is_told_in_one_sentence_with_code_2(
     line: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,7 +283,7 @@ def needed(command: click.Command) -> list[click.Option]:
     return [each for each in command.params if isinstance(each, click.Option) and each.required]
 
 
-@pytest.mark.parametrize("name", [name for name, command in LEAVES.items() if needed(command)])
+@rows.each("name", [name for name, command in LEAVES.items() if needed(command)])
 def test_a_command_without_an_option_that_it_needs_says_what_that_is_for_and_the_whole_line(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -315,8 +316,8 @@ def test_an_option_before_its_command_is_sent_behind_it(
     )
 
 
-@pytest.mark.parametrize("width", [40, 80])
-@pytest.mark.parametrize("name", [*GROUPS, *(each for each in LEAVES if each not in PASS_ALL_ON)])
+@rows.each("width", [40, 80])
+@rows.each("name", [*GROUPS, *(each for each in LEAVES if each not in PASS_ALL_ON)])
 def test_help_fits_a_terminal_and_cuts_no_sentence(
     name: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

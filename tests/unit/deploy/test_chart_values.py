@@ -9,6 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.support import rows
+
 CHART = pathlib.Path(__file__).parents[3] / "deploy" / "chart" / "addon-operator"
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
 SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text("utf-8"))
@@ -34,7 +36,7 @@ def at(document: Mapping[str, Any], path: tuple[str, ...]) -> Any:  # noqa: ANN4
     return document
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "path", [path for path in places(SCHEMA) if path not in FREE], ids=lambda path: ".".join(path) or "all"
 )
 def test_each_key_has_a_default_and_a_rule(path: tuple[str, ...]) -> None:
@@ -49,7 +51,7 @@ def test_the_defaults_are_valid() -> None:
 DEPENDENT: dict[str, dict[str, Any]] = yaml.safe_load((CHART / "dependent-values.yaml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("path", DEPENDENT)
+@rows.each("path", DEPENDENT)
 def test_a_value_that_needs_another_one_has_the_default_of_the_values(path: str) -> None:
     about = DEPENDENT[path]
     assert about["default"] == at(VALUES, tuple(path.split(".")))

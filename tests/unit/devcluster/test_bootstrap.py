@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from addon_operator.devcluster import bootstrap
+from tests.support import rows
 
 
 def test_ports_differ_and_are_free() -> None:
@@ -38,7 +39,7 @@ def test_a_node_is_ready_when_its_condition_says_so(status: dict[str, Any], expe
     assert not bootstrap.is_ready({})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("tail", "message"),
     [
         pytest.param([], "it wrote nothing", id="empty"),

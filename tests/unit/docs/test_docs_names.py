@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import click
-import pytest
 import yaml
 
 from addon_operator.cli import main
 from addon_operator.settings import setting_names, settings
 from addon_operator.telemetry import metrics
+from tests.support import rows
 from tests.unit.docs.pages import PAGES, ROOT, name
 
 IN_CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+\b")
@@ -197,7 +197,7 @@ def is_value(path: str, values: Mapping[str, Any] = VALUES) -> bool:
     return not rest or (isinstance(values[first], dict) and is_value(rest, values[first]))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name in CHART_PAGES], ids=name)
+@rows.each("page", [page for page in PAGES if page.name in CHART_PAGES], ids=name)
 def test_values_of_the_chart_are_there(page: pathlib.Path) -> None:
     found = list(values_named(page.read_text("utf-8")))
     assert found

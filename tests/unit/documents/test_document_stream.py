@@ -4,9 +4,10 @@ import pytest
 
 from addon_operator.documents import document_stream
 from addon_operator.kernel.json_types import JsonValue
+from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "value"),
     [
         pytest.param('{"a": [1, true, null, "x"]}', {"a": [1, True, None, "x"]}, id="JSON"),
@@ -32,7 +33,7 @@ def test_json_and_yaml_are_read(text: str, value: JsonValue) -> None:
     assert document_stream.load(text) == value
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "reason"),
     [
         pytest.param('{"a": 1, "a": 2}', "key 'a' occurs twice", id="twice in JSON"),

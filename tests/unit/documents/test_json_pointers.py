@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.documents import json_pointers
+from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pointer", "tokens"),
     [
         ("", ()),
@@ -34,7 +35,7 @@ def test_what_is_not_a_pointer_is_refused(pointer: str) -> None:
         json_pointers.parse(pointer)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("token", "index"),
     [("0", True), ("10", True), ("-", True), ("01", False), ("-1", False), ("a", False), ("", False)],
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from addon_operator.documents import json_schemas
 from addon_operator.values.schema import schema_keywords
+from tests.support import rows
 
 _FORMATS = schema_keywords.checker()
 _ITSELF = "#/$defs/a"
@@ -20,7 +21,7 @@ def prepared(schema: dict[str, Any]) -> json_schemas.Validator:
     return json_schemas.Validator(schema_keywords.prepare(schema), _FORMATS)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "document", "at_once"),
     [
         ({"type": "integer"}, 1, True),
@@ -50,7 +51,7 @@ def test_one_library_gives_the_verdict_on_what_is_right_where_both_agree(
     assert list(prepared(schema).errors(document)) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "document"),
     [
         ({"enum": [1]}, True),

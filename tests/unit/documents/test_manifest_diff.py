@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.documents import manifest_diff
+from tests.support import rows
 
 WEB = """\
 # Source: web/templates/config.yaml
@@ -66,7 +67,7 @@ def test_dates_stay_texts_and_words_are_booleans_as_helm_reads_them() -> None:
     assert document.body == {"kind": "X", "day": "2026-11-21", "right": True}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("applied", "rendered"),
     [
         pytest.param(WEB, "---\n" + WEB + "\n\n", id="layout"),
@@ -93,7 +94,7 @@ def test_what_makes_no_difference_to_the_cluster_makes_none_here(applied: str, r
     assert same(applied, rendered)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "rendered",
     [
         pytest.param(WEB.replace('"1"', '"2"'), id="a value"),

@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.documents import quotations
+from tests.support import rows
 
 _NOT_SERVED = (
     'unable to build kubernetes objects from release manifest: [resource mapping not found for name: "a" '
@@ -95,7 +96,7 @@ WITHOUT_VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), WITHOUT_VALUES)
+@rows.each(("text", "shown"), WITHOUT_VALUES)
 def test_values_are_taken_out_and_reasons_stay(text: str, shown: str) -> None:
     assert quotations.without_values(text) == shown
 

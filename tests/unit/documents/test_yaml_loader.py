@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from addon_operator.documents import document_stream, manifest_diff, yaml_loader, yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.modules import manifests
+from tests.support import rows
 from tests.unit import costs
 
 READERS: dict[str, Callable[[str], object]] = {
@@ -155,8 +156,8 @@ ABSURD = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("text", ABSURD.values(), ids=ABSURD)
+@rows.each("reader", READERS)
+@rows.each("text", ABSURD.values(), ids=ABSURD)
 def test_what_is_absurd_is_read_or_refused_in_one_short_sentence(reader: str, text: str) -> None:
     sentence = refusal(READERS[reader], text)
     assert "\n" not in sentence

@@ -3,11 +3,12 @@
 import pytest
 
 from addon_operator.documents import yaml_reading
+from tests.support import rows
 
 ALIGN = "the line is indented like none of the lines above it"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "place", "said"),
     [
         ("a: 1\n b: 2\n", (2, 3), "the line is indented more than line 1, which has a value already"),

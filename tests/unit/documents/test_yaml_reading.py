@@ -4,6 +4,7 @@ import pytest
 
 from addon_operator.documents import yaml_loader, yaml_reading
 from addon_operator.kernel import errors
+from tests.support import rows
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "---\n"], ids=repr)
@@ -11,7 +12,7 @@ def test_a_text_without_content_is_nothing(text: str) -> None:
     assert yaml_reading.load(text, "values.yaml") is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "value"),
     [
         ("a: 1\nb: [x, 2]\n", {"a": 1, "b": ["x", 2]}),
@@ -95,7 +96,7 @@ def test_the_order_of_keys_is_kept() -> None:
     assert list(document) == ["z", "a", "m"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ("a:\n  b: 1\n  b: 2\n", "values.yaml, line 3, column 3, key a.b: the key is already set on line 2"),

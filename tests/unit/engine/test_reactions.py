@@ -8,6 +8,7 @@ from addon_operator.engine import reactions, state
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model
 from addon_operator.values import sources
+from tests.support import rows
 
 WEB, DB, SCRIPTED = ModuleName("web"), ModuleName("db"), ModuleName("scripted")
 MODULES = [
@@ -28,7 +29,7 @@ def change(
     return sources.ConfigChange(everywhere, frozenset(flags), frozenset(sections), frozenset(maintenance))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("edit", "reaction"),
     [
         pytest.param(change(everywhere=True), CONVERGE, id="global values"),
@@ -61,7 +62,7 @@ def test_before_the_first_converge_nothing_is_needed() -> None:
     assert decided == NOTHING
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("owner", "reaction"),
     [
         pytest.param(None, CONVERGE, id="a global hook"),
@@ -70,7 +71,7 @@ def test_before_the_first_converge_nothing_is_needed() -> None:
         pytest.param(DB, NOTHING, id="a hook of a disabled module"),
     ],
 )
-@pytest.mark.parametrize("state", [state.ConvergeState.IDLE, state.ConvergeState.RUNNING], ids=str)
+@rows.each("state", [state.ConvergeState.IDLE, state.ConvergeState.RUNNING], ids=str)
 def test_values_that_a_hook_changed(
     owner: ModuleName | None, reaction: reactions.Reaction, state: state.ConvergeState
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator import expansion
+from tests.support import rows
 
 STORED: dict[str, Any] = {
     "metadata": {
@@ -107,7 +108,7 @@ def test_a_field_known_only_later_counts_as_defined() -> None:
     assert found.unresolved == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "path",
     ["spec.restartPolicy", "metadata", "metadata.labels.app", "spec.nodeName['x']", "status.phase", "['x']"],
 )
@@ -171,8 +172,8 @@ def test_spaces_around_a_quantity_do_not_count() -> None:
     assert resource("limits.memory", {"limits": {"memory": " 1Gi "}}) == str(2**30)
 
 
-@pytest.mark.parametrize("name", ["limits.cpu", "limits.memory", "limits.ephemeral-storage"])
-@pytest.mark.parametrize("amount", [None, "0"], ids=["absent", "zero"])
+@rows.each("name", ["limits.cpu", "limits.memory", "limits.ephemeral-storage"])
+@rows.each("amount", [None, "0"], ids=["absent", "zero"])
 def test_a_limit_that_the_node_decides_is_known_only_later(name: str, amount: str | None) -> None:
     assert resource(name, {"limits": {name.removeprefix("limits."): amount}}) == f"<{name}>"
 
@@ -219,7 +220,7 @@ def test_the_kubelet_fills_in_no_limit_for_an_init_container_that_is_named() -> 
     assert resource("limits.cpu", {}, pod, containerName="first") == "0"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("ref", "text"),
     [
         (

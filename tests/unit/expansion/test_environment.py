@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from addon_operator import expansion
+from tests.support import rows
 
 DATABASE = {"metadata": {"name": "db"}, "spec": {"clusterIP": "10.0.0.7", "ports": [{"port": 5432}]}}
 MASTER = {"metadata": {"name": "kubernetes"}, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 443}]}}
@@ -58,7 +59,7 @@ def missing(found: expansion.ContainerEnvironment) -> list[tuple[str, str | None
     return [(each.source, each.key, each.where) for each in found.missing]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("entries", "env"),
     [
         ([("A", "1"), ("B", "$(A)-2"), ("C", "$(B)-3")], {"A": "1", "B": "1-2", "C": "1-2-3"}),
@@ -153,14 +154,14 @@ def test_a_prefix_is_put_before_each_key() -> None:
     assert build(container).args == ["cm-host"]
 
 
-@pytest.mark.parametrize("name", ["a b", "1", "-.", "a.b", "~", "!", "..", "UPPER lower"], ids=repr)
+@rows.each("name", ["a b", "1", "-.", "a.b", "~", "!", "..", "UPPER lower"], ids=repr)
 def test_a_key_of_printable_ascii_is_a_variable(name: str) -> None:
     found = build_with_keys({name: "v"})
     assert found.env == {name: "v"}
     assert found.skipped == []
 
 
-@pytest.mark.parametrize("name", ["a=b", "é", "a\tb", "a\n", "", "\x7f", "日"], ids=repr)
+@rows.each("name", ["a=b", "é", "a\tb", "a\n", "", "\x7f", "日"], ids=repr)
 def test_any_other_key_is_skipped_and_reported(name: str) -> None:
     found = build_with_keys({"A": "1", name: "v", "B": "2"})
     assert found.env == {"A": "1", "B": "2"}

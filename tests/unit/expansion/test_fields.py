@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from addon_operator import expansion
 from addon_operator.kernel import errors
+from tests.support import rows
 
 Decoded: TypeAlias = Any
 """What a YAML or JSON file may hold."""
@@ -31,7 +32,7 @@ def source(**value_from: object) -> dict[str, Any]:
     return {"name": "web", "env": [{"name": "A", "valueFrom": value_from}]}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("container", "text"),
     [
         (None, "container must be an object, not empty"),
@@ -87,7 +88,7 @@ def test_a_malformed_container_is_reported_with_the_field(container: dict[str, A
     assert text in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pod", "path", "text"),
     [
         ("pod", "metadata.name", "pod must be an object, not a string"),

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from addon_operator import expansion
+from tests.support import rows
 from tests.unit import costs
 
 VARIABLES = {"VAR_A": "A", "VAR_B": "B", "VAR_C": "C", "VAR_REF": "$(VAR_A)", "VAR_EMPTY": ""}
@@ -132,7 +133,7 @@ def test_the_design_table_is_complete() -> None:
     assert len(DESIGN_TABLE) == 36
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "names"),
     [
         ("$($(A))", ["$(A"]),
@@ -182,7 +183,7 @@ def test_a_name_in_no_context_comes_back_as_it_was_written() -> None:
     assert expansion.mapping_func_for(None)("A") == "$(A)"
 
 
-@pytest.mark.parametrize("name", ["MISSING", "", "date +%s", "$(A", "é", "a\nb"], ids=repr)
+@rows.each("name", ["MISSING", "", "date +%s", "$(A", "é", "a\nb"], ids=repr)
 def test_the_recorder_hears_of_any_unknown_name_whatever_it_looks_like(name: str) -> None:
     heard = Heard()
     assert expansion.mapping_func_for(heard, {"A": "a"})(name) == f"$({name})"

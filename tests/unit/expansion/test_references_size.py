@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator import expansion
+from tests.support import rows
 
 
 class Mapping:
@@ -76,7 +77,7 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+@rows.each("part", PARTS.values(), ids=PARTS)
 def test_everything_that_the_process_gets_counts(part: dict[str, Any]) -> None:
     objects = {"config_maps": {"c": {"NAME": "value6"}}}
     environment(part, limit=11, **objects)

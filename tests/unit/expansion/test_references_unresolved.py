@@ -1,8 +1,7 @@
 """The text of the Event for unresolved references."""
 
-import pytest
-
 from addon_operator import expansion
+from tests.support import rows
 
 
 def reference(name: str, where: str = "args[0]", *, pending: bool = False) -> expansion.UnresolvedReference:
@@ -18,14 +17,14 @@ def test_without_unresolved_references_there_is_no_message() -> None:
     assert expansion.unresolved_message("web", []) is None
 
 
-@pytest.mark.parametrize("name", ["A", "a", "_", "my.env-name", "-x", ".x", "A1"])
+@rows.each("name", ["A", "a", "_", "my.env-name", "-x", ".x", "A1"])
 def test_a_possible_name_counts(name: str) -> None:
     assert expansion.unresolved_message("web", [reference(name)]) == (
         f"Container web: cannot expand $({name}) in args[0]"
     )
 
 
-@pytest.mark.parametrize("name", ["", "date +%s", "1A", "A:x", "$(A", "A\n", "é", "A "], ids=repr)
+@rows.each("name", ["", "date +%s", "1A", "A:x", "$(A", "A\n", "é", "A "], ids=repr)
 def test_what_cannot_be_a_name_does_not_count(name: str) -> None:
     assert not reference(name).is_variable
     assert expansion.unresolved_message("web", [reference(name)]) is None

@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator import expansion
 from addon_operator.expansion import services
+from tests.support import rows
 
 
 def service(
@@ -126,7 +127,7 @@ def test_a_headless_service_called_kubernetes_hides_nothing() -> None:
     assert env["KUBERNETES_SERVICE_HOST"] == "10.0.0.1"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("malformed", "text"),
     [
         (service("a", "1.2.3.4", {"port": "80"}), "Service a: spec.ports[0].port must be a whole number"),

@@ -1,9 +1,8 @@
 """Where the script of a shell stands in command and args."""
 
-import pytest
-
 from addon_operator import expansion
 from addon_operator.expansion import shells
+from tests.support import rows
 
 SCRIPTS = [
     (["sh", "-c", "S"], [], "command[2]"),
@@ -27,7 +26,7 @@ SCRIPTS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "args", "place"), SCRIPTS, ids=[" ".join(c + a) for c, a, _ in SCRIPTS])
+@rows.each(("command", "args", "place"), SCRIPTS, ids=[" ".join(c + a) for c, a, _ in SCRIPTS])
 def test_the_script_of_a_shell_is_found(command: list[str], args: list[str], place: str) -> None:
     assert shells.script_place(command, args) == place
 
@@ -48,7 +47,7 @@ NONE = [
 ]
 
 
-@pytest.mark.parametrize(("command", "args"), NONE, ids=[" ".join(c + a) for c, a in NONE])
+@rows.each(("command", "args"), NONE, ids=[" ".join(c + a) for c, a in NONE])
 def test_without_a_shell_that_gets_a_script_there_is_none(command: list[str], args: list[str]) -> None:
     assert shells.script_place(command, args) is None
 

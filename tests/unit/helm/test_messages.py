@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.helm import messages
+from tests.support import rows
 
 API_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
@@ -79,7 +80,7 @@ def test_missing_dependencies_come_with_the_command_that_brings_them() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "words"),
     [
         pytest.param(
@@ -201,7 +202,7 @@ def test_a_kind_of_kubernetes_that_is_no_longer_served_has_no_definition(version
     assert "definition" not in advice.lower()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("line", "text"),
     [
         pytest.param("WARNING: This chart is deprecated", "This chart is deprecated", id="helm"),
@@ -252,7 +253,7 @@ def test_a_warning_is_reported_without_the_tables_that_it_quotes() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("said", "is_so"),
     [
         pytest.param(
@@ -324,7 +325,7 @@ def test_the_cause_stands_before_what_helm_says_at_length(said: str, told: str) 
     assert messages.cause_first("install", said) == f"{told}, says helm install"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("said", "told"),
     [
         (f"{AT}<.x.y>: nil pointer", "nil pointer at <.x.y> in m/a.yaml:5:13, says helm install"),

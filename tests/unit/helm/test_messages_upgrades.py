@@ -1,11 +1,10 @@
 """Each failure of an upgrade that people meet comes with the sentence that mends it."""
 
-import pytest
-
 from addon_operator.documents import json_pointers
 from addon_operator.helm import messages
 from addon_operator.modules import manifests
 from addon_operator.modules.drift import others_fields
+from tests.support import rows
 from tests.unit.helm import recorded_upgrades
 
 RECORDED = {f"{each['case']}, helm {each['helm']}": each for each in recorded_upgrades.RECORDED}
@@ -16,7 +15,7 @@ def test_there_is_a_sentence_for_every_recorded_failure() -> None:
     assert told == {each["case"] for each in recorded_upgrades.RECORDED}
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@rows.each("name", RECORDED)
 def test_what_mends_it_is_behind_the_error_and_takes_no_data_with_it(name: str) -> None:
     recorded = RECORDED[name]
     said = messages.explanation(recorded["stderr"], 1)
@@ -26,7 +25,7 @@ def test_what_mends_it_is_behind_the_error_and_takes_no_data_with_it(name: str) 
         assert (expected in advice) if expected else not advice
 
 
-@pytest.mark.parametrize("name", [name for name, each in RECORDED.items() if "live" in each])
+@rows.each("name", [name for name, each in RECORDED.items() if "live" in each])
 def test_what_somebody_added_and_the_error_is_about_is_found_with_who_did_it(name: str) -> None:
     recorded = RECORDED[name]
     text = messages.explanation(recorded["stderr"], 1).text

@@ -9,6 +9,7 @@ from addon_operator.documents import json_documents
 from addon_operator.hook_contract import binding_contexts
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kernel.json_types import JsonValue
+from tests.support import rows
 
 POD = b'{"kind":"Pod","metadata":{"name":"p","namespace":"n"}}'
 ENTRY = binding_contexts.entry(POD)
@@ -30,9 +31,7 @@ def test_on_startup_has_no_snapshots() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "binding", [binding for binding in bindings.LifecycleBinding if binding != "onStartup"], ids=str
-)
+@rows.each("binding", [binding for binding in bindings.LifecycleBinding if binding != "onStartup"], ids=str)
 def test_all_other_steps_of_life_have_snapshots(binding: bindings.LifecycleBinding) -> None:
     assert read(binding_contexts.lifecycle(binding)) == {"binding": binding.value, "snapshots": {}}
     assert read(binding_contexts.lifecycle(binding, {"pods": [ENTRY], "none": []})) == {
@@ -220,7 +219,7 @@ DOCUMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@rows.each("name", DOCUMENTS)
 def test_a_hook_reads_exactly_these_bytes(name: str) -> None:
     expected = (GOLDEN / f"{name}.json").read_bytes().rstrip(b"\n")
     assert b"".join(binding_contexts.document(DOCUMENTS[name])) == expected

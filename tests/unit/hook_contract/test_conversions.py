@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.hook_contract import conversions
 from addon_operator.hook_contract.conversions import Step
+from tests.support import rows
 
 CRD = "crontabs.example.com"
 UP = [("example.com/v1", "example.com/v2"), ("example.com/v2", "example.com/v3")]
@@ -21,7 +22,7 @@ def pairs(text: str) -> list[tuple[str, str]]:
     return [(pair[0], pair[1]) for pair in text.split()]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("edges", "versions", "wanted", "expected"),
     [
         pytest.param("ab", "a", "b", "ab", id="one step"),
@@ -82,7 +83,7 @@ def test_an_answer_that_says_why_not() -> None:
     assert len(conversions.parse_answer(long).failed_message) == conversions.MAX_MESSAGE
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ("", "its answer is empty; write "),
@@ -118,7 +119,7 @@ def test_labels_annotations_and_everything_but_metadata_may_change() -> None:
     conversions.check_converted([cron()], [after], "example.com/v2")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("after", "problem"),
     [
         ([], "it returned 0 objects for 1 object"),

@@ -1,15 +1,14 @@
 """Times as text."""
 
-import pytest
-
 from addon_operator.kernel import clock
+from tests.support import rows
 
 
 def test_a_time_is_written_as_the_api_server_writes_it() -> None:
     assert clock.rfc3339(1_000_000_000.9) == "2001-09-09T01:46:40Z"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text",
     [
         "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00-23:59",

@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.kernel import names
+from tests.support import rows
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_the_directory_name_gives_order_and_name(directory: str, order: int | No
     assert names.parse_module_directory(directory) == (order, name)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "directory", ["SomeModule", "some--module", "some-1", "some_Module", "001-Upper", "a-", "-a", "global"]
 )
 def test_a_name_that_does_not_round_trip_is_refused_and_the_directory_named(directory: str) -> None:

@@ -2,11 +2,11 @@
 
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.kernel import quantities
+from tests.support import rows
 
 
 def number(text: str) -> Fraction:
@@ -85,7 +85,7 @@ def test_a_quantity_of_absurd_length_is_refused_at_once() -> None:
     assert quantities.parse("9" * 1_000_000) is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "same",
     [
         ("1Gi", "1024Mi", "1073741824", 1073741824, "1.0Gi"),

@@ -3,9 +3,10 @@
 import pytest
 
 from addon_operator.kernel import version_ranges
+from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "inside", "outside"),
     [
         (">= 1.30", "1.30.0 1.36.3", "1.29.9"),
@@ -44,7 +45,7 @@ def test_of_a_vendors_version_the_numbers_count(version: str) -> None:
     assert version_ranges.fits(">=1.31.2 <1.31.3", version)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text",
     ["banana", ">= banana", ">=1.30 or so", ">=", "1.30.0.1", "^1.30 ||", " ", "1.29 - >1.31", ">>1.30"],
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.kube import paths
+from tests.support import rows
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_a_name_that_would_leave_the_collection_is_refused(name: str) -> None:
         paths.of("v1", "pods", namespace="x", name=name)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("method", "path", "verb", "text", "template"),
     [
         ("GET", "/version", "get", "/version", "/version"),

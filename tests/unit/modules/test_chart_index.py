@@ -9,6 +9,7 @@ from typing_extensions import override
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.modules import chart_index
+from tests.support import rows
 from tests.unit import costs
 
 ENTRIES = {
@@ -36,7 +37,7 @@ def as_others(index: object) -> str:
     return yaml.dump(index, Dumper=Indented, default_style='"')
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "write",
     [
         as_helm,
@@ -47,7 +48,7 @@ def as_others(index: object) -> str:
     ],
     ids=["Helm", "quoted", "JSON", "long JSON", "flow"],
 )
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "version", "digest"),
     [
         ("web", "1.0.0", "one"),
@@ -67,7 +68,12 @@ def test_a_version_is_found_however_the_index_is_written(
 def test_an_index_of_many_megabytes_is_not_parsed_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
     load = yaml_reading.load
-    monkeypatch.setattr(yaml_reading, "load", lambda text, where: parsed.append(text) or load(text, where))
+
+    def loading(text: str, where: str) -> object:
+        parsed.append(text)
+        return load(text, where)
+
+    monkeypatch.setattr(yaml_reading, "load", loading)
     versions = [
         {"version": f"1.0.{number}", "digest": str(number), "about": "x" * 200} for number in range(500)
     ]
@@ -148,7 +154,7 @@ NOT_READ = {"absent": "index.yaml has no version of it that can be read"}
 NO_CHART = {"absent": "index.yaml has no chart 'web'"}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "expected"),
     [
         ('{"entries": {"web": 5}}', NOT_READ),
@@ -201,7 +207,7 @@ entries:
 OUTSIDE, HERE = "https://charts.example.com/stable", "http://127.0.0.1:8080"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("address", "outside", "here"),
     [
         ("web-1.0.0.tgz", True, True),

@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import crd_claims, crd_files
+from tests.support import rows
 
 NAME = "things.example.com"
 
@@ -62,7 +63,7 @@ def test_the_newest_version_counts_and_then_those_below_it(older: list[str], new
     assert winner(claim("b", *newer), claim("a", *(older or ["v0"]), order=20)) == "b"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("older", "newer"),
     [
         (release("0.79.0"), release("0.80.0")),

@@ -4,6 +4,7 @@ import pytest
 
 from addon_operator.documents import yaml_reading
 from addon_operator.modules import crd_files
+from tests.support import rows
 
 CRD = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -24,7 +25,7 @@ status: {storedVersions: []}
 """
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "selected"),
     [
         ("projects.yaml", True),
@@ -52,7 +53,7 @@ def test_a_definition_is_read_without_what_only_the_server_writes() -> None:
     assert crd.source == "crds/x.yaml, document 1"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("document", "told"),
     [
         ("- a\n", "not a CustomResourceDefinition but a list"),

@@ -4,6 +4,7 @@ import pytest
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import module_config
+from tests.support import rows
 
 FILE = """
 name: storage
@@ -74,7 +75,7 @@ def test_a_file_with_keys_that_only_deckhouse_has_is_known_as_such(text: str) ->
     assert "module.yaml of Deckhouse" in parse(text).warnings[0]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "mistake"),
     [
         (

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from addon_operator.kernel import errors, names
 from addon_operator.modules import editor_schema, module_config
+from tests.support import rows
 
 Node = Any
 """A part of the schema, or of a document."""
@@ -226,7 +227,7 @@ def test_both_say_the_same_of_texts_by_chance_at_each_place(key: str) -> None:
     assert different(key, made) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text",
     [
         "chart: {repository: 'oci://h', version: 1.0.0}", "chart: {repository: 'oci://h', name: x}",
@@ -254,7 +255,7 @@ def leaves(node: Node, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple
 LEAVES = list(leaves(SCHEMA))
 
 
-@pytest.mark.parametrize("path", [path for path, _ in LEAVES], ids=lambda path: ".".join(map(str, path)))
+@rows.each("path", [path for path, _ in LEAVES], ids=lambda path: ".".join(map(str, path)))
 def test_a_wrong_value_of_each_key_is_shown_with_file_line_and_key(path: tuple[str | int, ...]) -> None:
     lines, indent = ["# a comment", "description: right"], ""
     if path == ("description",):

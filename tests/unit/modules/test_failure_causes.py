@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.modules import failure_causes
+from tests.support import rows
 from tests.unit import costs
 
 WEBHOOK = 'failed calling webhook "x.y.z": failed to call webhook: Post '
@@ -44,13 +45,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@rows.each("case", CASES)
 def test_what_a_run_waits_for_is_what_its_error_names(case: str) -> None:
     text, waits_for = CASES[case]
     assert ", ".join(map(str, failure_causes.causes(text, "addons"))) == waits_for
 
 
-@pytest.mark.parametrize("case", CASES)
+@rows.each("case", CASES)
 def test_what_a_template_says_with_fail_makes_nobody_wait_or_connect(case: str) -> None:
     text = f"execution error at (web/templates/x.yaml:1:2): {CASES[case][0]}"
     assert failure_causes.causes(text, "addons") == ()

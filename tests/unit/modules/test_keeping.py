@@ -1,8 +1,7 @@
 """What of a release's objects may be deleted."""
 
-import pytest
-
 from addon_operator.modules import keeping, manifests
+from tests.support import rows
 
 PLAIN = {"metadata": {"name": "x"}}
 KEPT = {"metadata": {"name": "x", "annotations": {"helm.sh/resource-policy": "keep"}}}
@@ -10,7 +9,7 @@ MARKED = {"metadata": {**KEPT["metadata"], "labels": {"addon-operator.io/kept-fr
 DATA, POLICY = keeping.Why.DATA, keeping.Why.POLICY
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("kind", "body", "live", "data_goes", "why"),
     [
         ("v1/PersistentVolumeClaim", PLAIN, PLAIN, False, DATA),
@@ -43,7 +42,7 @@ def test_what_holds_data_and_what_somebody_keeps_stays(
     assert keeping.decide(resource, body, live, data_goes=data_goes) is why
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("policy", "claim", "stays"),
     [
         ({}, "data-db-0", True),

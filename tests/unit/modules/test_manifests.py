@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.modules import manifests
+from tests.support import rows
 
 DEPLOYMENT = """\
 # Source: web/templates/deployment.yaml
@@ -65,7 +66,7 @@ items:
     assert names(manifest) == ["ConfigMap a", "ConfigMap b"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "manifest",
     [
         "",
@@ -86,7 +87,7 @@ def test_what_names_no_object_is_left_out(manifest: str) -> None:
     assert names(f"{manifest}\n---\n{DEPLOYMENT}") == ["Deployment web"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "manifest",
     [
         '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}',

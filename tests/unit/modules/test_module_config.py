@@ -11,6 +11,7 @@ from addon_operator.modules import module_config, module_schema, windows
 from addon_operator.modules.drift import drift_config
 from addon_operator.modules.health import health_config
 from addon_operator.modules.patching import manifest_changes
+from tests.support import rows
 
 SPEC = """
 description: Ingress controller for public traffic
@@ -57,7 +58,7 @@ def test_windows_are_read_and_an_empty_list_is_not_none() -> None:
     assert parse("").windows is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("windows", "told"),
     [
         ('[{schedule: "@daily", duration: 4h, timezone: Berlin}]', "windows[0].timezone: 'Berlin' is not a"),
@@ -134,7 +135,7 @@ def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
     assert parse(text) == module_config.NOTHING
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "sentence"),
     [
         pytest.param(
@@ -341,7 +342,7 @@ def test_changes_of_what_the_chart_renders_are_read() -> None:
     assert found == manifest_changes.ManifestChanges({"team": "a"}, {"x.io/y": "z"}, (patch,))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "said"),
     [
         ("labels: {a b: c}", "'a b' is not a name that you can give"),

@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, plan
+from tests.support import rows
 
 
 def observed(
@@ -109,7 +110,7 @@ def test_an_ignored_release_is_neither_deleted_nor_purged() -> None:
     assert (made.deletes, made.purges) == ((), ())
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("modules", "releases", "spared"),
     [
         ({}, {"web": True}, ("web",)),

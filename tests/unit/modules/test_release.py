@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from addon_operator.modules import release
+from tests.support import rows
 
 LABELS = {
     release.MANAGED_LABEL: "true",
@@ -56,7 +57,7 @@ def test_what_this_process_rendered_counts_more_than_the_labels() -> None:
     assert isinstance(decision, release.Render)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("observed", "reason"),
     [
         pytest.param(state(revision("failed")), "revision 3 is failed", id="last revision failed"),
@@ -147,7 +148,7 @@ def test_no_revision_is_made_when_other_inputs_render_to_the_same_manifest() -> 
     assert decision == release.Skip(release.SkippedBy.MANIFEST, "the manifest is that of revision 3")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("observed", "manifest", "upgrade"),
     [
         pytest.param(

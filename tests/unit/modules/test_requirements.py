@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, module_config, requirements
+from tests.support import rows
 from tests.unit import costs
 
 FACTS = requirements.ClusterFacts(
@@ -36,7 +37,7 @@ def module(
     return model.Module(ModuleName(name), order, pathlib.Path(name), config=config, problem=problem)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("modules", "expected"),
     [
         pytest.param([module("b", 2), module("a", 2), module("c")], "c a b", id="no edge"),
@@ -60,7 +61,7 @@ def test_dependants_are_those_that_require_a_module_directly() -> None:
     assert found == {"b": ["a"], "c": ["b"]}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("modules", "expected"),
     [
         pytest.param([module("a", 2, ["b"]), module("b", 2)], {}, id="nothing wrong"),
@@ -114,7 +115,7 @@ def reason(wanted: model.Module, *, is_there: bool = False, **verdicts: model.Ve
     return None if found is None else found.reason
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("wanted", "expected"),
     [
         pytest.param(module("a", kubernetes=">=1.29, <1.34", apis=["apps/v1"]), None, id="met"),

@@ -5,6 +5,7 @@ import datetime as dt
 import pytest
 
 from addon_operator.modules import windows
+from tests.support import rows
 
 NIGHTS = {"schedule": "0 22 * * 1-5", "duration": "4h", "timezone": "Europe/Berlin"}
 
@@ -13,7 +14,7 @@ def at(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("moment", "is_open"),
     [
         ("2026-11-23T21:59:59+01:00", False),
@@ -62,7 +63,7 @@ def test_the_clocks_change_within_a_window() -> None:
     assert not night.is_open(opened + dt.timedelta(hours=4))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("window", "told"),
     [
         ({**NIGHTS, "timezone": "Berlin"}, "'Berlin' is not a time zone; write an IANA name"),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from addon_operator.podpreset import crd, label_selectors, schema
+from tests.support import rows
 
 
 def problems(selector: object, path: str) -> Iterator[str]:
@@ -22,7 +23,7 @@ def expression(operator: str, *values: str) -> dict[str, object]:
     return {"matchExpressions": [one]}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("operator", "values", "labels", "expected"),
     [
         ("In", ("1", "2"), {"a": "2"}, True),

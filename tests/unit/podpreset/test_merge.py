@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.podpreset import merge, selection
+from tests.support import rows
 from tests.unit.podpreset import builders
 from tests.unit.podpreset.builders import (
     config_map,
@@ -165,7 +166,7 @@ CONFLICTS = {
 }
 
 
-@pytest.mark.parametrize(("own", "lists", "message"), CONFLICTS.values(), ids=CONFLICTS)
+@rows.each(("own", "lists", "message"), CONFLICTS.values(), ids=CONFLICTS)
 def test_the_same_key_with_other_content_is_a_conflict(
     own: dict[str, Any], lists: dict[str, Any], message: str
 ) -> None:
@@ -357,7 +358,7 @@ PARTS: dict[str, tuple[builders.Pod, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "lists"), PARTS.values(), ids=PARTS)
+@rows.each(("given", "lists"), PARTS.values(), ids=PARTS)
 def test_of_two_presets_only_the_first_adds_what_both_have(
     given: builders.Pod, lists: dict[str, Any]
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.podpreset import merge
+from tests.support import rows
 from tests.unit.podpreset.builders import container, env, inject, messages, only, pod, preset
 
 Source = dict[str, Any]
@@ -139,13 +140,13 @@ def volumes(source: Source) -> list[Source]:
     return [{"name": "v", **source}]
 
 
-@pytest.mark.parametrize(("given", "defaulted"), SAME_VOLUME.values(), ids=SAME_VOLUME)
+@rows.each(("given", "defaulted"), SAME_VOLUME.values(), ids=SAME_VOLUME)
 def test_a_volume_equals_itself_with_defaults(given: Source, defaulted: Source) -> None:
     one = preset(volumes=volumes(given), volumeMounts=[{"name": "v", "mountPath": "/v"}])
     assert isinstance(inject(pod(volumes=volumes(defaulted)), one), merge.Injection)
 
 
-@pytest.mark.parametrize(("given", "other"), OTHER_VOLUME.values(), ids=OTHER_VOLUME)
+@rows.each(("given", "other"), OTHER_VOLUME.values(), ids=OTHER_VOLUME)
 def test_a_volume_that_means_something_else_is_not_equal(given: Source, other: Source) -> None:
     one = preset(volumes=volumes(given), volumeMounts=[{"name": "v", "mountPath": "/v"}])
     assert messages(pod(volumes=volumes(other)), one) == only("Duplicate volume v.")
@@ -177,7 +178,7 @@ SAME_VARIABLE: dict[str, tuple[Source, Source]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "defaulted"), SAME_VARIABLE.values(), ids=SAME_VARIABLE)
+@rows.each(("given", "defaulted"), SAME_VARIABLE.values(), ids=SAME_VARIABLE)
 def test_a_variable_equals_itself_with_defaults(given: Source, defaulted: Source) -> None:
     result = inject(pod(container(env=[defaulted])), preset(env=[given]))
     assert isinstance(result, merge.Injection)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.podpreset import pod_shape
+from tests.support import rows
 
 
 def pod(**container: object) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def test_nothing_is_wrong_with_a_pod_that_the_api_server_takes(given: dict[str, 
     assert list(pod_shape.problems(given)) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("given", "problem"),
     [
         ({}, "spec: is required"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.podpreset import selection
+from tests.support import rows
 from tests.unit.podpreset.builders import env, pod, preset
 
 MATCHING = preset(env=[env("A")])
@@ -19,7 +20,7 @@ def test_a_pod_that_opts_out_is_left_alone() -> None:
     assert selection.select(pod(annotations={selection.EXCLUDE: "true"}), [MATCHING]) == ()
 
 
-@pytest.mark.parametrize("value", ["True", "TRUE", "1", "yes", "", " true", "false"])
+@rows.each("value", ["True", "TRUE", "1", "yes", "", " true", "false"])
 def test_only_the_exact_text_true_opts_out(value: str) -> None:
     assert selection.select(pod(annotations={selection.EXCLUDE: value}), [MATCHING]) == (MATCHING,)
 

@@ -91,7 +91,7 @@ def test_a_program_gets_input_environment_and_directory(tmp_path: pathlib.Path) 
 
 
 def test_a_program_without_input_reads_nothing() -> None:
-    assert commands.run(["cat"], timeout=5).stdout == ""
+    assert commands.run(["cat"], timeout=60).stdout == ""
 
 
 def test_bytes_that_are_no_text_do_not_break_the_result() -> None:

@@ -10,6 +10,7 @@ from addon_operator.kernel import errors
 from addon_operator.modules import windows
 from addon_operator.podpreset import volume_types
 from addon_operator.settings import setting_names, setting_resolution, settings, settings_loading
+from tests.support import rows
 
 NAMESPACE = {"ADDON_OPERATOR_NAMESPACE": "addons"}
 
@@ -43,7 +44,7 @@ def test_windows_are_a_list_as_yaml_or_json() -> None:
     assert row.type.plain(None) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "told"),
     [
         (

@@ -16,6 +16,7 @@ from addon_operator.app import hook_environment
 from addon_operator.hook_contract.outputs import metric_operations, object_operations
 from addon_operator.kernel.json_types import JsonObject
 from addon_operator.values.patches import patches
+from tests.support import rows
 
 LIBRARY = hook_environment.SHELL_LIBRARY
 BASH = shutil.which("bash") or "bash"
@@ -316,7 +317,7 @@ def test_the_library_works_from_the_root_of_an_image_together_with_files_that_jo
     assert Hook(tmp_path, link).main("module::name").lines == ["web of 2"]
 
 
-@pytest.mark.parametrize("file", sorted(LIBRARY.parent.rglob("*.sh")), ids=lambda path: path.name)
+@rows.each("file", sorted(LIBRARY.parent.rglob("*.sh")), ids=lambda path: path.name)
 def test_a_file_of_the_library_is_sound(file: pathlib.Path) -> None:
     assert subprocess.run([BASH, "-n", file], capture_output=True, check=True).stderr == b""
     assert max(map(len, file.read_text().splitlines())) <= 120

@@ -16,6 +16,7 @@ from addon_operator.modules.health import module_health
 from addon_operator.modules.health.resource_health import HealthState
 from addon_operator.status import condition_times, module_conditions, module_status
 from addon_operator.status.module_status import ModulePhase, Moment
+from tests.support import rows
 
 NOW = 1_700_000_000.0
 LATER = NOW + 60
@@ -71,9 +72,7 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("of", "enabled", "ready", "reconciling", "stalled"), CONDITIONS.values(), ids=CONDITIONS.keys()
-)
+@rows.each(("of", "enabled", "ready", "reconciling", "stalled"), CONDITIONS.values(), ids=CONDITIONS.keys())
 def test_each_state_has_its_conditions(
     of: state.ModuleState, enabled: str, ready: str, reconciling: str, stalled: str
 ) -> None:
@@ -168,7 +167,7 @@ HELD_BACK = {
 }
 
 
-@pytest.mark.parametrize(("of", "held", "ready", "reconciling"), HELD_BACK.values(), ids=HELD_BACK.keys())
+@rows.each(("of", "held", "ready", "reconciling"), HELD_BACK.values(), ids=HELD_BACK.keys())
 def test_what_waits_for_a_window_is_the_reason_of_ready_if_nothing_else_is(
     of: state.ModuleState, held: windows.HeldBack, ready: str, reconciling: str
 ) -> None:
@@ -204,7 +203,7 @@ GUARD = state.Hook(
 )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("of", "condition"),
     {
         "hooks are not known": (module(), "Unknown NotKnown"),
@@ -365,8 +364,8 @@ DRIFTED = dataclasses.replace(module(), drift=drift_report.DriftReport(1, "Confi
 GIVEN_UP = dataclasses.replace(module(Status.FAILED, ERROR), tries=3, runs=3)
 
 
-@pytest.mark.parametrize("restarts", [1, 2])
-@pytest.mark.parametrize(
+@rows.each("restarts", [1, 2])
+@rows.each(
     ("type_", "status", "of"),
     [
         ("Ready", "True", HEALTHY),
@@ -443,7 +442,7 @@ def test_any_difference_is_seen(change: dict[str, Any]) -> None:
     assert not module_status.is_stored(wanted, {**wanted, **change})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("of", "phase"),
     [
         (module(Status.PENDING), ModulePhase.ENABLED),
@@ -506,7 +505,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(("before", "moments", "told"), WAYS.values(), ids=WAYS.keys())
+@rows.each(("before", "moments", "told"), WAYS.values(), ids=WAYS.keys())
 def test_events_tell_of_news_alone(before: Moment | None, moments: list[Moment], told: list[str]) -> None:
     found, last = module_status.notices(before, moments)
     assert [each.reason for each in found] == told

@@ -7,8 +7,6 @@ import pathlib
 from collections.abc import Callable
 from typing import Any, Final
 
-import pytest
-
 from addon_operator.cli import module_tables
 from addon_operator.engine import introspection, module_states, state, tasks
 from addon_operator.engine.bindings import hook_bindings, hook_tasks, webhooks
@@ -28,7 +26,7 @@ from addon_operator.status import (
     page_modules,
     stored_modules,
 )
-from tests.support import clocks
+from tests.support import clocks, rows
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
 
@@ -269,7 +267,7 @@ def test_nothing_that_is_known_of_a_module_is_left_out() -> None:
     assert words | {"Unhealthy", "Waits", "Progressing"} == {each.word for each in TROUBLES.values()}
 
 
-@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+@rows.each("trouble", TROUBLES.values(), ids=TROUBLES)
 async def test_what_is_wrong_is_said_alike_wherever_people_look(trouble: Trouble) -> None:
     world = World()
     trouble.apply(world)
@@ -301,7 +299,7 @@ PAIRS: Final = [pair for pair in itertools.combinations(TROUBLES, 2) if pair != 
 """All that can be at the same time."""
 
 
-@pytest.mark.parametrize(("worse", "other"), PAIRS)
+@rows.each(("worse", "other"), PAIRS)
 async def test_of_several_troubles_the_worst_is_first_and_none_is_lost(worse: str, other: str) -> None:
     world = World()
     for name in (worse, other):

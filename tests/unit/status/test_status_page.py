@@ -23,7 +23,7 @@ from addon_operator.status import (
     page_modules,
     status_page,
 )
-from tests.support import clocks
+from tests.support import clocks, rows
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.status import page_samples
@@ -171,7 +171,7 @@ def test_it_is_said_since_when_a_module_is_as_it_is() -> None:
     assert card_of(page_samples.row("web")).since == "", "without Module objects it is not known"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("row", "type_"),
     [
         ({}, "Ready"),
@@ -456,7 +456,7 @@ async def test_modules_are_gathered_in_pieces_of_a_few_milliseconds(monkeypatch:
     assert others >= 10, "others have a turn meanwhile"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "row",
     [
         page_samples.row(

@@ -31,7 +31,7 @@ from addon_operator.status import (
     stored_modules,
     told_events,
 )
-from tests.support import api_server, clocks, kinds, listeners
+from tests.support import api_server, clocks, kinds, listeners, rows
 from tests.unit.debug import inspected
 from tests.unit.engine import bound_fakes, fakes
 from tests.unit.kube import informing
@@ -113,7 +113,7 @@ def standby_card(object_: dict[str, Any]) -> page_modules.Card:
     return page_modules.cards(content)[0]
 
 
-@pytest.mark.parametrize("of", MODULES.values(), ids=MODULES)
+@rows.each("of", MODULES.values(), ids=MODULES)
 async def test_a_standby_says_of_a_module_what_the_leader_says(of: state.ModuleState) -> None:
     assert standby_card(stored(of)) == await leader_card(of)
 

@@ -4,13 +4,14 @@ import pytest
 
 from addon_operator.hook_contract import hook_log_lines
 from addon_operator.hook_contract.hook_log_lines import LogLine
+from tests.support import rows
 
 
 def test_a_plain_line_is_its_own_message() -> None:
     assert hook_log_lines.plain('{"msg": "x"}') == LogLine('{"msg": "x"}', "info", {})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("line", "record"),
     [
         pytest.param('{"msg":"hi","a":1}', LogLine("hi", "info", {"a": 1}), id="msg"),
@@ -37,7 +38,7 @@ def test_a_json_object_becomes_a_record(line: str, record: LogLine) -> None:
     assert hook_log_lines.structured(line, {"hook"}) == record
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("level", "method"),
     [
         ("trace", "debug"), ("debug", "debug"), ("INFO", "info"), ("warn", "warning"), ("warning", "warning"),

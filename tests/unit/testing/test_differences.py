@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.testing import differences
+from tests.support import rows
 
 
 def paths(expected: object, actual: object, *, subset: bool = False) -> list[str]:
@@ -99,12 +100,12 @@ DOES_NOT = [
 ]
 
 
-@pytest.mark.parametrize(("words", "actual"), HOLDS, ids=str)
+@rows.each(("words", "actual"), HOLDS, ids=str)
 def test_a_word_of_a_subset_holds(words: object, actual: object) -> None:
     assert paths({"a": words}, {"a": actual}, subset=True) == []
 
 
-@pytest.mark.parametrize(("words", "actual", "said"), DOES_NOT, ids=str)
+@rows.each(("words", "actual", "said"), DOES_NOT, ids=str)
 def test_a_word_of_a_subset_that_does_not_hold_says_what_there_is(
     words: object, actual: object, said: str
 ) -> None:
@@ -114,7 +115,7 @@ def test_a_word_of_a_subset_that_does_not_hold_says_what_there_is(
     assert said in differences.shown(found)
 
 
-@pytest.mark.parametrize("words", [words for words, _ in HOLDS], ids=str)
+@rows.each("words", [words for words, _ in HOLDS], ids=str)
 def test_no_word_holds_for_a_field_that_is_not_there(words: object) -> None:
     found = differences.between({"a": words}, {}, subset=True)
 

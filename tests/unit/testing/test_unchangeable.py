@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from addon_operator.testing import unchangeable
+from tests.support import rows
 from tests.unit.testing import fixed_fields
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("kind", "before", "after", "fields"), fixed_fields.CHANGES.values(), ids=list(fixed_fields.CHANGES)
 )
 def test_a_change_of_what_never_changes_is_named_by_its_field(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from addon_operator.values import coalescing
+from tests.support import rows
 
 
 def chart(
@@ -17,7 +18,7 @@ def chart(
     return coalescing.Chart(name, tuple(dependencies), values, charts)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("values", "made"),
     [
         ({"a": 2}, {"a": 2, "b": {"c": 1, "d": None}, "e": None}),
@@ -43,7 +44,7 @@ def test_a_chart_within_gets_its_own_values_those_of_its_key_and_the_globals() -
     assert made["db"] == {"size": 2, "global": {"a": "web", "b": "db", "c": "given"}}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("own", "above", "made"),
     [
         ("db", "web", "web"),
@@ -73,7 +74,7 @@ def test_global_values_that_are_no_mapping_are_not_passed_on(own: object, above:
     assert found["db"] == {"size": 2, "global": own}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("dependency", "values", "enabled"),
     [
         ({}, {"None": False, "tags": {"a": False}}, True),
@@ -150,7 +151,7 @@ def test_only_enabled_charts_remain_under_their_aliases() -> None:
     assert coalescing.coalesced(rest, values)["main"] == {"enabled": True, "size": 1, "global": {}}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("wanted", "made"),
     [
         ("data", {"port": 1}),

@@ -7,6 +7,7 @@ import pytest
 from addon_operator.kernel import json_types, names
 from addon_operator.values import config_map, config_map_reader
 from addon_operator.values.patches import patches
+from tests.support import rows
 
 SOME = names.ModuleName("some-module")
 DATA = {
@@ -86,7 +87,7 @@ def below_secret(
 SECRET = "auth: {password: s3cret, deep: {key: s3cret}}\nlist: [s3cret]"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("operations", "config", "section", "hidden"),
     [
         pytest.param(
@@ -127,7 +128,7 @@ def test_a_patch_made_over_both_changes_the_config_map_alone(
     assert below_secret(operations, config, SECRET) == (section, hidden)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("operations", "problem"),
     [
         ('{"op":"copy","from":"/someModule/auth/password","path":"/someModule/b"}', "never copied"),

@@ -4,6 +4,7 @@ import pytest
 
 from addon_operator.kernel import json_types
 from addon_operator.values import origins
+from tests.support import rows
 
 LAYERS = [
     origins.Layer("low", {"a": {"b": 1, "c": [1, 2]}, "only": 1}),
@@ -11,7 +12,7 @@ LAYERS = [
 ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "source"),
     [
         (("a", "b"), "high"),

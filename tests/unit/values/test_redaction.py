@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from addon_operator.kernel import json_types
 from addon_operator.values import redaction
 from addon_operator.values.schema import schema_violations
+from tests.support import rows
 from tests.unit import costs
 
 
@@ -79,7 +80,7 @@ def test_no_text_around_a_secret_keeps_it_from_being_hidden(secret: str, before:
 SET: json_types.JsonObject = {"auth": {"password": "s3cret", "empty": {}}, "list": ["s3cret"], "no": None}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value", "shown"),
     [
         pytest.param(
@@ -100,7 +101,7 @@ def test_each_place_that_the_secret_sets_is_hidden(
     assert redaction.without_secrets(value, SET) == shown
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "value", "shown"),
     [
         ([], {"auth": {"password": "x", "user": "u"}}, {"auth": {"password": "***", "user": "u"}}),

@@ -7,6 +7,7 @@ import pytest
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import json_types, names
 from addon_operator.values import config_map_reader, sources
+from tests.support import rows
 
 NGINX = names.ModuleName("nginx-ingress")
 SOME = names.ModuleName("some-module")
@@ -55,7 +56,7 @@ def test_a_section_without_content_is_empty() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ("- a\n", "values.yaml: a values file must be a mapping, not a list"),
@@ -186,7 +187,7 @@ def test_a_maintenance_mode_is_empty_or_the_known_one_in_any_case(
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("data", "message"),
     [
         ({"global": "false"}, "key 'global': a section must be YAML of a mapping, not a boolean"),
@@ -262,7 +263,7 @@ def test_global_values_have_no_switches_that_could_be_misplaced() -> None:
     assert config.warnings == ()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("key", "hint"),
     [
         ("someModul", "did you mean 'someModule'?"),
@@ -380,7 +381,7 @@ def test_the_highest_source_decides_and_without_any_it_is_the_default() -> None:
     assert not sources.Flag(True, "as the test says").is_default
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("problem", "shown"),
     [
         ("key 'someModule', line 2: no 'hidden' here", "key 'someModule', line 2: no *** here"),
@@ -402,8 +403,8 @@ def test_a_reading_without_problems_has_none() -> None:
     assert (reading.problems, reading.unreadable) == ((), frozenset())
 
 
-@pytest.mark.parametrize("is_secret", [False, True])
-@pytest.mark.parametrize(
+@rows.each("is_secret", [False, True])
+@rows.each(
     "text",
     [
         "a: hunter2: 1", "a: *hunter2", "a: \"\\hunter2\"", "a: 'hunter2", "a: [hunter2",

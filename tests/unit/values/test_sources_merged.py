@@ -1,15 +1,15 @@
 """How sources lie on each other."""
 
-import pytest
 from hypothesis import given
 
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types
 from addon_operator.values import sources
+from tests.support import rows
 from tests.unit.values.json_strategies import OBJECTS
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("layers", "expected"),
     [
         ([], {}),

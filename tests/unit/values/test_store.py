@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from addon_operator.kernel import names
 from addon_operator.values import config_map_reader, sources, store
 from addon_operator.values.patches import patch_log, patches
+from tests.support import rows
 from tests.unit.values.json_strategies import OBJECTS
 
 SOME = names.ModuleName("some-module")
@@ -142,7 +143,7 @@ def shown(value: object) -> str:
     return repr(sorted(value)) if isinstance(value, set) else repr(value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("before", "after", "change"),
     [
         ({}, {}, (False, set(), set(), set())),
@@ -269,7 +270,7 @@ def test_a_value_can_become_a_switch() -> None:
     assert values.values(None) == {"global": {}}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("owner", "operation", "message"),
     [
         (SOME, add("/global/x", 1), "hooks of module 'some-module' may only change /someModule"),

@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.admission import reviews
 from addon_operator.admission.conversions import conversion_reviews
+from tests.support import rows
 
 CRD = "crontabs.example.com"
 OBJECT: dict[str, Any] = {
@@ -52,7 +53,7 @@ WRONG: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "message"), WRONG, ids=[message[:40] for _, message in WRONG])
+@rows.each(("data", "message"), WRONG, ids=[message[:40] for _, message in WRONG])
 def test_what_is_not_one_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(reviews.MalformedReviewError) as raised:
         parse(data)

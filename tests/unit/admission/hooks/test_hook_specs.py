@@ -11,6 +11,7 @@ from addon_operator.hook_contract.configuration.webhook_bindings import (
     WebhookBinding,
     WebhookRule,
 )
+from tests.support import rows
 
 RULE = WebhookRule(("apps",), ("v1",), ("deployments",), ("CREATE",))
 NAME = "kubernetes.io/metadata.name"
@@ -22,7 +23,7 @@ def labels(*namespaces: str) -> bindings.LabelSelector:
     return bindings.LabelSelector(match_expressions=(requirement,))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("policy", "chosen", "exempt"),
     [
         ("Fail", None, [*SYSTEM, "ops"]),
@@ -65,8 +66,8 @@ def test_a_webhook_that_names_nodes_or_may_be_ignored_is_asked_about_them(
     assert not any("'nodes'" in text for text in hook_specs.spec(binding, "ops").match_conditions.values())
 
 
-@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-@pytest.mark.parametrize("group", ["", "*", "coordination.k8s.io"])
+@rows.each("policy", ["Fail", "Ignore"])
+@rows.each("group", ["", "*", "coordination.k8s.io"])
 def test_no_hook_is_asked_about_what_the_operator_starts_by_and_is_switched_by(
     group: str, policy: FailurePolicy
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from addon_operator.admission.registration import registration_specs as specs
+from tests.support import rows
 
 BUNDLE = b"-----BEGIN CERTIFICATE-----"
 SERVICE = specs.ServiceAddress("system", "addon-operator")
@@ -99,7 +100,7 @@ def test_the_path_is_appended_to_a_url(base: str, called: str) -> None:
     assert specs.url_address(base).client_config("/mutate-pods") == {"url": called}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("url", "says"),
     [
         pytest.param("http://host", "write https://", id="no TLS"),
@@ -148,7 +149,7 @@ def test_no_conditions_are_stored_as_no_field() -> None:
     assert specs.is_within(webhooks(match_conditions={}), live)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "edit",
     [
         pytest.param({"failurePolicy": "Fail"}, id="policy"),

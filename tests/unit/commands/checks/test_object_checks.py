@@ -5,6 +5,7 @@ import pytest
 from addon_operator.commands.checks import object_checks
 from addon_operator.devcluster import api_schemas
 from addon_operator.documents import manifest_diff
+from tests.support import rows
 
 PORT = {"oneOf": [{"type": "integer"}, {"type": "string"}], "format": "int-or-string"}
 SPEC = {
@@ -61,7 +62,7 @@ def thing(spec: str) -> str:
     return f"{{apiVersion: v1, kind: Thing, metadata: {{name: a}}, spec: {spec}}}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("spec", "expected"),
     [
         ("{selector: {a: b}, replicas: null, port: 80, any: {x: 1}}", []),

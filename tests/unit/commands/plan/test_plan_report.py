@@ -9,6 +9,7 @@ from addon_operator.commands.plan import plan_report
 from addon_operator.documents import manifest_diff
 from addon_operator.kernel.names import ModuleName
 from addon_operator.modules import model, plan
+from tests.support import rows
 
 WEB = ModuleName("web")
 
@@ -66,7 +67,7 @@ def reported(name: str, step: plan_report.PlanStep, order: int = 1) -> plan_repo
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("step", "is_change", "is_failed"),
     [
         (plan_report.PlanStep.INSTALL, True, False),

@@ -1,15 +1,14 @@
 """What is wrong with stand-ins for hidden values, and with what holds them."""
 
-import pytest
-
 from addon_operator.commands.plan_state import hidden_values
 from addon_operator.values.schema import schema_messages, schema_violations
+from tests.support import rows
 
 PLACES = hidden_values.HiddenPlaces(["/web/db/password"])
 MISSING = f"{schema_messages.MISSING_KEY}'a'"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("keys", "rule", "is_left"),
     [
         (("web", "db", "password"), "must match", False),

@@ -8,6 +8,7 @@ import pytest
 from addon_operator.commands.preview import preview_files, preview_objects, preview_pods
 from addon_operator.kernel import errors
 from addon_operator.podpreset import volume_types
+from tests.support import rows
 
 Write = Callable[[str], str]
 
@@ -83,7 +84,7 @@ def pods(text: str) -> list[preview_pods.PodSource]:
 TEMPLATE = "{metadata: {labels: {a: b}}, spec: {containers: [{name: c}]}}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("kind", "spec"),
     [
         *(

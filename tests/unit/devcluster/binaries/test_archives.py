@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from addon_operator.devcluster import errors
 from addon_operator.devcluster.binaries import archives, components
+from tests.support import rows
 from tests.unit.devcluster import fakes
 
 PROGRAM = b"#!/bin/sh\necho tool\n"
@@ -190,7 +191,7 @@ def test_a_host_that_is_silent_is_given_up(pin: components.Pin, target: pathlib.
     assert "cannot be reached" in reporter.said[0]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "found"),
     [
         pytest.param("AB" * 32, "ab" * 32, id="alone"),

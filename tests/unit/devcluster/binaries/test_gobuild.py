@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.devcluster import errors, locks, reporters
 from addon_operator.devcluster.binaries import components, gobuild
+from tests.support import rows
 from tests.unit.devcluster import fakes
 
 GO = """\
@@ -158,7 +159,7 @@ def test_a_full_disk_is_reported_with_the_space_that_is_needed(bench: Workbench)
         bench.build(FULL)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("line", "expected"),
     [
         ("k8s.io/api/core/v1", True),

@@ -5,7 +5,7 @@ import pytest
 from addon_operator.engine.bindings import kubernetes_binding
 from addon_operator.hook_contract.configuration import bindings
 from addon_operator.kube.informers import object_selections, projections
-from tests.support import engine, hooks
+from tests.support import engine, hooks, rows
 
 JQ = engine.JqHere()
 
@@ -18,7 +18,7 @@ def selected(**fields: object) -> object_selections.ObjectSelection:
     return object_selections.ObjectSelection("Pod", **fields)  # type: ignore[arg-type] # as given
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("more", "fields"),
     [
         ({}, {}),

@@ -15,6 +15,7 @@ from addon_operator.engine.modules import module_run
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, module_config, plan
 from addon_operator.values import store
+from tests.support import rows
 from tests.unit.engine import fakes
 from tests.unit.engine.converge import fake_steps
 
@@ -157,7 +158,7 @@ async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_run
     assert discovery.asked == 0
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("known", "status", "is_enabled", "goes"),
     [
         (None, state.ModuleStatus.READY, True, False),
@@ -167,7 +168,7 @@ async def test_releases_that_cannot_be_listed_are_an_error_before_any_script_run
     ],
     ids=["not there", "not well", "there", "not wanted"],
 )
-@pytest.mark.parametrize(
+@rows.each(
     ("release", "stays"),
     [
         ("addons/web", "its release was addons/web and stays until .* edge/web"),

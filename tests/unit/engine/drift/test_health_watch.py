@@ -3,18 +3,18 @@
 import json
 
 import orjson
-import pytest
 
 from addon_operator.engine.drift import health_watch
 from addon_operator.kube.discovery import api_resources
 from addon_operator.modules.health.resource_health import HealthState
+from tests.support import rows
 
 
 def kind(api_version: str, name: str, *, has_status: bool = False) -> api_resources.Resource:
     return api_resources.Resource(api_version, name, f"{name.lower()}s", True, has_status=has_status)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("resource", "is_watched"),
     [
         (kind("apps/v1", "Deployment", has_status=True), True),

@@ -121,7 +121,7 @@ class Bench:
         runner = hook_processes.HookProcesses(
             tmp_dir=root / "tmp",
             environment={"PATH": "/usr/bin:/bin"},
-            default_timeout=10,
+            default_timeout=60,
             log=hook_lines.HookLog(structlog.get_logger()),
             programs=programs.programs(),
         )

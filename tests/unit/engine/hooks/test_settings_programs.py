@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import pathlib
-import time
 from typing import Any
 
 import pytest
@@ -184,10 +183,8 @@ def test_a_program_that_hangs_is_ended_when_the_time_of_all_answers_is_up(
     asked: settings_programs.SettingsPrograms, hooks: pathlib.Path
 ) -> None:
     write(hooks, "time.sleep(100)")
-    began = time.monotonic()
     with settings_checks.within(1.0):
         found = verdict(asked, hooks)
-    assert time.monotonic() - began < 60
     assert not found.is_answer
     assert "was stopped because it ran longer than its timeout" in found.error
 
@@ -261,7 +258,7 @@ def test_messages_and_warnings_show_nothing_that_is_sensitive(
     body = "text = f'{settings[\"password\"]} is in a list'\n"
     body += "sys.stderr.write(json.dumps({'valid': False, 'message': text, 'warnings': [text]}))\nsys.exit(1)"
     program = write(hooks, body)
-    with settings_checks.within(10) as warnings:
+    with settings_checks.within(60) as warnings:
         (said,) = violations(asked, hooks, config(password="letmein!"))
     assert said.startswith("someModule: *** is in a list")
     assert warnings == [f"someModule: *** is in a list ({program} hook check)"]

@@ -1,15 +1,14 @@
 """A section that was copied into the ConfigMap with its key, and so lies one level too deep."""
 
-import pytest
-
 from addon_operator.engine.sources import values_files
 from addon_operator.kernel import json_types
 from addon_operator.values import origins
+from tests.support import rows
 
 FILES = [origins.Layer("values.yaml", {"replicas": 1, "image": {"tag": "1"}})]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("section", "is_doubled"),
     [
         ({"web": {"replicas": 2}}, True),

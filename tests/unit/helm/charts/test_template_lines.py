@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from addon_operator.helm.charts import template_lines
+from tests.support import rows
 
 TEMPLATE = """\
 {{- /* kind: Deployment
@@ -68,7 +69,7 @@ def line(kind: str, name: str, *path: str | int, template: str = TEMPLATE) -> st
     return template.splitlines()[number - 1].strip() if number else ""
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("field", "text"),
     [
         (("Service", "web"), "kind: Service"),

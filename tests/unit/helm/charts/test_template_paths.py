@@ -3,9 +3,10 @@
 import pytest
 
 from addon_operator.helm.charts import template_paths
+from tests.support import rows
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "found"),
     [
         ("a: {{ .Values.web.a }}", [".Values.web.a"]),

@@ -11,6 +11,7 @@ from addon_operator.helm.charts import chart_files
 from addon_operator.helm.releases import render_inputs
 from addon_operator.kernel import json_types
 from addon_operator.modules import release
+from tests.support import rows
 
 CHART = chart_files.ChartFiles(release.Checksum("chart"), chart_files.Mention.NOTHING)
 CLUSTER = capabilities.Capabilities("v1.36.3", frozenset({"v1", "apps/v1"}))
@@ -22,12 +23,12 @@ def test_equal_values_give_equal_bytes_whatever_their_order() -> None:
     )
 
 
-@pytest.mark.parametrize("value", [2**63, 10**30, "\ud800", "ä", None, 1.5, 9007199254740993])
+@rows.each("value", [2**63, 10**30, "\ud800", "ä", None, 1.5, 9007199254740993])
 def test_values_survive_the_way_into_the_file(value: json_types.JsonValue) -> None:
     assert json.loads(render_inputs.encode_values({"web": {"x": value}})) == {"web": {"x": value}}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("below", "values", "expected"),
     [
         ({"web": {"a": 1}}, {"web": {"a": 2}}, {"web": {"a": 2}}),

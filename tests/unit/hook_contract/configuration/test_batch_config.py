@@ -12,6 +12,7 @@ from addon_operator.hook_contract.configuration import (
     config_schemas,
     hook_config,
 )
+from tests.support import rows
 
 SOURCE = "hook batch"
 MODULE = hook_config.HookKind.MODULE
@@ -39,7 +40,7 @@ def refused(document: object) -> str:
     return text
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "is_list"),
     [
         ("Found 2 items:\n0 - a\n1 - b\n", True),
@@ -129,7 +130,7 @@ def test_a_hook_without_bindings_is_odd_and_not_wrong() -> None:
     assert of_one().warnings == ("hook batch, hooks[0] (main): there is no binding, so the hook never runs",)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("document", "reason"),
     [
         ({"version": "v1", "hoks": []}, "the key 'hoks' is not known here; did you mean 'hooks'"),
@@ -158,7 +159,7 @@ KEYS = [("", key) for key in OTHERS] + [("settings", key) for key in OTHERS["set
 KEYS += [(outer, key) for outer in ("schedule", "kubernetes") for key in OTHERS[outer]["items"]["properties"]]
 
 
-@pytest.mark.parametrize(("outer", "key"), KEYS, ids=lambda key: key or "hook")
+@rows.each(("outer", "key"), KEYS, ids=lambda key: key or "hook")
 def test_a_key_that_only_other_hooks_have_is_not_taken_for_a_slip(outer: str, key: str) -> None:
     inner: dict[str, object] = {key: 7}
     fields = inner if not outer else {outer: inner if outer == "settings" else [inner]}

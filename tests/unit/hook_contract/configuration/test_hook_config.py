@@ -14,6 +14,7 @@ from addon_operator.hook_contract.configuration.bindings import (
 )
 from addon_operator.hook_contract.configuration.hook_config import HookKind, LifecycleBinding
 from addon_operator.kernel.json_types import JsonObject
+from tests.support import rows
 
 SOURCE = "hook hooks/x.sh"
 GLOBAL_BINDINGS = ["onStartup", "beforeAll", "afterAll"]
@@ -56,7 +57,7 @@ def mistake_in_kubernetes(**keys: object) -> str:
 # Lifecycle bindings
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("kind", "name"),
     [
         *itertools.product([HookKind.GLOBAL], GLOBAL_BINDINGS),
@@ -81,7 +82,7 @@ def test_yaml_is_read_as_well() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("kind", "name", "owner"),
     [
         *((HookKind.MODULE, name, "global") for name in GLOBAL_BINDINGS[1:]),
@@ -122,7 +123,7 @@ def test_every_setting_is_optional() -> None:
     assert parse_v1(onStartup=1, settings={}).settings == hook_config.HookSettings()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("settings", "message"),
     [
         ({"executionMinInterval": "5"}, "settings.executionMinInterval: invalid duration '5'"),
@@ -478,7 +479,7 @@ def test_any_namespace_is_the_whole_cluster_in_a_legacy_binding() -> None:
     assert parse({"onKubernetesEvent": [item]}).kubernetes[0].namespaces is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("document", "message"),
     [
         ({"kubernetes": []}, "the key 'kubernetes' is not known here; this needs 'configVersion: v1'"),

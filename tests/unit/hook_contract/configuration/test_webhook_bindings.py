@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from addon_operator.hook_contract.configuration import bindings, hook_config, webhook_bindings
+from tests.support import rows
 
 RULE = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["CREATE"]}
 WEBHOOK: dict[str, Any] = {"name": "guard.shop.example", "rules": [RULE]}
@@ -54,7 +55,7 @@ def test_a_whole_number_may_be_written_with_a_point() -> None:
     assert repr(webhook.timeout_seconds) == "5", "the API server takes no 5.0"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("changes", "said"),
     [
         ({"name": "guard"}, "kubernetesValidating[0].name: 'guard' is not a name that a webhook can have"),
@@ -118,7 +119,7 @@ def test_a_mistake_is_named_with_its_field(changes: dict[str, Any], said: str) -
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "rule",
     [
         {"apiGroups": ["", "apps"]},

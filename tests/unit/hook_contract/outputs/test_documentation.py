@@ -10,12 +10,13 @@ from addon_operator.engine.hooks import hook_exchange, hook_processes
 from addon_operator.hook_contract import binding_contexts, crontab
 from addon_operator.hook_contract.configuration import bindings, config_schemas, hook_config
 from addon_operator.hook_contract.outputs import metric_operations, object_operations, object_schemas
+from tests.support import rows
 
 PAGE = (pathlib.Path(__file__).parents[4] / "docs" / "reference" / "hooks.md").read_text()
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda text: text.splitlines()[1])
+@rows.each("example", EXAMPLES, ids=lambda text: text.splitlines()[1])
 def test_every_example_of_a_configuration_is_valid(example: str) -> None:
     assert hook_config.parse(example, hook_config.HookKind.MODULE, "the example").warnings == ()
 
@@ -98,7 +99,7 @@ def test_the_table_of_steps_has_those_of_global_hooks_and_of_modules() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("key", "field", "text"),
     [
         ("schedule", "timezone", crontab.DEFAULT_TIMEZONE),
@@ -145,7 +146,7 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+@rows.each("context", CONTEXTS.values(), ids=CONTEXTS)
 def test_a_context_is_described_as_it_is_written(context: binding_contexts.Context) -> None:
     shown = re.findall(r"\| `(\{\"binding\".*?\})`(?: with| \|)", PAGE)
     filled = [re.sub(r"\bNAME\b|\bGROUP\b", r'"\g<0>"', text) for text in shown]

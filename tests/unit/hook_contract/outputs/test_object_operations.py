@@ -15,6 +15,7 @@ from addon_operator.hook_contract.outputs.object_operations import (
     Patch,
     Propagation,
 )
+from tests.support import rows
 
 CONFIG_MAP = {
     "apiVersion": "v1",
@@ -282,7 +283,7 @@ def test_a_document_that_is_not_a_mapping_is_refused(text: str) -> None:
     assert "document [0]: it is not a mapping; write one operation in each document" in refusal(text)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         ('{"a": 1}\n{"a": ', "document [1]: invalid JSON in line 2, column 7: Expecting value"),
@@ -310,7 +311,7 @@ def test_aliases_that_would_fill_the_memory_are_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "document",
     [
         {"operation": "Create", "object": "s3cret"},

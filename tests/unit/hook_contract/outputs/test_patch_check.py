@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from addon_operator.hook_contract.outputs import patch_check
+from tests.support import rows
 from tests.unit import costs
 
 OBJECT = {"metadata": {"name": "x"}, "data": {"password": "hidden"}, "items": [1, 2]}
@@ -15,7 +16,7 @@ def sent(document: object = OBJECT) -> bytes:
     return json.dumps({"request": {"uid": "1", "object": document}}).encode()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "operation",
     [
         {"op": "add", "path": "/data/color", "value": "green"},
@@ -52,7 +53,7 @@ def test_where_something_moves_is_looked_for_when_it_has_gone() -> None:
     assert moved == {"kind": "A", "items": ["s", {"a": 1, "y": "x"}]}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("operation", "said"),
     [
         ({"op": "add", "path": "/spec/x", "value": 1}, "has no such place; add what leads there first"),

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from addon_operator.hook_contract.outputs import printed_outputs
+from tests.support import rows
 from tests.unit import costs
 
 PATCH = '[{"op": "add", "path": "/web/replicas", "value": 3}]'
@@ -12,7 +13,7 @@ OBJECT = '{"operation": "Create", "object": {}}'
 METRIC = '{"name": "a_total", "add": 1, "labels": {}}'
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("printed", "variable"),
     [
         (PATCH, "VALUES_JSON_PATCH_PATH"),
@@ -32,7 +33,7 @@ def test_an_output_that_is_printed_is_recognised(printed: str, variable: str) ->
     assert printed_outputs.hint(printed, {variable: PATCH}) == ""
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "printed",
     [
         "",

@@ -16,6 +16,7 @@ from addon_operator.hook_contract.outputs import (
     review_answers,
 )
 from addon_operator.kernel import errors
+from tests.support import rows
 
 MUTATING = webhook_bindings.ReviewType.MUTATING
 MODULE = hook_config.HookKind.MODULE
@@ -56,7 +57,7 @@ READERS: dict[str, tuple[Callable[[str], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("read", "text"), READERS.values(), ids=READERS)
+@rows.each(("read", "text"), READERS.values(), ids=READERS)
 def test_it_is_an_error_that_names_the_key(read: Callable[[str], object], text: str) -> None:
     with pytest.raises(errors.AddonOperatorError, match=r"'a\\x07' occurs twice"):
         read(text)
@@ -86,8 +87,8 @@ def test_values_of_two_types_are_two_values(text: str) -> None:
         json_documents.check_keys(text)
 
 
-@pytest.mark.parametrize("levels", [250, 300, 900])
-@pytest.mark.parametrize(
+@rows.each("levels", [250, 300, 900])
+@rows.each(
     ("read", "around"),
     [
         (functools.partial(review_answers.parse, asked=MUTATING), '{"allowed": true, "patch": [%s]}'),

@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.hook_contract.configuration.webhook_bindings import ReviewType
 from addon_operator.hook_contract.outputs import review_answers
+from tests.support import rows
 
 OPERATION = {"op": "add", "path": "/spec/replicas", "value": 2}
 
@@ -64,7 +65,7 @@ def test_patches_of_several_responses_are_one_in_their_order() -> None:
     assert answer.patch == (OPERATION, other)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "said"),
     [
         ("", 'it is empty; write one such as {"allowed": true}'),

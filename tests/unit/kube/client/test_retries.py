@@ -6,10 +6,11 @@ import pytest
 from typing_extensions import override
 
 from addon_operator.kube.client import retries
+from tests.support import rows
 from tests.support.api_server import Pauses
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("method", "status", "again"),
     [
         ("GET", None, True),
@@ -44,7 +45,7 @@ def test_a_server_cannot_make_us_wait_for_ever() -> None:
     assert retries.delay(1, "GET", 429, 3600, 0.0) == 10
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("header", "seconds"),
     [
         (None, None),

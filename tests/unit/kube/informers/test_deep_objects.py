@@ -10,6 +10,7 @@ from addon_operator.engine.drift import health_watch, run_causes
 from addon_operator.kube import paths
 from addon_operator.kube.informers import deep_objects, object_changes, projections, reflector, wire
 from addon_operator.modules import failure_causes
+from tests.support import rows
 from tests.unit import costs
 from tests.unit.kube import informing
 
@@ -53,7 +54,7 @@ async def test_others_of_the_kind_are_followed_whatever_nests_how_deep(name: str
         assert world.failures.counted == [], "the watch goes on"
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
+@rows.each("depth", DEPTHS)
 def test_a_page_has_its_other_objects_whatever_nests_how_deep(depth: int) -> None:
     head = b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":['
     body = head + b",".join([flat(1), nested(depth), flat(2)]) + b"]}"

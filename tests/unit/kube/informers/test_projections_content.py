@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-import pytest
-
 from addon_operator.kube.informers import projections
+from tests.support import rows
 
 HELM = {"manager": "helm", "time": "1", "fieldsV1": {"f:spec": {}}}
 STATUS = {"manager": "controller", "time": "1", "subresource": "status"}
@@ -21,7 +20,7 @@ async def digest(found: dict[str, Any]) -> bytes:
     return reduced.digest
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("changed", "counts"),
     [
         ({"resourceVersion": "2"}, False),

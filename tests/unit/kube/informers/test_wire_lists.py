@@ -11,6 +11,7 @@ import pytest
 
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.informers import wire
+from tests.support import rows
 
 TARGET = paths.target("GET", "/api/v1/pods")
 METADATA = {"resourceVersion": "7", "continue": "next"}
@@ -57,9 +58,7 @@ def test_items_come_one_by_one_whatever_stands_in_them(
     ]
 
 
-@pytest.mark.parametrize(
-    "order", list(itertools.permutations(["kind", "apiVersion", "metadata", "items"])), ids=",".join
-)
+@rows.each("order", list(itertools.permutations(["kind", "apiVersion", "metadata", "items"])), ids=",".join)
 def test_a_list_is_read_in_any_order_of_keys(order: tuple[str, ...]) -> None:
     lists = {"kind": "PodList", "apiVersion": "v1", "metadata": METADATA, "items": [item(1)]}
     (event,) = wire.read_page(TARGET, orjson.dumps({key: lists[key] for key in order})).events()

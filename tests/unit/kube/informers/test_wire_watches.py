@@ -8,6 +8,7 @@ import pytest
 
 from addon_operator.kube import api_errors
 from addon_operator.kube.informers import wire
+from tests.support import rows
 
 METADATA = {"namespace": "a", "uid": "u1", "resourceVersion": "7", "name": "x", "labels": {"name": "no"}}
 OBJECT = {"metadata": METADATA, "kind": "Secret", "apiVersion": "v1", "data": {"metadata": "hidden"}}
@@ -17,8 +18,8 @@ def line(type_: str, body: object) -> bytes:
     return orjson.dumps({"type": type_, "object": body})
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(OBJECT)), ids=",".join)
-@pytest.mark.parametrize("type_", ["ADDED", "DELETED"])
+@rows.each("order", list(itertools.permutations(OBJECT)), ids=",".join)
+@rows.each("type_", ["ADDED", "DELETED"])
 def test_an_event_is_read_in_any_order_of_keys(type_: str, order: tuple[str, ...]) -> None:
     body = {key: OBJECT[key] for key in order}
     wanted = wire.ObjectEvent(type_ == "DELETED", ("a", "x"), "u1", "7", orjson.dumps(body))
@@ -61,7 +62,7 @@ def test_an_error_event_ends_the_watch(status: dict[str, Any], code: int, says: 
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "broken",
     [
         b"<html>",

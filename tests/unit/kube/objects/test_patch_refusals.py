@@ -8,6 +8,7 @@ import pytest
 from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.kube import api_errors, paths
 from addon_operator.kube.objects import patch_refusals
+from tests.support import rows
 
 TARGET = {"kind": "Deployment", "name": "web", "namespace": "default"}
 GO = (
@@ -51,7 +52,7 @@ SECOND_IMAGE = "spec.template.spec.containers[1].image must be a string, not a n
 OF_DATA = ("number 3", "ConfigMap.data", "string")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("written", "go", "said"),
     [
         (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from addon_operator.hook_contract import conversions
 from addon_operator.modules.drift import corrections, drift_report, field_drift
+from tests.support import rows
 from tests.unit import costs
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -177,7 +178,7 @@ def test_a_field_that_somebody_removed_is_missed() -> None:
     assert told(live) == ["/metadata/labels/team"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("expected", "live"),
     [
         ({"kind": "ConfigMap", "data": {"a": "1"}}, {"data": {"a": "1", "b": "2"}}),
@@ -207,7 +208,7 @@ def test_what_means_the_same_is_no_drift(expected: Object, live: Object) -> None
     assert told(live, expected) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("expected", "live", "path"),
     [
         ({"kind": "ConfigMap", "data": {"a": "1"}}, {"data": {"a": "1.0"}}, "/data/a"),

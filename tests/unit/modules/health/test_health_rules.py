@@ -5,6 +5,7 @@ import pytest
 from addon_operator.modules.health import health_rules
 from addon_operator.modules.health.resource_health import HealthState
 from addon_operator.values.schema import cel_functions, cel_rules
+from tests.support import rows
 
 EVALUATOR = cel_rules.CelEvaluator()
 HEALTHY, FAILED = "self.status.phase == 'Open'", "self.status.phase == 'Burnt'"
@@ -62,7 +63,7 @@ EXPRESSIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@rows.each("expression", EXPRESSIONS)
 def test_what_is_told_of_a_resource_shows_nothing_of_it(expression: str) -> None:
     spec = {"key": "s3cret", "list": ["s3cret"], "map": {"s3cret": "s3cret"}}
     for rules in ((expression, ""), ("true", expression)):
@@ -83,7 +84,7 @@ def test_rules_of_all_modules_are_a_list_as_yaml_or_json() -> None:
     assert health_rules.read("") == health_rules.read("[]") == ()
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "said"),
     [
         ("[{kind: Shop}]", "the key 'apiVersion' is missing"),

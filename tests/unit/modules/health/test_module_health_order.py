@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.modules.health import health_rules, module_health, pod_causes, resource_health
 from addon_operator.values.schema import cel_rules
+from tests.support import rows
 
 WHY = "quota is exceeded"
 Object = dict[str, Any]
@@ -58,7 +59,7 @@ def told(found: module_health.ObservedHealth, now: float = 1.0) -> str:
     return module_health.module_health([found], now).message
 
 
-@pytest.mark.parametrize("case", RESOURCES)
+@rows.each("case", RESOURCES)
 def test_how_each_kind_is_comes_before_the_object(case: str) -> None:
     found, why = RESOURCES[case]
     health = resource_health.health_of(found, 1.0, has_status=True)

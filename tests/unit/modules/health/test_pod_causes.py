@@ -3,11 +3,11 @@
 import datetime as dt
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.modules.health import pod_causes
+from tests.support import rows
 
 IMAGE = "registry.example.com/web:1.2"
 
@@ -67,7 +67,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@rows.each("case", CASES)
 def test_a_pod_says_why_it_does_not_run(case: str) -> None:
     found, cause = CASES[case]
     assert pod_causes.cause_of_pods([found]) == f"{cause} (pod web-1)"

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.modules.health import resource_health
 from addon_operator.modules.health.resource_health import HealthState, health_of
+from tests.support import rows
 from tests.unit import costs
 
 NOW = 1_700_000_000.0
@@ -306,7 +306,7 @@ CASES: dict[str, tuple[dict[str, Any], HealthState, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@rows.each("case", CASES)
 def test_a_resource_is_as_kstatus_says(case: str) -> None:
     looked_at, state, message = CASES[case]
     found = health_of(looked_at, NOW)

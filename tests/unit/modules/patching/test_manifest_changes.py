@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.modules.patching import manifest_changes, strategic_merge
 from addon_operator.modules.patching.manifest_changes import ManifestChanges, Patch, Target
+from tests.support import rows
 from tests.unit import costs
 
 Object = dict[str, Any]
@@ -52,7 +53,7 @@ def test_lists_of_objects_are_taken_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("target", "matched"),
     [
         (Target(kind="Deployment", name="*"), ["web"]),

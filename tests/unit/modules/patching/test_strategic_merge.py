@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from addon_operator.modules.patching import strategic_merge
+from tests.support import rows
 from tests.unit import costs
 
 POD: dict[str, Any] = {
@@ -42,7 +43,7 @@ def merged(patch: Any, **more: bool) -> Any:  # noqa: ANN401
     return strategic_merge.merged(POD, patch, **{"is_built_in": True, **more})
 
 
-@pytest.mark.parametrize("case", CASES)
+@rows.each("case", CASES)
 def test_a_patch_does_what_it_says(case: str) -> None:
     patch, expected = CASES[case]
     spec = merged(patch)["spec"]

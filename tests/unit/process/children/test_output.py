@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.process.children import groups, output
+from tests.support import rows
 
 
 def lines_of(*pieces: bytes, max_chars: int = output.MAX_LINE_CHARS) -> list[str]:
@@ -18,7 +19,7 @@ def lines_of(*pieces: bytes, max_chars: int = output.MAX_LINE_CHARS) -> list[str
     return lines
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("pieces", "lines"),
     [
         pytest.param([b"a\nb\n"], ["a", "b"], id="two lines"),

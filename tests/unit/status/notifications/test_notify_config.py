@@ -3,6 +3,7 @@
 import pytest
 
 from addon_operator.status.notifications import notify_config
+from tests.support import rows
 from tests.unit import costs
 
 Kind = notify_config.Kind
@@ -60,7 +61,7 @@ def test_no_targets_are_right_and_tell_nobody_anything() -> None:
     assert notify_config.parse("targets: []") == notify_config.NOTHING
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "told"),
     [
         ("", "null is not a mapping; write the key targets with a list below it"),
@@ -134,7 +135,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines() -> None:
     assert "namespace" not in told
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("host", "is_near"),
     [
         ("example.com", False),
@@ -181,7 +182,7 @@ MISPLACED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("line", [*MISPLACED, *(f"# at the top\n{line}" for line in MISPLACED)])
+@rows.each("line", [*MISPLACED, *(f"# at the top\n{line}" for line in MISPLACED)])
 def test_a_key_at_any_wrong_place_is_in_no_sentence(line: str) -> None:
     secret = line.replace("KEY", KEY) if "hmacKEY" not in line else line
     text = secret if line.startswith("# at") else f"targets:\n- name: a\n  {secret}"

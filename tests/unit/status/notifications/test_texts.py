@@ -7,6 +7,7 @@ import pytest
 
 from addon_operator.kernel import clock
 from addon_operator.status.notifications import notify_config, problems, texts, transitions
+from tests.support import rows
 
 Kind = notify_config.Kind
 Format = notify_config.Format
@@ -55,7 +56,7 @@ def test_one_failure_is_told_with_what_where_since_when_and_what_next() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("item", "told"),
     [
         (
@@ -172,7 +173,7 @@ def test_many_at_once_are_counted_and_the_first_are_told_in_full() -> None:
     assert more == "More: addon-operator module list -n addons"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("items", "title"),
     [
         ([an_item("a"), an_item("b"), an_item("c", over=NOW)], "a and b failed, c works again"),

@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.testing.cases import case_run
 from addon_operator.testing.modules import manifests
+from tests.support import rows
 
 WEB = {"kind": "Deployment", "metadata": {"name": "web", "labels": {"app": "web"}}, "spec": {"replicas": 1}}
 THERE = manifests.Manifests(
@@ -28,7 +29,7 @@ def test_objects_are_as_expected(expect: dict[str, Any]) -> None:
     assert case_run.of_objects(expect, THERE) == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("expect", "said"),
     [
         ({"count": {"Service": 2}}, "2 of the kind Service are expected, but there are 6: Service web-0, "),

@@ -9,6 +9,7 @@ from addon_operator.kube import api_errors, paths
 from addon_operator.kube.client import client
 from addon_operator.kube.discovery import discovery
 from addon_operator.testing.given import api, given_objects, kinds, object_selectors
+from tests.support import rows
 
 
 def body(kind: str, name: str, namespace: str | None = None, **more: object) -> dict[str, Any]:
@@ -96,7 +97,7 @@ async def test_finalizers_hold_what_is_deleted() -> None:
     assert [each["metadata"].get("deletionTimestamp") is not None for each in given.given.all()] == [True]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("selector", "found"),
     [
         ("app=web", True),
@@ -139,7 +140,7 @@ async def test_kinds_come_from_definitions_and_from_the_objects() -> None:
     assert {"x.io/v1/Gizmo", "y.io/v1", "apps/v1/Deployment"} <= versions
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("given", "said"),
     [
         ({"kind": "Pod", "metadata": {"name": "x"}}, "kind: Pod, name: x.*'apiVersion' is missing"),

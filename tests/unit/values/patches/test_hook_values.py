@@ -9,6 +9,7 @@ import pytest
 from addon_operator.kernel import names
 from addon_operator.values import config_map_reader, store
 from addon_operator.values.patches import hook_values, patches
+from tests.support import rows
 
 WEB = names.ModuleName("web")
 
@@ -121,7 +122,7 @@ def test_more_places_than_an_annotation_holds_are_not_saved() -> None:
     assert hook_values.HookPaths(own=tuple(f"/web/{number}" for number in range(9999))).text() == ""
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text", [None, "", "{", "[]", '{"global": [], "section": ["web"], "switches": {}}',
              '{"global": [""], "section": [], "switches": {}}', '{"global": 1, "section": 2, "switches": 3}'],
 )  # fmt: skip

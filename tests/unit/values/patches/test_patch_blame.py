@@ -3,10 +3,9 @@
 import json
 from typing import Any
 
-import pytest
-
 from addon_operator.values.patches import patch_blame, patches
 from addon_operator.values.schema import schema_violations
+from tests.support import rows
 from tests.unit import costs
 
 ADD_A = {"op": "add", "path": "/m/a", "value": 1}
@@ -26,7 +25,7 @@ def blamed(keys: patch_blame.Keys, section: dict[str, Any], *operations: dict[st
     return patch_blame.Blame(patch, document).of(keys)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("keys", "section", "operations", "told"),
     [
         (("m", "a"), {}, [ADD_B, ADD_A], "operation [1], add /m/a"),

@@ -6,6 +6,7 @@ import pytest
 
 from addon_operator.kernel import json_types, names
 from addon_operator.values.patches import patches
+from tests.support import rows
 
 SOME = names.ModuleName("some-module")
 
@@ -24,7 +25,7 @@ ADD = '{"op":"add","path":"/m/a","value":1}'
 REMOVE = '{"op":"remove","path":"/m/a"}'
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "kinds"),
     [
         ("", []),
@@ -70,7 +71,7 @@ def test_members_that_an_operation_does_not_know_are_ignored() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "message"),
     [
         (f'[{ADD},{{"op":"merge","path":"/m"}}]', "operation [1], field op: must be one of add, remove"),
@@ -100,7 +101,7 @@ def test_a_wrong_patch_names_index_and_field_or_position(text: str, message: str
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("section", "patch", "expected"),
     [
         ({}, '{"op":"add","path":"/m/a","value":{"b":1}}', {"a": {"b": 1}}),
@@ -140,7 +141,7 @@ def test_operations_apply_as_the_rfc_says(
     assert apply(section, patch) == expected
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("section", "patch", "message"),
     [
         ({}, '{"op":"remove","path":"/m/a"}', "operation [0] (remove /m/a): there is nothing at '/m/a'"),
@@ -194,7 +195,7 @@ def test_values_that_no_json_reader_would_take_are_refused() -> None:
         apply({}, patch)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("owner", "path", "permitted"),
     [
         (SOME, "/someModule", True),

@@ -1,11 +1,11 @@
 """Finding the latest entry that concerns a place."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from addon_operator.documents import json_pointers
 from addon_operator.values.patches import region_index
+from tests.support import rows
 
 _REGIONS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 
@@ -17,7 +17,7 @@ def index_of(*entries: str) -> region_index.RegionIndex[str]:
     return index
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("region", "entry"),
     [("/m/a", "/m/a"), ("/m/a/x/y", "/m/a"), ("/m", "/m/b"), ("/m/c", None), ("/other", None), ("", "/m/b")],
     ids=["same place", "something around it", "something in it", "sibling", "elsewhere", "everything"],

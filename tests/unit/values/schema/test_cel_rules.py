@@ -4,6 +4,7 @@ import pytest
 
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import cel_rules, schema_loading, schema_rules, schemas
+from tests.support import rows
 
 EVALUATOR = cel_rules.CelEvaluator()
 """Shared by the tests: it keeps nothing but compiled rules."""
@@ -19,7 +20,7 @@ def broken(schema: str, value: json_types.JsonObject, old: json_types.JsonObject
     return [f"{violation.path}: {violation.rule}" for violation in found]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("rule", "value", "opposite"),
     [
         ("self.min <= self.max", {"min": 1, "max": 2}, {"min": 3, "max": 2}),
@@ -89,7 +90,7 @@ def test_a_rule_holds_for_one_value_and_not_for_the_other(
     assert not holds(rule, opposite)
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("rule", "value"),
     [
         ("self.missing == 1", {"a": 1}),
@@ -119,7 +120,7 @@ def test_a_transition_sees_the_value_before() -> None:
     assert not holds("self.a == oldSelf.a", {"a": 1}, oldSelf={"a": 2})
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("rule", "keys"),
     [
         ("self.a == 1 && oldSelf.b == 2", {"a", "b"}),
@@ -136,7 +137,7 @@ def test_the_runtime_gets_only_the_keys_that_a_rule_can_look_at(rule: str, keys:
     assert cel_rules.used_keys(rule) == keys
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("rule", "told"),
     [
         ("self.a ==", "character"),

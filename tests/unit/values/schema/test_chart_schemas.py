@@ -7,6 +7,7 @@ import pytest
 from addon_operator.documents import json_documents
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import chart_schemas
+from tests.support import rows
 from tests.unit import costs
 
 SOURCE = "chart/values.schema.json"
@@ -28,7 +29,7 @@ def sentences(
     return [str(one) for one in checked(schema, own).violations(values)]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "told"),
     [
         ({"properties": {"a": {"type": "string"}}}, "a: must be a string, not 1"),

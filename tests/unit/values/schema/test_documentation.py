@@ -5,9 +5,8 @@ import pathlib
 import re
 from typing import Any
 
-import pytest
-
 from addon_operator.values.schema import cel_functions, schema_keywords, schema_violations, schemas
+from tests.support import rows
 
 PAGE = (pathlib.Path(__file__).parents[4] / "docs" / "reference" / "schemas.md").read_text()
 EXAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0]
@@ -46,7 +45,7 @@ def example() -> schemas.Schema:
     return schemas.load_schema(EXAMPLE, "example")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value", "old", "told"),
     [
         ({}, None, []),

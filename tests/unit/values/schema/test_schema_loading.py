@@ -9,6 +9,7 @@ import pytest
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors
 from addon_operator.values.schema import schema_loading, schema_rules, schemas
+from tests.support import rows
 
 
 def problems(text: str) -> tuple[str, ...]:
@@ -28,7 +29,7 @@ class NoBrackets:
         return True
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "problem"),
     [
         ("[]", "openapi/values.yaml: must be a mapping"),
@@ -94,7 +95,7 @@ def test_broken_yaml_is_reported_as_such() -> None:
         schema_loading.load("a: [", "openapi/values.yaml")
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "text",
     [
         "",
@@ -161,7 +162,7 @@ def warnings(text: str) -> list[str]:
     return [re.sub("^f, line 1, column [0-9]+, ", "", warning) for warning in found]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "warning"),
     [
         ("requierd: [a]", "requierd: this is not a keyword of schemas and checks nothing; did you mean 'required'?"),
@@ -225,7 +226,7 @@ def test_what_checks_nothing_is_a_warning_that_names_what_was_meant(text: str, w
     assert warnings(text) == [warning]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "value", "broken"),
     [
         ("type: bool", {}, []),
@@ -311,7 +312,7 @@ def test_warnings_come_by_line() -> None:
     assert lines == [" line 1", " line 3", " line 4", " line 5"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("written", "read"),
     [
         ("type: [string]", {"type": "string"}),
@@ -424,7 +425,7 @@ def test_patterns_that_are_too_large_together_are_refused() -> None:
     assert len(caught.value.problems) == 50 - 9
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("text", "said"),
     [
         (

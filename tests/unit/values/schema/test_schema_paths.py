@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from addon_operator.values.schema import schema_paths, schemas
+from tests.support import rows
 
 SCHEMA = """
 type: object
@@ -31,7 +30,7 @@ def unknown(path: str, text: str = SCHEMA) -> schema_paths.UnknownKey | None:
     return schema_paths.unknown_key(schemas.load_schema(text, "values.yaml").definition, path.split("."))
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "path",
     ["word", "auth.password", "*.password", "free.a.b", "labels.a", "open.b.c", "chosen.b", "links.0.url",
      "links.*.url", "tree.left.right.left", "anything.a.b", "*.*.url", "labels.*"],
@@ -40,7 +39,7 @@ def test_what_the_schema_allows_or_does_not_speak_of_can_be_there(path: str) -> 
     assert unknown(path) is None
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "hint"),
     [
         ("wrod", "did you mean 'word'?"),
@@ -68,7 +67,7 @@ def test_a_path_of_any_keys_through_a_schema_that_holds_itself_takes_no_longer_t
     assert found.index == 2001
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "expected"),
     [
         ("{type: integer, default: 3, x-examples: [4]}", 3),

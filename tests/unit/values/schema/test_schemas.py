@@ -8,6 +8,7 @@ import pytest
 from addon_operator.documents import json_documents, yaml_reading
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import schema_violations, schemas
+from tests.support import rows
 
 
 def load(text: str) -> schemas.Schema:
@@ -29,7 +30,7 @@ def in_property(schema: str) -> str:
     return f"properties: {{a: {{{schema}}}}}"
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "value", "rule"),
     [
         ("type: string", "1", "must be a string, not 1"),
@@ -84,7 +85,7 @@ def test_a_value_that_the_schema_forbids_is_reported_with_path_rule_and_value(
     assert violations(in_property(schema), f"a: {value}") == [f"m.a: {rule}"]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "value"),
     [
         ("type: number", "1"),
@@ -106,7 +107,7 @@ def test_a_value_that_the_schema_allows_is_fine(schema: str, value: str) -> None
     assert violations(in_property(schema), f"a: {value}") == []
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("name", "good", "bad"),
     [
         ("byte", "aGk=", "a*"),
@@ -148,7 +149,7 @@ def test_all_violations_are_reported_at_once_with_their_paths() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "value", "allowed"),
     [
         ("properties: {a: {}}", "b: 1", False),
@@ -235,7 +236,7 @@ def form(kind: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "value", "found"),
     [
         (
@@ -305,7 +306,7 @@ def test_what_helm_requires_is_demanded_only_before_helm_at_any_depth() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("schema", "value", "filled"),
     [
         ("properties: {a: {default: 1}, b: {default: x}}", "b: z", {"b": "z", "a": 1}),
@@ -372,7 +373,7 @@ SENSITIVE = """
 """
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "value",
     [
         "password: hunter2",
@@ -404,7 +405,7 @@ def test_sensitive_values_are_masked_for_people() -> None:
     assert json_documents.encode(value) == before
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("path", "value", "shown"),
     [
         (["password"], "p", "***"),
@@ -469,7 +470,7 @@ def test_rules_are_evaluated_where_they_stand(
     assert [f"{violation.path}: {violation.rule}" for violation in broken] == found
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("value", "old", "broken"),
     [
         ({"min": 3}, None, []),
@@ -480,7 +481,7 @@ def test_rules_are_evaluated_where_they_stand(
     ],
     ids=["nothing before", "an empty section before", "more before", "the same before", "no key before"],
 )
-@pytest.mark.parametrize("keyword", ["x-kubernetes-validations", "x-deckhouse-validations"])
+@rows.each("keyword", ["x-kubernetes-validations", "x-deckhouse-validations"])
 def test_a_rule_about_a_change_is_skipped_where_there_is_no_old_value(
     keyword: str, value: json_types.JsonObject, old: json_types.JsonObject | None, broken: list[str]
 ) -> None:

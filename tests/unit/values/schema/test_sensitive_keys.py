@@ -4,13 +4,14 @@ import pytest
 
 from addon_operator.kernel import json_types
 from addon_operator.values.schema import sensitive_keys
+from tests.support import rows
 from tests.unit import costs
 
 BY_NAME = sensitive_keys.SensitiveKeys(by_name=True)
 HIDDEN = sensitive_keys.HIDDEN
 
 
-@pytest.mark.parametrize(
+@rows.each(
     "key",
     [
         "password", "adminPassword", "admin_password", "ADMIN_PASSWORD", "passwd", "redisPass", "token",
@@ -25,7 +26,7 @@ def test_keys_that_say_so_are_hidden(key: str) -> None:
     assert BY_NAME.masked_at(["a", key], "hunter2") == HIDDEN
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("key", "value"),
     [
         ("existingSecret", "name"), ("secretName", "name"), ("tokenTTL", 3600), ("tokenTTL", "1h"),
@@ -43,7 +44,7 @@ def test_what_only_sounds_like_a_secret_is_shown(key: str, value: json_types.Jso
     assert BY_NAME.masked({key: value}) == {key: value}
 
 
-@pytest.mark.parametrize(
+@rows.each(
     ("given", "shown"),
     [
         ({"password": 12345}, {"password": HIDDEN}),

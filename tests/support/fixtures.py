@@ -1,6 +1,6 @@
 """Fixtures of all tests: an API server in memory, a client of it, a clock, a log, and an operator.
 
-A plugin, not a conftest.py: the unit tests are collected in many takes, and all of them find these.
+A plugin: unit tests and benchmarks use them.
 """
 
 import pathlib

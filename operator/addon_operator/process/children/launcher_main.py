@@ -336,10 +336,24 @@ def _end_run(pid: int, children: dict[int, Child]) -> dict[str, int | float]:
 def _is_marked(pid: int, marks: set[bytes]) -> bool:
     """Say whether a process that has not ended began with one of these in its environment."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - see _spawn
-            return not marks.isdisjoint(file.read().split(b"\0"))
+        for attempt in range(_TRIES):
+            environment = _proc(pid, "environ")
+            if environment:
+                break
+            # Raises if there is no program: of a thread of the kernel, or of one that has ended.
+            os.readlink(f"/proc/{pid}/exe")  # noqa: PTH115 - see _spawn
+            # While a process executes a program it has neither this nor a command line.
+            if attempt and _proc(pid, "cmdline"):
+                break
+            time.sleep(_TRY_SECONDS)
+        return not marks.isdisjoint(environment.split(b"\0"))
     except OSError:
         return False
+
+
+def _proc(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb") as file:  # noqa: PTH123 - see _spawn
+        return file.read()
 
 
 def _kill_marked(marks: set[bytes]) -> bool:

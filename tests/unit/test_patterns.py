@@ -43,9 +43,11 @@ def patterns_of(package: types.ModuleType) -> Iterator[tuple[str, re.Pattern[str
             continue
         module = importlib.import_module(info.name)
         source = inspect.getsource(module)
-        for name, value in vars(module).items():
-            found = list(_patterns(value))
-            if not found or re.search(rf"^{name}\b.*=", source, re.MULTILINE) is None:
+        # What it imports is another module's.
+        own = set(re.findall(r"^(\w+)\b.*=", source, re.MULTILINE))
+        for name in own & vars(module).keys():
+            found = list(_patterns(getattr(module, name)))
+            if not found:
                 continue
             said = re.findall(rf"\b{name}\.(\w+)", source)
             uses = {_USES[use] for use in said if use in _USES} or set(_USES.values())
@@ -57,7 +59,7 @@ def patterns_of(package: types.ModuleType) -> Iterator[tuple[str, re.Pattern[str
 
 def _calls(source: str) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls of functions of ``re`` with a pattern that stands in the code, and their uses."""
-    if re.search(r"\bre\.\w+\(", source) is None:
+    if re.search(rf"\bre\.({'|'.join(_USES)})\(", source) is None:
         return
     for node in ast.walk(ast.parse(source)):
         match node:

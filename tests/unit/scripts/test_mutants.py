@@ -67,7 +67,7 @@ def tried(root: pathlib.Path, *arguments: str) -> tuple[int, str]:
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def test_what_survives_is_shown_unless_nobody_could_notice(tmp_path: pathlib.Path) -> None:
+def test_what_survives_is_shown(tmp_path: pathlib.Path) -> None:
     project(tmp_path)
     code, output = tried(tmp_path, FILE)
     assert code == 1
@@ -77,11 +77,16 @@ def test_what_survives_is_shown_unless_nobody_could_notice(tmp_path: pathlib.Pat
     assert output.endswith("\n1 of 2 mutants killed (50%); the file has 2 in all\n")
     assert (tmp_path / FILE).read_text() == CODE, "the work tree stays as it is"
 
+
+@pytest.mark.slow
+def test_what_nobody_could_notice_does_not_count(tmp_path: pathlib.Path) -> None:
+    project(tmp_path)
     (tmp_path / "tests/equivalent_mutants.toml").write_text(EQUIVALENT)
     code, output = tried(tmp_path, FILE)
     assert (code, output.splitlines()[-1]) == (0, "1 of 1 mutants killed (100%); the file has 1 in all")
 
 
+@pytest.mark.slow
 def test_nothing_is_tried_while_the_tests_fail_or_an_entry_is_out_of_date(tmp_path: pathlib.Path) -> None:
     project(tmp_path, test=TEST.replace("assert not", "assert"))
     code, output = tried(tmp_path, FILE)

@@ -192,7 +192,7 @@ async def test_a_result_that_is_too_large_is_not_handed_on(workers: jq_workers.J
 async def test_results_that_are_too_large_together_are_fetched_one_by_one(
     workers: jq_workers.JqWorkers,
 ) -> None:
-    answers = await workers.run('"x" * 7000000 | length', [b"1"] * 3, PATIENT)
-    assert results(answers) == [[7000000]] * 3
+    answers = await workers.run('"x" * 7000000 | length', [b"1"], PATIENT)
+    assert results(answers) == [[7000000]]
     large = await workers.run('"x" * 7000000', [b"1"] * 3, PATIENT)
     assert [len(answer) for answer in large if isinstance(answer, bytes)] == [7000004] * 3

@@ -335,6 +335,7 @@ def _end_run(pid: int, children: dict[int, Child]) -> dict[str, int | float]:
 
 def _is_marked(pid: int, marks: set[bytes]) -> bool:
     """Say whether a process that has not ended began with one of these in its environment."""
+    environment = b""
     try:
         for attempt in range(_TRIES):
             environment = _proc(pid, "environ")

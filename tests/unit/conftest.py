@@ -16,7 +16,7 @@ with optional_imports.quick_imports():
     pass
 
 
-_MEMORY: Final = pathlib.Path("/dev/shm")  # noqa: S108  # pytest makes a directory of its own in it
+_MEMORY: Final = pathlib.Path("/dev/shm")  # pytest makes a directory of its own in it
 _ROOM: Final = 1 << 28
 """Bytes; the tests write some megabytes."""
 

@@ -105,12 +105,15 @@ def _is_busy(loop: asyncio.AbstractEventLoop) -> bool:
 def _threads_work() -> bool:
     """Say whether a thread has yet to give back what this loop asked of it."""
     asked = _ASKED.get(asyncio.get_running_loop(), ())
-    return any(not future.done() for future in list(asked))
+    return any(future not in _TOLD for future in list(asked))
 
 
 _ASKED: Final = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.WeakSet[futures.Future[Any]]]()
 """What each loop gave to threads, whose executors may outlive the loop."""
+_TOLD: Final = weakref.WeakSet[futures.Future[Any]]()
+"""Those of which the loop knows that they are done: a thread may stand still between the two."""
 _SUBMIT: Final = futures.ThreadPoolExecutor.submit
+_INVOKE_CALLBACKS: Final = futures.Future._invoke_callbacks  # type: ignore[attr-defined]  # not in the stub
 
 
 def _submit(pool: futures.ThreadPoolExecutor, /, *args: Any, **kwargs: Any) -> futures.Future[Any]:  # noqa: ANN401
@@ -120,4 +123,10 @@ def _submit(pool: futures.ThreadPoolExecutor, /, *args: Any, **kwargs: Any) -> f
     return future
 
 
+def _invoke_callbacks(future: futures.Future[Any]) -> None:
+    _INVOKE_CALLBACKS(future)
+    _TOLD.add(future)
+
+
+setattr(futures.Future, "_invoke_callbacks", _invoke_callbacks)  # noqa: B010 - not in the stub
 setattr(futures.ThreadPoolExecutor, "submit", _submit)  # noqa: B010 - their types differ in generics

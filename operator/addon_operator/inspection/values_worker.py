@@ -75,9 +75,9 @@ class ValuesWorker(inspectors.Inspector):
             self._end()
 
     @contextlib.contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """Bound all that the block asks for together to so many seconds, waiting included."""
-        token = _BUDGET.set(_Budget(seconds))
+    def within(self, seconds: float, *, waiting: bool = True) -> Iterator[None]:
+        """Bound all that the block asks for to so many seconds, ``waiting`` for its turn included."""
+        token = _BUDGET.set(_Budget(seconds, waiting=waiting))
         try:
             yield
         finally:
@@ -145,7 +145,8 @@ class ValuesWorker(inspectors.Inspector):
     @contextlib.contextmanager
     def checking_jq(self) -> Iterator[None]:
         """Have the block's jq expressions compiled by the worker, all of them in :data:`JQ_SECONDS`."""
-        with self.within(JQ_SECONDS), jq_programs.checking_with(self.check_jq):
+        # That others are checked, or the machine is busy while the process starts, says nothing of them.
+        with self.within(JQ_SECONDS, waiting=False), jq_programs.checking_with(self.check_jq):
             yield
 
     def check_jq(self, text: str) -> None:
@@ -205,10 +206,13 @@ class ValuesWorker(inspectors.Inspector):
 
     def _ask(self, question: Mapping[str, Any], parts: "_Parts") -> dict[str, Any]:
         shared = _BUDGET.get()
-        if not self._one_by_one.acquire(timeout=-1 if shared is None else max(0.0, shared.left)):
+        began = time.monotonic()
+        if not self._one_by_one.acquire(timeout=-1 if shared is None else shared.patience):
             raise _LostError(_BUSY)
         try:
             worker = self._started()
+            if shared is not None:
+                shared.waited(time.monotonic() - began)
             own = _Budget(self._seconds)
             budget = own if shared is None or own.left < shared.left else shared
             if budget.left <= 0:
@@ -261,13 +265,24 @@ class ValuesWorker(inspectors.Inspector):
 class _Budget:
     """Until when what belongs together has to be done."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, waiting: bool = True) -> None:
         self._seconds = seconds
         self._until = time.monotonic() + seconds
+        self._waiting = waiting
 
     @property
     def left(self) -> float:
         return self._until - time.monotonic()
+
+    @property
+    def patience(self) -> float:
+        """How long the lock is waited for, as it says that."""
+        return max(0.0, self.left) if self._waiting else -1
+
+    def waited(self, seconds: float) -> None:
+        """Note for how long the worker was waited for."""
+        if not self._waiting:
+            self._until += seconds
 
     @property
     def exceeded(self) -> str:

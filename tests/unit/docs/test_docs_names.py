@@ -126,7 +126,7 @@ def messages(source: str) -> Iterator[str]:
 
 
 def settings_named_otherwise(source: str) -> list[str]:
-    return [found for text in messages(source) for found in names_with_other_prefix(text)]
+    return names_with_other_prefix("\n".join(messages(source)))
 
 
 def test_messages_name_a_setting_as_its_table_does() -> None:

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -17,6 +17,7 @@ from addon_operator.hook_contract.outputs import object_operations
 from addon_operator.inspection import values_worker
 from addon_operator.kernel import errors, json_types
 from addon_operator.kernel.names import GLOBAL_KEY, ModuleName, ValuesKey
+from addon_operator.process.children import spawning
 from addon_operator.values import checks, inspectors, sources, store
 from addon_operator.values.patches import patches
 from addon_operator.values.schema import schema_violations, schemas
@@ -395,6 +396,24 @@ def test_an_expression_of_jq_is_compiled_as_it_would_be_here(
     here = said()
     with worker.checking_jq():
         assert said() == here
+
+
+def test_while_the_process_starts_the_time_of_an_expression_of_jq_stands_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passed = [0.0]
+    start, monotonic = spawning.start_python, time.monotonic
+
+    def start_late(*arguments: Any) -> Any:  # noqa: ANN401
+        passed.append(60.0)
+        return start(*arguments)
+
+    monkeypatch.setattr(spawning, "start_python", start_late)
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + sum(passed))
+    with values_worker.ValuesWorker() as new, new.checking_jq():
+        jq_programs.check(".a")
+    with values_worker.ValuesWorker() as new, new.within(30), pytest.raises(sources.ValuesFileError):
+        new.parse_section("web", "a: 1")
 
 
 def test_constants_of_jq_that_take_gigabytes_take_them_from_nobody(

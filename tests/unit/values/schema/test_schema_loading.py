@@ -8,7 +8,7 @@ import pytest
 
 from addon_operator.documents import yaml_reading
 from addon_operator.kernel import errors
-from addon_operator.values.schema import schema_loading, schema_rules, schemas
+from addon_operator.values.schema import schema_loading, schema_rules, schema_walk, schemas
 from tests.support import rows
 
 
@@ -399,14 +399,16 @@ def test_what_is_wrong_with_a_referred_file_is_reported_with_its_place(reference
     assert caught.value.problems[0].startswith(problem)
 
 
-def test_defaults_that_double_with_each_level_are_refused() -> None:
+def test_defaults_that_double_with_each_level_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_walk, "MAX_FILLED", 1000)
+
     def level(number: int) -> dict[str, object]:
         below = {"$ref": f"#/definitions/d{number + 1}"}
         return {"type": "object", "default": {}, "properties": {"a": below, "b": below}}
 
     definitions = {f"d{number}": level(number) for number in range(30)} | {"d30": {"type": "string"}}
     schema = {"type": "object", "properties": {"tree": level(-1)}, "definitions": definitions}
-    with pytest.raises(schema_loading.SchemaError, match="its defaults fill in more than 100000 keys"):
+    with pytest.raises(schema_loading.SchemaError, match="its defaults fill in more than 1000 keys"):
         schema_loading.load(json.dumps(schema), "values.yaml")
 
 

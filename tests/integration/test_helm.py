@@ -93,14 +93,15 @@ async def test_an_upgrade_that_was_killed_is_recovered(site: Site) -> None:
     assert site.revisions() == {1: "superseded", 2: "failed", 3: "deployed"}
 
 
-async def test_an_uninstallation_that_was_killed_is_finished_first(site: Site) -> None:
+async def test_an_uninstallation_that_was_killed_is_taken_back(site: Site) -> None:
     async with site.manager() as manager:
         await manager.ensure(site.asked(1))
     site.set_status(1, "uninstalling")
     async with site.manager() as restarted:
         outcome = await restarted.ensure(site.asked(1))
-    assert outcome.action is INSTALLED
-    assert site.verbs[-2:] == ["uninstall", "upgrade"]
+    assert outcome.action is release_types.ReleaseAction.SKIPPED
+    assert "uninstall" not in site.verbs
+    assert site.revisions() == {1: "deployed"}
     assert site.get("configmap", "web")["data"] == {"size": "1"}
 
 

@@ -31,7 +31,8 @@ async def test_a_release_stuck_in_any_state_is_recovered(site: Site) -> None:
         async with site.manager() as restarted:
             outcome = await restarted.ensure(site.asked(size := size + 1))
         assert outcome.action is not release_types.ReleaseAction.SKIPPED, status
-        told = [text for text in outcome.recovered if f"is stuck in {status}" in text]
+        wanted = "is taken back" if status == "uninstalling" else f"is stuck in {status}"
+        told = [text for text in outcome.recovered if wanted in text]
         assert len(told) == (status != "failed"), status
         assert site.get("configmap", "web")["data"] == {"size": str(size)}, status
         assert "deployed" in site.revisions().values(), status

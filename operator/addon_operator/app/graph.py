@@ -285,6 +285,7 @@ class Graph(health.Beginning):
             "apis": self._apis.work,
             "annotations": self._annotations.work,
             "memory": self._tools.memory.keep,
+            "leaving": runner.watch_leaving,
         }
         if self._settings.watch_modules:
             reload = module_reload.ModuleReload(

@@ -232,7 +232,11 @@ class Engine:
     @property
     def removals(self) -> int:
         """How many modules and releases are being removed."""
-        leaving = {str(module.module.name) for module in self._states if module.leaving}
+        leaving = {
+            str(module.module.name)
+            for module in self._states
+            if module.leaving and module.status is state.ModuleStatus.DELETING
+        }
         return len(leaving | self._removals.owners)
 
     def waiting_for(self) -> Iterator[str]:

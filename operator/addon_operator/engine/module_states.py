@@ -132,6 +132,13 @@ class ModuleStates:
             state.waits_for = waits_for
             state.explain()
 
+    def note_leaving(self, name: names.ModuleName, leaving: str) -> None:
+        """Note which objects of its release wait for finalizers; with an empty text, none do any more."""
+        state = self._states.get(name)
+        if state is not None and state.leaving != leaving:
+            state.leaving = leaving
+            self._explain(state)
+
     def will_retry(self, name: names.ModuleName, at: float, tries: int = 1) -> None:
         """Note when what failed of the module so often is tried again, in seconds since the epoch."""
         state = self._states.get(name)

@@ -162,7 +162,7 @@ class ModuleState:
     discovered: bool = False
     """Whether a discovery has decided about it; until then nothing is said of it."""
     leaving: str = ""
-    """Which objects of the release that is removed wait for finalizers; empty if none do."""
+    """That objects of its release, which is or was removed, wait for finalizers; empty if none do."""
     suspended: suspension.Suspension | None = None
     """Why, since when and until when somebody has it left alone; ``None`` if nobody has."""
     handled_now: str = ""
@@ -227,7 +227,7 @@ class ModuleState:
         if self.awaits_health:
             waits = f"waits until {self.awaited} healthy"
         if self.leaving:
-            waits = f"waits for finalizers: {self.leaving}"
+            waits = self.leaving
         if self.suspended is not None:
             # First, as tables cut what is long.
             parts = (str(self.suspended), self.verdict, self.lacks, waits)

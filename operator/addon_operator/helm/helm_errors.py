@@ -29,6 +29,10 @@ class HelmTimeoutError(HelmError):
     """Helm did not end in time and was stopped."""
 
 
+class LeavingError(HelmError):
+    """Objects that Helm is to make are being deleted, and wait for their finalizers."""
+
+
 class RolledBackError(HelmError):
     """A revision failed and was taken back; the text says both."""
 

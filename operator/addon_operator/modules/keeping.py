@@ -100,6 +100,11 @@ def is_secret(resource: manifests.ManifestResource) -> bool:
     return (resource.api_version, resource.kind) == ("v1", "Secret")
 
 
+def may_be_kept(resource: manifests.ManifestResource) -> bool:
+    """Say whether it is of a kind that may stay without a policy of the chart or a person."""
+    return holds_data(resource) or is_secret(resource)
+
+
 def claim_names(body: Mapping[str, Any]) -> Iterator[re.Pattern[str]]:
     """Yield what the claims of a StatefulSet are called that stay when it goes."""
     spec = body.get("spec")

@@ -183,22 +183,38 @@ def _rest(text: str, is_spared: Select) -> str:
 
 def with_policy(manifest: str, is_kept: Select) -> str:
     """Return the manifest with the annotation on these objects that makes Helm leave them."""
-    return "---\n".join(
-        filter(None, (_with_policy(text, is_kept) for text in _DOCUMENT_START.split(manifest)))
-    )
+    return _changed(manifest, is_kept, _keeping)
 
 
-def _with_policy(text: str, is_kept: Select) -> str:
-    if not any(map(is_kept, resources(text))):
-        return text.lstrip("\n")
-    objects = [_keeping(body) if is_kept(each) else body for each, body in find_objects(text, lambda _: True)]
-    return "---\n".join(json_documents.encode(body).decode() + "\n" for body in objects)
+def without_policy(manifest: str, is_kept: Select) -> str:
+    """Return the manifest without that annotation on these objects."""
+    return _changed(manifest, is_kept, _not_keeping)
+
+
+def _changed(manifest: str, is_meant: Select, change: Callable[[Object], Object]) -> str:
+    def changed(text: str) -> str:
+        if not any(map(is_meant, resources(text))):
+            return text.lstrip("\n")
+        objects = [
+            change(body) if is_meant(each) else body for each, body in find_objects(text, lambda _: True)
+        ]
+        return "---\n".join(json_documents.encode(body).decode() + "\n" for body in objects)
+
+    return "---\n".join(filter(None, map(changed, _DOCUMENT_START.split(manifest))))
 
 
 def _keeping(body: Object) -> Object:
     metadata = body.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), POLICY: KEEP}
     return {**body, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _not_keeping(body: Object) -> Object:
+    metadata = {key: value for key, value in (body.get("metadata") or {}).items() if key != "annotations"}
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    if left := {key: value for key, value in annotations.items() if key != POLICY}:
+        metadata["annotations"] = left
+    return {**body, "metadata": metadata}
 
 
 def owned(body: Object, release: str, namespace: str) -> Object:

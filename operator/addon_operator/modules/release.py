@@ -57,15 +57,6 @@ class SkippedBy(enum.StrEnum):
     """The rendered manifest is that of the last revision."""
 
 
-class RecoveryAction(enum.Enum):
-    """How a release that Helm refuses to upgrade is made usable again."""
-
-    MARK_FAILED = enum.auto()
-    """Let the record of the unfinished revision say that it failed: what it made is known by that record."""
-    FINISH_UNINSTALL = enum.auto()
-    """Uninstall once more: the interrupted uninstallation goes on to its end."""
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rendered:
     """From which inputs a revision was made and what they rendered to."""
@@ -172,9 +163,8 @@ class ReleaseState:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recover:
-    """The release is stuck: act, look again, decide again."""
+    """The release is stuck: let its record say that the revision failed, look again, decide again."""
 
-    action: RecoveryAction
     reason: str
 
 
@@ -250,15 +240,17 @@ def _after_render(state: ReleaseState, revision: Revision, manifest: Checksum) -
     return Upgrade(cause, validate=_needs_validation(state, revision), heals=heals)
 
 
+def removal_taken_back(revision: Revision) -> str:
+    """Say that a removal that had begun is taken back."""
+    return f"the removal of revision {revision.number} is taken back"
+
+
 def _recovery(revision: Revision) -> Recover | None:
-    stuck = f"revision {revision.number} is stuck in {revision.status}"
-    if revision.status.startswith(PENDING_PREFIX):
-        return Recover(RecoveryAction.MARK_FAILED, f"{stuck}: it counts as failed")
-    if revision.status == UNINSTALLING:
-        return Recover(RecoveryAction.FINISH_UNINSTALL, f"{stuck}: the uninstallation is finished first")
+    if revision.is_busy:
+        return Recover(f"revision {revision.number} is stuck in {revision.status}: it counts as failed")
     if revision.status not in _ENDED:
         told = f"revision {revision.number} has the status {revision.status!r}, with which Helm does nothing"
-        return Recover(RecoveryAction.MARK_FAILED, f"{told}: it counts as failed")
+        return Recover(f"{told}: it counts as failed")
     return None
 
 

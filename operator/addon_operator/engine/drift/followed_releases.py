@@ -144,6 +144,9 @@ class FollowedReleases:
         self._content.begin(module, deployed)
         if module not in self._wanted:
             self._resources.unfollow(module)
+        elif deployed is None:
+            # It is followed when a revision is deployed.
+            self._wanted.pop(module, None)
         elif complete and revision is not None:
             self._followed[module] = revision
             self._not_before.pop(module, None)

@@ -38,6 +38,8 @@ class Staying:
     kept: Mapping[manifests.ManifestResource, keeping.Kept] = dataclasses.field(default_factory=dict)
     patches: Mapping[manifests.ManifestResource, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     """What live objects lack, so that Helm leaves them."""
+    looked_at: tuple[manifests.ManifestResource, ...] = ()
+    """All that is about to go, and this."""
 
     def __contains__(self, resource: object) -> bool:
         return resource in self.others or resource in self.kept
@@ -103,7 +105,7 @@ class Keeper:
             if why is not None
         }
         patches = {each: patch for each in kept if (patch := self._patch(kept[each], live[each] or {}))}
-        return Staying(frozenset(others), kept, patches)
+        return Staying(frozenset(others), kept, patches, going)
 
     async def hold(self, staying: Staying) -> frozenset[manifests.ManifestResource]:
         """Mark what stays; gives what could not be marked."""
@@ -120,7 +122,9 @@ class Keeper:
         """Take the mark from what the release has again, and had not ``before``."""
         added = await asyncio.to_thread(_added, manifest, before, self._place.namespace)
         try:
-            live = await self._live.metadata(self._module, [each for each in added if _may_be_kept(each)])
+            live = await self._live.metadata(
+                self._module, [each for each in added if keeping.may_be_kept(each)]
+            )
             live |= await self._claims(added)
             for resource, found in live.items():
                 if found and keeping.is_marked(found):
@@ -194,12 +198,8 @@ def _bodies(
 def _added(manifest: str, before: str, namespace: str) -> dict[manifests.ManifestResource, manifests.Object]:
     """Return what may have been kept of what a manifest has and the one before it had not."""
     added = manifests.dropped(manifest, before, namespace)
-    wanted = {each for each in added if _may_be_kept(each) or each.kind == _STATEFUL_SET}
+    wanted = {each for each in added if keeping.may_be_kept(each) or each.kind == _STATEFUL_SET}
     return dict(manifests.find_objects(manifest, wanted.__contains__))
-
-
-def _may_be_kept(resource: manifests.ManifestResource) -> bool:
-    return keeping.holds_data(resource) or keeping.is_secret(resource)
 
 
 def _alike(renders: tuple[str, str] | None, namespace: str) -> frozenset[manifests.Identity]:

@@ -36,6 +36,19 @@ class Foreign:
     """Whether an operator kept it when its release went or lost it."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Leaving:
+    """An object that is deleted, and still there."""
+
+    resource: manifests.ManifestResource
+    finalizers: tuple[str, ...]
+    """What it waits for."""
+
+    def __str__(self) -> str:
+        """Name it for a person, with what it waits for."""
+        return f"{self.resource} ({', '.join(self.finalizers) or 'its end'})"
+
+
 class LiveObjects:
     """Asks about the objects of releases, and changes those that failed tries of a release made."""
 
@@ -116,6 +129,17 @@ class LiveObjects:
                     return {}
 
         return dict(zip(resources, await asyncio.gather(*map(read, resources)), strict=True))
+
+    async def leaving(
+        self, module: names.ModuleName, resources: Collection[manifests.ManifestResource]
+    ) -> tuple[Leaving, ...]:
+        """Return those of the objects that are deleted and still there; raises as :meth:`metadata`."""
+        live = await self.metadata(module, resources)
+        return tuple(
+            Leaving(each, tuple(found["metadata"].get("finalizers") or ()))
+            for each, found in live.items()
+            if found and found["metadata"].get("deletionTimestamp")
+        )
 
     async def patch(
         self, module: names.ModuleName, resource: manifests.ManifestResource, patch: Mapping[str, Any]

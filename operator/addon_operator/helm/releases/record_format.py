@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 _SERVER_SIDE: Final = "ssa"
+_BEFORE_REMOVAL: Final = "pre-delete"
 _NEVER: Final = "0001"
 """The year that Go writes for no time at all."""
 _FRACTION: Final = re.compile(r"(\.\d{6})\d+")
@@ -34,6 +35,8 @@ class Content:
     """How the revision ended: for a failed one, Helm's error."""
     status: str = ""
     """Of the revision, as its label should say, too; empty if that is not stored."""
+    began_before_removal: tuple[str, ...] = ()
+    """Helm's hooks that were begun before the release was removed, by kind and name."""
     was_uninstalled: bool = False
     """Whether the release was uninstalled with it, whatever status the revision has had since."""
     hooks_ended: float = 0.0
@@ -57,6 +60,17 @@ def with_status(stored: str, status: str, description: str, *, is_secret: bool) 
     """Return a release as it is stored, with another status of its revision and why it has that."""
     decoded = _decoded(stored, is_secret=is_secret)
     info = {**(decoded.get("info") or {}), "status": status, "description": description}
+    return _encoded({**decoded, "info": info}, is_secret=is_secret)
+
+
+def put_back(stored: str, status: str, change: Callable[[str], str], *, is_secret: bool) -> str:
+    """Return a release as it is stored, as if its removal had not begun.
+
+    ``change`` makes the manifest what it was.
+    """
+    decoded = _decoded(with_manifest(stored, change, is_secret=is_secret), is_secret=is_secret)
+    info = {key: value for key, value in (decoded.get("info") or {}).items() if key != "deleted"}
+    info |= {"status": status, "description": "its removal was taken back"}
     return _encoded({**decoded, "info": info}, is_secret=is_secret)
 
 
@@ -89,6 +103,11 @@ def decode(stored: str, *, is_secret: bool) -> Content:
         is_server_side=decoded.get("apply_method") == _SERVER_SIDE,
         description=str(info.get("description") or ""),
         status=str(info.get("status") or ""),
+        began_before_removal=tuple(
+            f"{hook.get('kind')} {hook.get('name')}"
+            for hook in decoded.get("hooks") or ()
+            if _BEFORE_REMOVAL in (hook.get("events") or ()) and _began(hook)
+        ),
         was_uninstalled=not str(info.get("deleted") or _NEVER).startswith(_NEVER),
         hooks_ended=max(map(_ended, decoded.get("hooks") or ()), default=0.0),
         values=decoded.get("config") or {},
@@ -114,6 +133,11 @@ def write_chart(chart: Mapping[str, Any], directory: pathlib.Path) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(file.get("data") or ""))
     return True
+
+
+def _began(hook: Mapping[str, Any]) -> bool:
+    text = str((hook.get("last_run") or {}).get("started_at") or _NEVER)
+    return not text.startswith(_NEVER)
 
 
 def _ended(hook: Mapping[str, Any]) -> float:

@@ -5,10 +5,13 @@ what is left of it.
 """
 
 import time
+from typing import Final
 
 from addon_operator.helm import places, remembered
 from addon_operator.helm.releases import release_records
 from addon_operator.modules import release
+
+UNINSTALL: Final = "uninstall"
 
 
 class ReleaseCalls:
@@ -27,6 +30,21 @@ class ReleaseCalls:
         call = remembered.CallUnderWay(verb=verb, number=number, began=time.time())
         self._memory.change(self._places.of(name), call=call)
         await self._memory.write()
+
+    def is_removal(self, record: release_records.Record | None) -> bool:
+        """Say whether a removal of the release has begun, of which this record is left."""
+        if record is None or not record.revision.exists:
+            return False
+        call = self._memory.of(self._places.of(record.revision.release)).call
+        is_begun = call is not None and call.verb == UNINSTALL
+        return is_begun or record.revision.status == release.UNINSTALLING
+
+    def before_removal(self, record: release_records.Record) -> str:
+        """Return the status that a revision had before its removal began."""
+        known = self._memory.of(self._places.of(record.revision.release)).deployed
+        # Checksums are saved when a revision has worked.
+        was_deployed = known == record.revision.number or (not known and record.revision.saved is not None)
+        return release.DEPLOYED if was_deployed else release.FAILED
 
     async def end(self, name: str) -> release_records.Record | None:
         """Read what a call that has ended left of a release, and remember that; ``None`` if it is gone."""

@@ -21,7 +21,7 @@ from addon_operator.helm.releases import (
 )
 from addon_operator.kernel import clock as clocks
 from addon_operator.kernel import names
-from addon_operator.modules import keeping, release
+from addon_operator.modules import keeping, manifests, release
 
 _NO_FILES: Final = verbs.Files(pathlib.Path(), pathlib.Path())
 
@@ -81,6 +81,8 @@ class ReleasePlanner:
         self.clock = clock
         self.kept: Callable[[names.ModuleName, Sequence[keeping.Kept]], None] = self._warn_of_kept
         """Is told what stays of a release that is about to lose it."""
+        self.leaving: dict[names.ModuleName, tuple[live_objects.Leaving, ...]] = {}
+        """Objects of releases that were removed, which wait for finalizers."""
         self._told: dict[names.ModuleName, set[str]] = collections.defaultdict(set)
 
     def keeper_of(
@@ -119,6 +121,31 @@ class ReleasePlanner:
 
     def _warn_of_kept(self, module: names.ModuleName, kept: Sequence[keeping.Kept]) -> None:
         self.helm.warn(module, keeping.told(kept))
+
+    async def look_at_leaving(self) -> None:
+        """Look which of the objects are still there; raises what the client raises."""
+        for module, leaving in list(self.leaving.items()):
+            left = await self.live.leaving(module, [each.resource for each in leaving])
+            self.note_leaving(module, left)
+
+    def note_leaving(self, module: names.ModuleName, leaving: tuple[live_objects.Leaving, ...]) -> None:
+        """Remember which objects of a release wait for finalizers."""
+        self.leaving.pop(module, None)
+        if leaving:
+            self.leaving[module] = leaving
+
+    def check_leaving(self, module: names.ModuleName, manifest: str) -> None:
+        """Raise :class:`.LeavingError` if an object of the manifest is being deleted."""
+        wanted = self._identities(module, manifests.resources(manifest))
+        for owner, leaving in self.leaving.items():
+            for each in leaving:
+                if self._identities(owner, [each.resource]) & wanted:
+                    raise helm_errors.LeavingError(module, f"waits for finalizers: {each}")
+
+    def _identities(
+        self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]
+    ) -> set[manifests.Identity]:
+        return {each.identity(self.helm.places.of(module).namespace) for each in resources}
 
     async def observe(
         self, request: release_types.ReleaseRequest, watch: Stopwatch

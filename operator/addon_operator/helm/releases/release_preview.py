@@ -22,6 +22,9 @@ async def preview(
     watch = release_planning.Stopwatch(planner.clock)
     inputs, record = await planner.observe(request, watch)
     recoveries: list[str] = []
+    if record is not None and planner.calls.is_removal(record):
+        recoveries.append(release.removal_taken_back(record.revision))
+        record = record.as_it_was(planner.calls.before_removal(record))
     while True:
         async with planner.plan(request, inputs, record, watch) as plan:
             if not isinstance(plan.decision, release.Recover):
@@ -30,8 +33,7 @@ async def preview(
         recoveries.append(plan.decision.reason)
         # What would be the last revision then.
         if record is not None:
-            is_finished = plan.decision.action is release.RecoveryAction.FINISH_UNINSTALL
-            record = None if is_finished else record.as_failed()
+            record = record.as_it_was(release.FAILED)
 
 
 async def _shown(

@@ -30,9 +30,9 @@ class Record:
     object_name: str
     resource_version: str
 
-    def as_failed(self) -> "Record":
-        """Return what it will be when the revision counts as failed."""
-        return dataclasses.replace(self, revision=dataclasses.replace(self.revision, status=release.FAILED))
+    def as_it_was(self, status: str) -> "Record":
+        """Return what it will be when the revision has that status."""
+        return dataclasses.replace(self, revision=dataclasses.replace(self.revision, status=status))
 
 
 class ReleaseRecords:
@@ -224,7 +224,31 @@ class ReleaseRecords:
             lambda text: manifests.with_policy(
                 manifests.without(text, spared.__contains__), kept.__contains__
             ),
+            # What is kept can be taken back.
+            is_other=bool(spared),
         )
+
+    async def put_back(
+        self, record: Record, status: str, kept: Collection[manifests.ManifestResource]
+    ) -> Record | None:
+        """Let the record of a release say what it said before its removal began; see :meth:`leave`.
+
+        Gives it as it is then. Raises what :meth:`spare` raises.
+        """
+        stored = await self._api.get(self.path_of(record))
+        with self._naming(record):
+            changed = await asyncio.to_thread(
+                record_format.put_back,
+                stored.get("data", {})["release"],
+                status,
+                lambda text: manifests.without_policy(text, kept.__contains__),
+                is_secret=self._is_secret,
+            )
+        labels = {"status": status, release.REMOVAL_LABEL: None}
+        metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": labels}
+        with contextlib.suppress(api_errors.NotFound, api_errors.Conflict):
+            await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": changed}})
+        return await self.read(record.revision.release)
 
     async def complete(self, record: Record) -> Record | None:
         """Put into a failed revision what only the deployed one has: Helm deletes what is in the last one.
@@ -240,18 +264,21 @@ class ReleaseRecords:
         left = manifests.without(had, lambda each: each not in gone)
         return await self._rewrite(record, lambda text: f"{text}\n---\n{left}")
 
-    async def _rewrite(self, record: Record, change: Callable[[str], str]) -> Record | None:
-        """Change the manifest of a revision, which is no longer what was rendered from then on."""
+    async def _rewrite(
+        self, record: Record, change: Callable[[str], str], *, is_other: bool = True
+    ) -> Record | None:
+        """Change the manifest of a revision; ``is_other``: it is no longer what was rendered from then on."""
         stored = await self._api.get(self.path_of(record))
         with self._naming(record):
             text = stored.get("data", {})["release"]
             changed = await asyncio.to_thread(
                 record_format.with_manifest, text, change, is_secret=self._is_secret
             )
-        checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL))
+        checksums = dict.fromkeys((release.INPUTS_LABEL, release.MANIFEST_LABEL)) if is_other else {}
         metadata = {"resourceVersion": stored["metadata"]["resourceVersion"], "labels": checksums}
         await self._api.patch(self.path_of(record), {"metadata": metadata, "data": {"release": changed}})
-        self._rendered.pop(record.revision.release, None)
+        if is_other:
+            self._rendered.pop(record.revision.release, None)
         return await self.read(record.revision.release)
 
     async def read_deployed(self, name: str) -> tuple[Record, Record] | None:

@@ -3,8 +3,8 @@
 1. Observe: the inputs of the render, and the record of the last revision.
 2. Plan (:mod:`.release_planning`): :func:`.release.decide` maps what was observed to one action. Equal
    checksums of the inputs mean that nothing is rendered; a render is compared with what is installed.
-3. Recover, if the last revision was left half done: a pending one counts as failed, an uninstallation is
-   finished. Then plan again, a few times at most: somebody else may be at work on the release.
+3. Recover, if the last revision was left half done: a pending one counts as failed, a removal is taken back.
+   Then plan again, a few times at most: somebody else may be at work on the release.
 4. Skip, and save checksums that are new; or hold a revision back that has to wait; or install, until that
    worked once; or upgrade:
    a. Make no revision for what the API server refused last time and refuses still.
@@ -69,6 +69,7 @@ class ReleaseRun:
         inputs, self._record = await self._planner.observe(self._request, self._stopwatch)
         if foreign := self._planner.foreign(self._request, self._record):
             self._adopted = (foreign,)
+        await self._take_back()
         for _ in range(_RECOVERIES):
             async with self._planner.plan(self._request, inputs, self._record, self._stopwatch) as plan:
                 if isinstance(plan.decision, release.Skip):
@@ -80,24 +81,24 @@ class ReleaseRun:
                         return await self._hold_back(plan, plan.decision)
                     return await self._upgrade(plan, plan.decision)
             with self._stopwatch.measured(release_types.Operation.CHECK):
-                await self._recover(plan.decision)
+                self._recovered.append(plan.decision.reason)
+                if self._record is not None:
+                    self._record = await self._records.fail(self._record)
         raise helm_errors.HelmError(
             self._request.module,
             f"the release does not leave its state ({self._recovered[-1]}); is somebody else at work on it?",
         )
 
-    async def _recover(self, decision: release.Recover) -> None:
-        self._recovered.append(decision.reason)
-        if decision.action is release.RecoveryAction.FINISH_UNINSTALL:
-            request = self._request
-            if self._record is not None:
-                removal = uninstalling.Uninstallation(
-                    self._planner, request.call, request.give_up, request.directory
-                )
-                await removal.run(self._record)
-            self._record = await self._records.read(request.module)
-        elif self._record is not None:
-            self._record = await self._records.fail(self._record)
+    async def _take_back(self) -> None:
+        """Take back a removal that has begun: the module is enabled."""
+        request, record = self._request, self._record
+        if record is None or not self._planner.calls.is_removal(record):
+            return
+        removal = uninstalling.Uninstallation(self._planner, request.call, request.give_up, request.directory)
+        with contextlib.suppress(helm_errors.ReleaseRecordError):
+            self._record = await removal.take_back(record)
+            self._recovered.append(release.removal_taken_back(record.revision))
+            await request.before_change()
 
     async def _skip(
         self, plan: release_planning.ReleasePlan, decision: release.Skip
@@ -208,6 +209,7 @@ class ReleaseRun:
     ) -> None:
         marked = {**labels, **self._records.marks(self._request.module)}
         is_install = isinstance(plan.decision, release.Install)
+        await self._check_leaving(plan)
         unknown: list[str] = []
         call = dataclasses.replace(self._request.call, is_install=is_install, on_unknown_field=unknown.append)
         given = (self._helm, call, plan.files, self._planner.options, marked)
@@ -233,6 +235,16 @@ class ReleaseRun:
         self._planner.settled(self._request.module)
         if unknown:
             await self._warn_of_fields(unknown, applied)
+
+    async def _check_leaving(self, plan: release_planning.ReleasePlan) -> None:
+        """Make nothing that is about to go."""
+        if not self._planner.leaving:
+            return
+        await self._planner.look_at_leaving()
+        manifest = plan.manifest or await self._renderer.render(
+            self._request, plan.inputs, plan.files, is_upgrade=False
+        )
+        self._planner.check_leaving(self._request.module, manifest)
 
     async def _upgrade_or_adopt(
         self, upgrade: Callable[..., Awaitable[None]], plan: release_planning.ReleasePlan

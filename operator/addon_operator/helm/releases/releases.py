@@ -4,7 +4,8 @@ import asyncio
 import collections
 import contextlib
 import pathlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Final
 
 from addon_operator.helm import command, helm_errors, release_types
 from addon_operator.helm.releases import (
@@ -19,6 +20,8 @@ from addon_operator.helm.releases import (
 )
 from addon_operator.kernel import errors, names
 from addon_operator.modules import model, release
+
+_NAMED: Final = 3
 
 
 class ReleaseManager:
@@ -140,6 +143,15 @@ class ReleaseManager:
             removal = uninstalling.Uninstallation(self._planner, command.Call(module), give_up, directory)
             await removal.run(record, keep_record=keep_record)
             return record.revision.exists
+
+    @property
+    def leaving(self) -> Mapping[names.ModuleName, str]:
+        """Objects of removed releases that wait for finalizers, as a person calls them."""
+        return {name: names.listed([*map(str, left)], _NAMED) for name, left in self._planner.leaving.items()}
+
+    async def look_at_leaving(self) -> None:
+        """Look which of them are still there; raises what the client raises."""
+        await self._planner.look_at_leaving()
 
     async def manifest(self, module: names.ModuleName) -> str | None:
         """Return what Helm applied with the last revision, without hooks; ``None`` if there is no release.

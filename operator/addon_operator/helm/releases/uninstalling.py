@@ -1,7 +1,8 @@
 """Uninstalls a release: one that is to go, one whose first install failed, one whose removal was cut off.
 
 What stays is known before: it keeps Helm's own policy in the record, and what other releases have is taken
-out of it.
+out of it. A removal that was begun can be taken back as long as Helm has not returned: the record says again
+what it said before.
 """
 
 import asyncio
@@ -10,10 +11,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from addon_operator.helm import command, helm_errors, release_types, verbs
-from addon_operator.helm.releases import failed_tries, keeper, release_planning, release_records
+from addon_operator.helm.releases import (
+    failed_tries,
+    keeper,
+    release_calls,
+    release_planning,
+    release_records,
+)
+from addon_operator.kernel import names
 from addon_operator.kube import api_errors
-from addon_operator.modules import manifests, release
+from addon_operator.modules import keeping, manifests, release
 
+_NAMED: Final = 3
 _BEGUN: Final[Mapping[str, str]] = {release.REMOVAL_LABEL: release.REMOVAL_BEGUN}
 
 
@@ -41,10 +50,11 @@ class Uninstallation:
         With ``keep_record`` the record says that something is left to be done, until it is removed once more
         without. Raises :class:`.HelmError` with Helm's own message, and the errors of the API client.
         """
+        await self._planner.calls.begin(self._call.module, release_calls.UNINSTALL, record.revision.number)
+        going: tuple[manifests.ManifestResource, ...] = ()
         if record.revision.exists:
-            record = await self._prepare(record, data_goes=data_goes)
+            record, going = await self._prepare(record, data_goes=data_goes)
         is_kept = keep_record and await self._begin(record)
-        await self._planner.calls.begin(self._call.module, "uninstall", record.revision.number)
         try:
             await verbs.uninstall(
                 self._planner.helm, self._call, self._planner.options.timeout, keep_history=is_kept
@@ -53,6 +63,33 @@ class Uninstallation:
             raise await failed_tries.blamed(self._records, error) from error.__cause__
         self._planner.settled(self._call.module)
         await self._planner.calls.end(self._call.module)
+        if going:
+            left = await self._planner.live.leaving(self._call.module, going)
+            self._planner.note_leaving(self._call.module, left)
+
+    async def take_back(self, record: release_records.Record) -> release_records.Record | None:
+        """Take back what :meth:`run` began, and give the record as it is then.
+
+        Raises :class:`.LeavingError` as long as objects of the release are being deleted,
+        :class:`.ReleaseRecordError` when the record cannot be decoded, and what the client raises.
+        """
+        module = self._call.module
+        content = await self._records.content(record)
+        resources = await asyncio.to_thread(manifests.resources, content.manifest)
+        self._planner.note_leaving(module, await self._planner.live.leaving(module, resources))
+        if leaving := self._planner.leaving.get(module):
+            raise helm_errors.LeavingError(module, f"waits for finalizers: {', '.join(map(str, leaving))}")
+        live = await self._planner.live.metadata(module, list(filter(keeping.may_be_kept, resources)))
+        kept = [each for each, found in live.items() if found and keeping.is_marked(found)]
+        status = self._planner.calls.before_removal(record)
+        found = await self._records.put_back(record, status, kept)
+        await self._keeper.take_back(content.manifest)
+        if content.began_before_removal:
+            hooks = names.listed(content.began_before_removal, _NAMED)
+            text = f"the removal is taken back, and what hooks of the chart did is not: {hooks}"
+            self._planner.helm.warn(module, text)
+        await self._planner.calls.end(module)
+        return found
 
     async def look(self, record: release_records.Record, *, data_goes: bool = False) -> keeper.Staying:
         """Say what would stay; nothing is changed."""
@@ -62,8 +99,10 @@ class Uninstallation:
         source = keeper.Source(record.revision, content, going)
         return await self._keeper.look(source, data_goes=[each for each in going if each in goes])
 
-    async def _prepare(self, record: release_records.Record, *, data_goes: bool) -> release_records.Record:
-        """Let Helm see in the record what goes and what stays."""
+    async def _prepare(
+        self, record: release_records.Record, *, data_goes: bool
+    ) -> tuple[release_records.Record, tuple[manifests.ManifestResource, ...]]:
+        """Let Helm see in the record what goes and what stays; gives it as it is then, and what goes."""
         if record.revision.status == release.FAILED:
             record = await self._complete(record)
         try:
@@ -72,12 +111,12 @@ class Uninstallation:
             # Helm cannot read it either, and removes nothing.
             text = f"what the removal of the release has to leave is not known: {error}"
             self._planner.helm.warn(self._call.module, text)
-            return record
+            return record, ()
         await self._keeper.hold(staying)
         self._planner.tell_kept(self._call.module, staying.kept.values())
         if staying.others or staying.kept:
             record = await self._records.leave(record, staying.others, staying.kept.keys()) or record
-        return record
+        return record, tuple(each for each in staying.looked_at if each not in staying)
 
     async def _complete(self, record: release_records.Record) -> release_records.Record:
         """Have Helm remove what a failed upgrade was to remove, too."""

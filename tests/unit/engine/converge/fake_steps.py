@@ -128,6 +128,11 @@ class Releases(module_releases.ModuleReleases):
     def ignored(self) -> frozenset[str]:
         return self._left_alone
 
+    @property
+    @override
+    def leaving(self) -> Mapping[ModuleName, str]:
+        return {}
+
     @override
     async def observe_all(self, modules: Iterable[model.Module]) -> Mapping[str, bool]:
         return {}

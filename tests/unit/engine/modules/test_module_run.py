@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -63,6 +63,11 @@ class Observer:
 
 class Releases(module_releases.ModuleReleases):
     """Releases in memory; the discovery, which no run asks, is not there."""
+
+    @property
+    @override
+    def leaving(self) -> Mapping[ModuleName, str]:
+        return {}
 
     def __init__(self, log: list[str]) -> None:
         self.log = log

@@ -235,21 +235,31 @@ async def test_a_stuck_upgrade_counts_as_failed_whatever_it_changed_until_then(
     assert failed["description"] == "interrupted: it was pending-upgrade when its Helm was gone"
 
 
-async def test_an_interrupted_uninstallation_is_finished_before_the_install(
+async def test_a_removal_that_had_begun_is_taken_back_without_a_revision(
     world: fakes.World, module_dir: pathlib.Path
 ) -> None:
-    world.api.put("web", 4, "uninstalling", {})
-    outcome = await world.manager().ensure(asked(module_dir))
-    assert world.helm.verbs == ["uninstall", "upgrade"]
-    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.INSTALLED, 1)
+    manager = world.manager()
+    await manager.ensure(asked(module_dir))
+    world.api.put("web", 1, "uninstalling", world.api.labels("web", 1))
+    before = len(world.helm.verbs)
+    outcome = await manager.ensure(asked(module_dir, fresh=True))
+    assert world.helm.verbs[before:] == []
+    assert (outcome.action, outcome.revision) == (release_types.ReleaseAction.SKIPPED, 1)
+    assert outcome.recovered == ("the removal of revision 1 is taken back",)
+    assert world.api.labels("web", 1)["status"] == "deployed"
+    assert world.api.content("web", 1)["info"]["status"] == "deployed"
 
 
 async def test_a_release_that_stays_stuck_is_an_error_not_an_endless_loop(
     world: fakes.World, module_dir: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.api.put("web", 4, "uninstalling", {})
-    monkeypatch.setattr(world.api, "remove", lambda name: None)
-    with pytest.raises(helm_errors.HelmError, match="revision 4 is stuck in uninstalling"):
+    world.api.put("web", 4, "pending-upgrade", {})
+
+    async def ignore(*_: object, **__: object) -> dict[str, object]:
+        return {}
+
+    monkeypatch.setattr(world.api, "patch", ignore)
+    with pytest.raises(helm_errors.HelmError, match="revision 4 is stuck in pending-upgrade"):
         await world.manager().ensure(asked(module_dir))
 
 

@@ -1,0 +1,178 @@
+"""Removals: beside all runs, in their order, taken back, refused by a chart, and waiting for finalizers."""
+
+import json
+import pathlib
+from typing import Any, Final
+
+import pytest
+
+from tests.integration import helm_site, operator_process, operator_site
+
+pytestmark = pytest.mark.integration
+
+HANGS: Final = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-before
+  annotations: {helm.sh/hook: pre-delete, helm.sh/hook-delete-policy: before-hook-creation}
+spec:
+  suspend: true
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: x, image: example.com/x}]
+"""
+REFUSES: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: Not_a_name
+  annotations: {helm.sh/hook: pre-delete}
+"""
+CLAIM: Final = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: "{{ .Release.Name }}-data"}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
+HELD: Final = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}-held", finalizers: [example.com/wait]}
+"""
+
+
+def module(site: operator_site.Site, directory: str, *templates: str) -> None:
+    """A module that shows its color, with more templates in its chart."""
+    name = directory.lstrip("0123456789-")
+    path = site.module(
+        directory, {"color": f"{{{{ .Values.{name}.color }}}}"}, values=f"{name}: {{color: green}}\n"
+    )
+    for number, text in enumerate(templates):
+        (path / "templates" / f"{number}.yaml").write_text(text)
+
+
+def status(site: operator_site.Site, release: str) -> list[str]:
+    """The statuses of a release's revisions, in their order."""
+    found = site.objects("secrets", labelSelector=f"owner=helm,name={release}")
+    labels = sorted((each["metadata"]["labels"] for each in found), key=lambda each: int(each["version"]))
+    return [each["status"] for each in labels]
+
+
+def row(site: operator_site.Site, name: str) -> dict[str, Any]:
+    """What 'module list' says of a module."""
+    listed = json.loads(site.command("module", "list", "-o", "json").stdout)
+    found: dict[str, Any] = next(each for each in listed["modules"] if each["name"] == name)
+    return found
+
+
+def uid(site: operator_site.Site, kind: str, name: str) -> str:
+    return str(site.get(kind, name)["metadata"]["uid"])
+
+
+@helm_site.ANY_HELM
+def test_removals_hold_up_only_those_below_them_and_can_be_taken_back(
+    site: operator_site.Site, helm: pathlib.Path
+) -> None:
+    module(site, "005-low")
+    module(site, "010-web", HANGS, CLAIM)
+    module(site, "010-side")
+    module(site, "015-refusing", REFUSES)
+    module(site, "020-held", HELD)
+    module(site, "030-new")
+    on = ("low", "web", "side", "refusing", "held")
+    site.config(**{f"{name}Enabled": "true" for name in on})
+    operator = site.start(HELM_BIN_PATH=str(helm)).wait_ready()
+    before = [
+        (kind, name, uid(site, kind, name)) for kind, name in (("configmap", "web"), ("pvc", "web-data"))
+    ]
+
+    # One hangs; those above it went, the one below it waits, and nothing else does.
+    site.config(lowEnabled="false", webEnabled="false")
+    operator.wait_until(lambda: site.find("job", "web-before"), "the removal hangs")
+    site.config(side="color: red", newEnabled="true")
+    operator.wait_until(lambda: site.data("side") == {"color": "red"}, "an edit waits for no removal")
+    operator.wait_until(lambda: site.data("new") == {"color": "green"}, "a new module neither")
+    operator.wait_until(
+        lambda: (
+            operator.get("/status/converge").text
+            == "STARTUP_CONVERGE_DONE\nCONVERGE_WAIT_TASK\nREMOVALS_UNDER_WAY: 2\n"
+        ),
+        "the converge is done, and the removals are counted",
+    )
+    assert "removals under way: 2" in site.command("module", "list").stdout
+    assert row(site, "low")["state"] == "Deleting"
+    assert row(site, "low")["waitsFor"] == ["web (Deleting)"]
+    assert status(site, "low") == ["deployed"]
+
+    # It is wanted again: Helm ends, and the module goes on as it was.
+    site.config(webEnabled="true")
+    operator.wait_until(lambda: row(site, "web")["state"] == "Ready", "it is taken back")
+    assert status(site, "web") == ["deployed"]
+    assert [(kind, name, uid(site, kind, name)) for kind, name, _ in before] == before
+    claim = site.get("pvc", "web-data")["metadata"]
+    assert "addon-operator.io/kept-from" not in (claim.get("labels") or {})
+    operator.wait_logged("taken back, and what hooks of the chart did is not: Job web-before")
+    operator.wait_until(lambda: "low" not in site.revisions(), "the one below it goes now")
+
+    # What is gone by then comes back from the record.
+    site.config(webEnabled="false")
+    operator.wait_until(lambda: status(site, "web") == ["uninstalling"], "the removal hangs again")
+    site.delete("configmap", "web")
+    site.config(webEnabled="true")
+    operator.wait_until(lambda: row(site, "web")["state"] == "Ready", "it is taken back again")
+    assert status(site, "web") == ["deployed"]
+    assert site.data("web") == {"color": "green"}
+
+    refused_and_wanted_again(site, operator)
+
+
+def refused_and_wanted_again(site: operator_site.Site, operator: operator_process.OperatorProcess) -> None:
+    # A chart that refuses to go stays, with the reason, and is whole when it is enabled again.
+    site.config(refusingEnabled="false")
+    operator.wait_until(lambda: "Not_a_name" in row(site, "refusing")["lastError"], "its hook refuses")
+    assert row(site, "refusing")["state"] == "Deleting"
+    site.config(refusingEnabled="true")
+    operator.wait_until(lambda: row(site, "refusing")["state"] == "Ready", "it is whole")
+    calls = site.helm_calls().count("uninstall")
+    operator.wait_idle()
+    assert status(site, "refusing") == ["deployed"]
+    assert site.helm_calls().count("uninstall") == calls
+
+
+def test_a_removed_module_waits_for_finalizers_without_a_task(site: operator_site.Site) -> None:
+    module(site, "010-held", HELD)
+    module(site, "010-side")
+    site.config(heldEnabled="true", sideEnabled="true")
+    operator = site.start().wait_ready()
+    first = uid(site, "configmap", "held-held")
+    waits = "waits for finalizers: ConfigMap held-held (example.com/wait)"
+    try:
+        site.config(heldEnabled="false")
+        operator.wait_until(lambda: waits in row(site, "held")["reason"], "it waits")
+        operator.wait_idle()
+        assert row(site, "held")["state"] == "Deleting"
+        assert site.revisions().keys() == {"side"}
+
+        # Enabled again it waits for that object, and for nothing else does anybody wait.
+        site.config(heldEnabled="true")
+        operator.wait_until(lambda: row(site, "held")["state"] == "Running", "its run waits")
+        site.config(side="color: red")
+        operator.wait_until(lambda: site.data("side") == {"color": "red"}, "others go on")
+        assert waits in row(site, "held")["reason"]
+        finish(site)
+        operator.wait_until(lambda: row(site, "held")["state"] == "Ready", "it is installed anew")
+        assert uid(site, "configmap", "held-held") != first
+
+        site.config(heldEnabled="false")
+        operator.wait_until(lambda: waits in row(site, "held")["reason"], "it waits once more")
+        finish(site)
+        operator.wait_until(lambda: row(site, "held")["state"] == "Disabled", "it is gone")
+    finally:
+        finish(site)
+
+
+def finish(site: operator_site.Site) -> None:
+    if site.find("configmap", "held-held") is not None:
+        site.patch("configmap", "held-held", {"metadata": {"finalizers": None}})

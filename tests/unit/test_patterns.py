@@ -22,7 +22,7 @@ BOUNDED: Final = {
     "documents.quotations._AGAINST": "tried at one place: where it fails, the rest of the text is hidden",
     "documents.quotations._VALUES": "the same two",
     "expansion.references._TOKEN": "applied up to the last closing bracket: each opening one finds an end",
-    "expansion.references._AFTER_DOLLAR": "the same",
+    "documents.text_parts._AFTER_DOLLAR": "the same",
     "helm.repositories.chart_pull._QUERY": "reads 1000 characters",
     "helm.repositories.chart_pull._NO_INDEX": "reads 1000 characters",
     "podpreset.crd._MATCHES": "reads the definition that this project writes",

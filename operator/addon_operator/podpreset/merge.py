@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 import msgspec
-from typing_extensions import override
 
 from addon_operator.documents import json_pointers, text_parts
 from addon_operator.kernel import errors, json_types
@@ -175,7 +174,6 @@ class _Env(_Entries):
         super().__init__(path, container, "env", _name_of)
         self._own: Sequence[model.Entry] = container.get("env") or ()
 
-    @override
     def patch(self) -> Iterator[PatchOperation]:
         moved = self._moved()
         place = 0

@@ -86,19 +86,43 @@ def test_what_no_secret_should_hold_changes_nothing_and_is_never_quoted(site: op
     operator.stop()
 
 
-def test_a_secret_that_is_gone_or_another_one_after_a_restart_counts_as_it_is_then(
+def test_a_start_without_an_object_that_was_there_does_nothing_until_it_is_back(
     site: operator_site.Site,
 ) -> None:
     shown_sections.module(site)
     shown_sections.module(site, "020-api")
+    site.module("030-extra", {"color": "green"})
     site.secret(web="password: s3cret-one")
+    site.config(extraEnabled="true")
     site.start().wait_ready().stop()
     site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
     site.secret(web="password: s3cret-two")
     site.start().wait_ready().stop()
     assert seen(site) == {"color": "green", "password": "s3cret-two"}
-    site.kubectl("delete", "secret", operator_site.CONFIG_MAP)
-    operator = site.start().wait_ready()
-    assert seen(site) == {"color": "green"}
-    assert site.revisions() == {"web": 3, "api": 1}
-    operator.stop()
+
+    for kind in ("secret", "configmap"):
+        start_without(site, kind)
+    assert seen(site) == {"color": "green", "password": "s3cret-two"}
+
+
+def start_without(site: operator_site.Site, kind: str) -> None:
+    before, calls = site.revisions(), len(site.helm_calls())
+    body = site.get(kind, operator_site.CONFIG_MAP)
+    site.kubectl("delete", kind, operator_site.CONFIG_MAP)
+    operator = site.start()
+    operator.wait_until(lambda: "WaitsForConfigMap" in operator.get("/readyz").text, "it waits")
+    operator.wait_logged("is missing: it was there before")
+    site.delete("configmap", "extra")
+    operator.wait_until(lambda: site.data("extra"), "healing goes on")
+    operator.wait_until(lambda: waits_by_its_module(site, "extra"), "its Module says so")
+    assert operator.get("/readyz").status == 503
+    assert site.revisions() == before
+    assert len(site.helm_calls()) == calls
+    site.create(kind, operator_site.CONFIG_MAP, {"data": body["data"]})
+    operator.wait_ready().stop()
+    assert site.revisions() == before
+
+
+def waits_by_its_module(site: operator_site.Site, name: str) -> bool:
+    status = (site.find("module", name) or {}).get("status") or {}
+    return any(each["reason"] == "WaitsForConfigMap" for each in status.get("conditions") or ())

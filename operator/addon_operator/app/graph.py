@@ -68,7 +68,12 @@ class Operator(health.Part):
     def trouble(self) -> str | None:
         """See :class:`.Part`."""
         source = self.source
-        return source.health.trouble or source.secret_trouble() or self.monitor.resources.trouble()
+        return (
+            self.config.lacks
+            or source.health.trouble
+            or source.secret_trouble()
+            or self.monitor.resources.trouble()
+        )
 
 
 class Graph(health.Beginning):
@@ -171,7 +176,15 @@ class Graph(health.Beginning):
             self._tell,
             on_failure=converge.OnFailure(self._settings.converge_on_failure),
         )
-        running = engine.Engine(self._inbox, self._queues, converger, runner, self._bindings, self._tell)
+        running = engine.Engine(
+            self._inbox,
+            self._queues,
+            converger,
+            runner,
+            self._bindings,
+            self._tell,
+            may_begin=self.config.is_known,
+        )
         answers = self._answers(hooks, monitor)
         looks = {"readiness": readiness.work, "looks": answers.views.looks.work}
         return Operator(

@@ -217,7 +217,7 @@ class Tools:
         """Make what keeps ``values`` in step with the ConfigMap and the Secret."""
         namespace, name = self.settings.namespace, self.settings.config_map
         config_map = config_maps.ConfigMap(self.kube, namespace, name)
-        return config_sync.ConfigSync(
+        made = config_sync.ConfigSync(
             values,
             config_map,
             inbox,
@@ -226,6 +226,8 @@ class Tools:
             secret=secret_of(self.settings, self.kube),
             empty_after=self.settings.absence if self.settings.config_map_missing == "empty" else None,
         )
+        made.remembered = self.memory
+        return made
 
 
 def secret_of(

@@ -80,13 +80,19 @@ class ConfigMissing(ConfigEvent, frozen=True):
     """That it had."""
     counts_as_empty_in: float | None = None
     """Seconds after which it counts as empty if it is still missing; ``None``: it never does."""
+    at_start: bool = False
+    """Whether it was there before this start, so that nobody knows what it said."""
 
     @property
     def follows(self) -> str:
         """What that means, as a part of a sentence."""
         if self.counts_as_empty_in is not None:
             until = clock.duration_text(self.counts_as_empty_in)
+            if self.at_start:
+                return f"nothing is removed or run for {until}; then it counts as empty (CONFIG_MAP_MISSING)"
             return f"its last values stay in force for {until}; then it counts as empty (CONFIG_MAP_MISSING)"
+        if self.at_start:
+            return "it was there before; nothing is removed or run until it is back, if only as an empty one"
         return "its last values stay in force; put it back, or empty it to say that it is to be empty"
 
 

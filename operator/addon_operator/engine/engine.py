@@ -38,8 +38,12 @@ class Engine:
         runner: module_run.ModuleRunner,
         bindings: hook_bindings.HookBindings,
         tell: events.Listener,
+        *,
+        may_begin: asyncio.Event | None = None,
     ) -> None:
+        """Until ``may_begin`` is set, nothing is done but to watch over the releases that there are."""
         self._inbox = inbox
+        self._may_begin = may_begin
         self._queues = queues
         self._queue = queues.main
         self._removals = queues.removals
@@ -57,6 +61,8 @@ class Engine:
 
     async def work(self) -> None:
         """Run the global ``onStartup`` hooks and Synchronizations, converge, then react, until cancelled."""
+        if self._may_begin is not None:
+            await self._await(self._may_begin)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queues.work(), name="queues")
             group.create_task(self._bindings.work(), name="schedules")
@@ -64,6 +70,18 @@ class Engine:
             group.create_task(self.converger.work(), name="converge")
             group.create_task(self._start(), name="startup")
             group.create_task(self.react(), name="reactions")
+
+    async def _await(self, may_begin: asyncio.Event) -> None:
+        for pause in _REGISTRATION.pauses():
+            if may_begin.is_set():
+                return
+            try:
+                await self._runner.follow_all()
+            except errors.AddonOperatorError as error:
+                self._tell(events.Warned(f"releases are not watched yet: {error}; it is tried again"))
+                await waiting.wait_within(may_begin, pause)
+            else:
+                await may_begin.wait()
 
     async def drain(self, grace: float) -> None:
         """Begin nothing more, and wait up to ``grace`` seconds for what runs."""

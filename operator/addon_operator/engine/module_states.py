@@ -132,6 +132,14 @@ class ModuleStates:
             state.waits_for = waits_for
             state.explain()
 
+    def await_config(self, modules: Sequence[names.ModuleName]) -> None:
+        """Note that nothing is done with these modules before their configuration is known."""
+        for name in modules:
+            state = self._states[name]
+            state.awaits_config = state.discovered = True
+            self.mark(name, engine_state.ModuleStatus.PENDING)
+            self._explain(state)
+
     def note_leaving(self, name: names.ModuleName, leaving: str) -> None:
         """Note which objects of its release wait for finalizers; with an empty text, none do any more."""
         state = self._states.get(name)
@@ -323,6 +331,7 @@ class ModuleStates:
             state.undecided = False
             state.last_error = state.last_error_without_values = ""
         state.discovered, state.verdict, state.lacks = True, verdict.reason, verdict.lacks
+        state.awaits_config = False
         state.explain()
         off = (engine_state.ModuleStatus.DISABLED, engine_state.ModuleStatus.DELETING)
         if verdict.enabled and state.status in off:

@@ -17,6 +17,7 @@ from addon_operator.modules.drift import drift_report
 from addon_operator.modules.health import module_health, resource_health
 
 REFUSED: Final = "a change on disk is refused, and what was loaded before stays in force"
+AWAITS_CONFIG: Final = "waits until the values ConfigMap and the values Secret are back"
 HOOKS_REFUSED: Final = "a change of hooks on disk is refused, and their bindings stay as they were"
 
 
@@ -161,6 +162,8 @@ class ModuleState:
     """When a failed run or delete is tried again, in seconds since the epoch; ``None`` if none waits."""
     discovered: bool = False
     """Whether a discovery has decided about it; until then nothing is said of it."""
+    awaits_config: bool = False
+    """Whether nothing is done with it because ConfigMap or Secret, which were there before, are missing."""
     leaving: str = ""
     """That objects of its release, which is or was removed, wait for finalizers; empty if none do."""
     suspended: suspension.Suspension | None = None
@@ -226,6 +229,8 @@ class ModuleState:
         waits = f"waits for {', '.join(self.waits_for)}" if self.waits_for else ""
         if self.awaits_health:
             waits = f"waits until {self.awaited} healthy"
+        if self.awaits_config:
+            waits = AWAITS_CONFIG
         if self.leaving:
             waits = self.leaving
         if self.suspended is not None:

@@ -136,6 +136,11 @@ class Memory:
         self.put(place, msgspec.structs.replace(self.of(place), **fields))
 
     @property
+    def has_releases(self) -> bool:
+        """Whether there is a release of ours."""
+        return any(each.last for each in self._releases.values())
+
+    @property
     def locations(self) -> Sequence[places.ReleaseLocation]:
         """Where the releases are of which something is remembered."""
         return [places.ReleaseLocation(*key.split("/", 1)) for key in self._releases]

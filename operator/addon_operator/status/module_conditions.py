@@ -115,6 +115,7 @@ STALLED_TRIES: Final = 3
 RUN_FAILED: Final = "RunFailed"
 DELETE_FAILED: Final = "DeleteFailed"
 _WAITS_FOR_WINDOW: Final = "WaitsForWindow"
+_WAITS_FOR_CONFIG: Final = "WaitsForConfigMap"
 _WAITS_FOR_MODULES: Final = "WaitsForModules"
 _UNDER_WAY: Final = {
     _Status.PENDING: "The module has not run yet.",
@@ -163,6 +164,8 @@ def _waits_for_run(module: state.ModuleState) -> _Said:
         return _Said("Unknown", reason, begin)
     kept = {"Suspended": module.suspended, _WAITS_FOR_WINDOW: module.held_back}
     told = {why: str(each) for why, each in kept.items() if each is not None}
+    if module.awaits_config:
+        told = {_WAITS_FOR_CONFIG: f"it {state.AWAITS_CONFIG}"} | told
     if module.beside.waits_for:
         told[_WAITS_FOR_MODULES] = f"it waits for {', '.join(module.beside.waits_for)}"
     return _Said(

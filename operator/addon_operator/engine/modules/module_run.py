@@ -104,6 +104,16 @@ class ModuleRunner:
             self._bindings.mute(name)
         self.releases.follow(enabled)
 
+    async def follow_all(self) -> None:
+        """Watch over all releases of modules, before anybody has decided which are enabled.
+
+        Raises what the API client raises.
+        """
+        releases = await self.releases.observe_all(self.states.modules)
+        waiting_ones = [module.name for module in self.states.modules if module.name in releases]
+        self.releases.follow(waiting_ones)
+        self.states.await_config(waiting_ones)
+
     def stop(self, name: names.ModuleName) -> None:
         """End runs for events, and Helm, of a module that is switched off meanwhile."""
         module = self.states[name]

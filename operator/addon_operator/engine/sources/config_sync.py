@@ -13,12 +13,14 @@ from typing import Final
 from addon_operator.aio import threads, waiting
 from addon_operator.engine import config_events, events, intents
 from addon_operator.engine.sources import configured_object, values_files
+from addon_operator.helm import memory
 from addon_operator.kernel import errors, names
 from addon_operator.kube import api_errors
 from addon_operator.kube.objects import config_maps, values_secret
 from addon_operator.values import checks, config_map, hook_writers, settings_checks, sources, store
 from addon_operator.values.patches import patches
 
+AWAITED: Final = "WaitsForConfigMap"
 LOOK_SECONDS: Final = 60.0
 """For reading and checking all of a ConfigMap; what takes longer is wrong."""
 REREAD_SECONDS: Final = 60.0
@@ -65,7 +67,12 @@ class ConfigSync:
         self.waits_for: str | None = None
         """What has to be fixed before anything starts, in a sentence without values."""
         self._not_read: set[str] = set()
+        self._not_allowed: set[str] = set()
         self._empty_after = empty_after
+        self.remembered: memory.Memory | None = None
+        """What was there before this start; set before anything is loaded, if that matters."""
+        self.is_known = asyncio.Event()
+        """Set once all that was there before this start is there again, and right."""
         self._sleep = sleep
         self._written = hook_writers.HookWriters()
         self._busy = asyncio.Lock()
@@ -78,6 +85,17 @@ class ConfigSync:
         """Whether an object, as it is now, is wrong, so that older values, or none, are in force."""
         wrong = (each.is_refused or each.kind in self._not_read for each in self._objects.values())
         return self.waits_for is not None or any(wrong)
+
+    @property
+    def lacks(self) -> str | None:
+        """Why nothing may be removed or run yet, without values; ``None`` if all is known."""
+        if self.is_known.is_set():
+            return None
+        lacking = (each.source for each in self._objects.values() if each.is_missing or each.is_refused)
+        return (
+            f"{AWAITED}: {' and '.join(lacking)}, which was there before, is missing or wrong: nothing is "
+            "removed or run until it is back"
+        )
 
     def check_writable(self) -> None:
         """Raise :class:`.MissingError` while the ConfigMap is missing."""
@@ -158,6 +176,7 @@ class ConfigSync:
                 f"{configured.source} counts as empty, because it must not be read: {error}; allow that, or "
                 "set VALUES_SECRET to none"
             )
+            self._not_allowed.add(configured.kind)
             return config_maps.ABSENT
 
     async def _changed_since(
@@ -183,6 +202,9 @@ class ConfigSync:
             pairs = zip(self._objects.values(), snapshots, strict=True)
             parts = [configured.at(snapshot) for configured, snapshot in pairs]
             state = configured_object.look_at(parts, self._checks.config_violations)
+            if any(map(self._was_there, parts)):
+                # What files say without it means nothing.
+                return dataclasses.replace(state, broken=())
             return dataclasses.replace(state, broken=self._files.without_modules_own(state))
 
         return await self._within_bounds(look)
@@ -228,7 +250,29 @@ class ConfigSync:
         self._values.set_config(look.values)
         for part in look.parts:
             part.origin.seen = part.snapshot
+            if self._was_there(part):
+                self._miss(part.origin, self._uid_before(part.origin), at_start=True)
             self._warn_of(part)
+        self._note_seen()
+
+    def _uid_before(self, configured: configured_object.ConfiguredObject) -> str:
+        return "" if self.remembered is None else self.remembered.uid(configured.kind)
+
+    def _was_there(self, part: configured_object.ObjectState) -> bool:
+        """Say whether an object that a start does not find was there before, and releases with it."""
+        if part.snapshot is not config_maps.ABSENT or part.origin.kind in self._not_allowed:
+            return False
+        return bool(
+            self._uid_before(part.origin) and self.remembered is not None and self.remembered.has_releases
+        )
+
+    def _note_seen(self) -> None:
+        """Remember what is there, and let the engine begin if all is."""
+        for configured in self._objects.values():
+            if self.remembered is not None and not configured.is_missing:
+                self.remembered.remember_uid(configured.kind, configured.seen.uid)
+        if not any(each.is_missing or each.is_refused for each in self._objects.values()):
+            self.is_known.set()
 
     def violations(
         self, data: Mapping[str, str], kind: str = configured_object.CONFIG_MAP
@@ -356,7 +400,8 @@ class ConfigSync:
         async with self._alone():
             try:
                 written = await self._client.update(
-                    change, may_create=self._config.seen is config_maps.ABSENT
+                    change,
+                    may_create=self._config.seen is config_maps.ABSENT and not self._config.is_missing,
                 )
             except config_maps.MissingError:
                 # The watch may only come to report it.
@@ -405,6 +450,8 @@ class ConfigSync:
                     self._tell(
                         config_events.ConfigNotRead(configured.kind, configured.source, error, REREAD_SECONDS)
                     )
+                else:
+                    self._note_seen()
                 finally:
                     # Until here it counts as newer than an answer that was under way meanwhile.
                     self._arrived.popleft()
@@ -430,8 +477,13 @@ class ConfigSync:
         """Leave all as it is: what was deleted may be on its way back."""
         if kept.seen is config_maps.ABSENT or kept.is_missing:
             return
+        self._miss(kept, kept.seen.uid)
+
+    def _miss(self, kept: configured_object.ConfiguredObject, uid: str, *, at_start: bool = False) -> None:
         kept.is_missing = True
-        self._tell(config_events.ConfigMissing(kept.kind, kept.source, kept.seen.uid, self._empty_after))
+        self._tell(
+            config_events.ConfigMissing(kept.kind, kept.source, uid, self._empty_after, at_start=at_start)
+        )
         if self._empty_after is not None:
             task = asyncio.create_task(self._count_as_empty(kept, self._empty_after), name="count as empty")
             self._counting.add(task)
@@ -460,6 +512,7 @@ class ConfigSync:
                     self._tell(config_events.ConfigRight(kept.kind))
                     if change := await self._put_into_force(kept, snapshot):
                         self._inbox.put_nowait(intents.ConfigEdited(change, kept.kind))
+                    self._note_seen()
 
     def _warn(self, text: str) -> None:
         self._tell(events.Warned(text))

@@ -1,5 +1,6 @@
 """Resources of releases that disappear come back; what is removed on purpose does not."""
 
+import json
 import pathlib
 import statistics
 import time
@@ -210,6 +211,42 @@ def test_what_a_modules_hook_or_helm_removes_stays_away_and_a_global_hooks_delet
     assert site.data("db") == {"a": "b"}
     assert healed(operator, "web") == 0
     assert site.revisions()["web"] == before["web"] + 1
+    operator.stop()
+
+
+def test_a_job_that_ended_is_made_again_by_a_revision_alone(site: operator_site.Site) -> None:
+    module = site.module("010-web", {"a": '"{{ .Values.web.a }}"'}, values="webEnabled: true\nweb: {a: b}")
+    for name, spec in (("quick", "ttlSecondsAfterFinished: 0, "), ("long", "suspend: true, ")):
+        pod = "{spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}"
+        job = (
+            f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}}}\nspec: {{{spec}template: {pod}}}\n"
+        )
+        add(module, f"{name}.yaml", job)
+    operator = site.start().wait_ready().wait_idle()
+
+    def uid(job: str) -> str | None:
+        found = site.find("job", job)
+        return None if found is None else found["metadata"]["uid"]
+
+    running = uid("long")
+    operator.wait_until(lambda: uid("quick") is None, "Kubernetes removes what has ended")
+    site.delete("job", "long")
+    operator.wait_until(lambda: uid("long") not in (None, running), "what had not ended comes back")
+    site.delete("configmap", "web")
+    operator.wait_metric(2, "resources_healed_total", module="web")
+    operator.wait_until(
+        lambda: (
+            json.loads(site.command("module", "list", "-o", "json").stdout)["modules"][0]["health"]
+            == "Healthy"
+        ),
+        "nothing is missing",
+    )
+    assert uid("quick") is None
+    operator.stop()
+    operator = site.start().wait_ready().wait_idle()
+    assert (uid("quick"), site.revisions()) == (None, {"web": 1})
+    site.config(web="a: c")
+    operator.wait_until(lambda: uid("quick"), "a revision makes it again")
     operator.stop()
 
 

@@ -7,6 +7,7 @@ import msgspec
 
 from addon_operator.admission import reviews
 from addon_operator.kube.client import client
+from addon_operator.values import config_map_reader
 
 _WARNING_MAX: Final = 256
 """The API server cuts longer ones."""
@@ -42,11 +43,13 @@ class ConfigCheck(reviews.ReviewHandler):
         if not self._is_edit(review) or await self._is_of_a_hook(review):
             return reviews.ALLOWED
         data, before = _data(review.object), _data(review.old_object)
+        binary = _binary(review.object) - _binary(review.old_object)
+        not_read = [*config_map_reader.not_read("the values ConfigMap", binary)]
         if review.operation == "UPDATE" and data == before:
             # Labels and finalizers may change, however wrong the values are.
-            return reviews.ALLOWED
+            return reviews.ReviewVerdict(warnings=tuple(text[:_WARNING_MAX] for text in not_read))
         findings = await self._check(data, before)
-        warnings = [text[:_WARNING_MAX] for text in findings.warnings]
+        warnings = [text[:_WARNING_MAX] for text in (*not_read, *findings.warnings)]
         if not findings.violations:
             return reviews.ReviewVerdict(warnings=warnings)
         message = f"the values ConfigMap would be invalid: {'; '.join(findings.violations)}"
@@ -71,6 +74,10 @@ class ConfigCheck(reviews.ReviewHandler):
         if review.field_manager != client.FIELD_MANAGER or not review.user:
             return False
         return review.user == await self._writer()
+
+
+def _binary(body: Mapping[str, Any] | None) -> set[str]:
+    return set((body or {}).get("binaryData") or ())
 
 
 def _data(body: Mapping[str, Any] | None) -> Data:

@@ -8,7 +8,7 @@ from typing import Final
 from addon_operator.helm.charts import chart_files, subcharts
 from addon_operator.kernel import names
 from addon_operator.loading import module_directories, named_files
-from addon_operator.modules import model, module_config
+from addon_operator.modules import crd_files, model, module_config
 
 _CHART: Final = "Chart.yaml"
 _TEMPLATES: Final = "templates"
@@ -33,6 +33,7 @@ def in_module(module: model.Module) -> Iterator[str]:
     if own.is_relative_to(module.path):
         yield from _near_misses(own, _CHART_DIRECTORIES, _FILES_OF_CHART, is_told=False)
     yield from _second_charts(module)
+    yield from _definitions(module.path / crd_files.DIRECTORY)
 
 
 def beside_modules(modules: pathlib.Path, global_hooks: pathlib.Path | None) -> Iterator[str]:
@@ -72,6 +73,16 @@ def _form(name: str) -> str:
         if name.lower().endswith(ending):
             return _form(name[: -len(ending)]) + ".yaml"
     return name.lower().replace("-", "").replace("_", "").removesuffix("s")
+
+
+def _definitions(directory: pathlib.Path) -> Iterator[str]:
+    """Yield the files that would count in the ``crds/`` of a chart, and do not in that of a module."""
+    with contextlib.suppress(OSError):
+        for _, file in zip(range(_MOST_ENTRIES), sorted(directory.rglob("*")), strict=False):
+            if file.suffix != crd_files.SUFFIX and crd_files.is_selected(
+                file.name, crd_files.FILTER_PREFIXES, crd_files.HELM_SUFFIXES
+            ):
+                yield f"{file} is not read: definitions of a module are in files *.yaml; rename it"
 
 
 def _second_charts(module: model.Module) -> Iterator[str]:

@@ -17,6 +17,8 @@ _DOCUMENT_START: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _SCHEMA: Final = re.compile(r"^( *)schema:[ \t\r]*$")
 DIRECTORY: Final = "crds"
 SUFFIX: Final = ".yaml"
+FILTER_PREFIXES: Final = ("doc-", "_")
+"""Files whose names begin so do not count, unless the setting says otherwise."""
 HELM_SUFFIXES: Final = (".yaml", ".yml", ".json")
 """Of the files that Helm takes from the ``crds/`` of a chart."""
 API_VERSION: Final = "apiextensions.k8s.io/v1"

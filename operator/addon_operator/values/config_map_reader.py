@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from addon_operator.documents import yaml_reading
@@ -58,6 +58,13 @@ def parse_section(key: str, text: str) -> json_types.JsonObject:
 ParseSection = Callable[[str, str], json_types.JsonObject]
 
 
+def not_read(source: str, binary: Collection[str]) -> Iterator[str]:
+    """Yield a sentence if a ConfigMap has values in ``binaryData``, under these keys."""
+    if binary:
+        keys = names.listed(sorted(binary), MAX_UNKNOWN)
+        yield f"{source}: binaryData is not read ({keys}); write text under data"
+
+
 class ConfigMapReader:
     """Reads the values ConfigMap, or Secret, again and again; a text that is as before is not parsed anew."""
 
@@ -81,8 +88,11 @@ class ConfigMapReader:
         self._maintenance = {names.maintenance_key(module) for module in known_modules}
         self._parsed: Mapping[str, tuple[str, json_types.JsonObject]] = {}
 
-    def read(self, data: Mapping[str, str]) -> ConfigMapReading:
-        """Read the data; nothing that is wrong in it is an error here."""
+    def read(self, data: Mapping[str, str], binary: Collection[str] = ()) -> ConfigMapReading:
+        """Read the data; nothing that is wrong in it is an error here.
+
+        ``binary`` are the keys of ``binaryData``, which means nothing.
+        """
         collected = _Collected()
         unknown = [key for key, text in data.items() if not self._take(collected, key, text)]
         for key in data:
@@ -95,7 +105,11 @@ class ConfigMapReader:
             collected.sections,
             collected.switches,
             collected.maintenance,
-            (*self._warnings(unknown), *self._misplaced(collected.sections)),
+            (
+                *self._warnings(unknown),
+                *not_read(self._source, binary),
+                *self._misplaced(collected.sections),
+            ),
             self._source,
         )
         return ConfigMapReading(values, tuple(collected.problems), frozenset(collected.unreadable))

@@ -121,3 +121,10 @@ async def test_nobody_but_the_operator_writes_unchecked(
 
 async def test_a_name_that_stands_in_the_object_alone_counts() -> None:
     assert not (await verdict(Checker(*WRONG), operation="CREATE", name="")).allowed
+
+
+async def test_an_edit_that_writes_binary_data_is_warned_of() -> None:
+    changed = {**body({"web": "port: 1"}), "binaryData": {"db": "AA=="}}
+    told = "the values ConfigMap: binaryData is not read (db); write text under data"
+    assert await verdict(Checker(), object=changed) == reviews.ReviewVerdict(warnings=(told,))
+    assert await verdict(Checker(), object=changed, old_object=changed) == reviews.ALLOWED

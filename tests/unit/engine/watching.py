@@ -37,7 +37,8 @@ ROLE = api_resources.Resource("rbac.authorization.k8s.io/v1", "ClusterRole", "cl
 REVIEW = api_resources.Resource(
     "authorization.k8s.io/v1", "SubjectAccessReview", "reviews", False, frozenset({"create"})
 )
-KINDS = (CONFIG_MAP, DEPLOYMENT, ROLE, REVIEW)
+JOB = api_resources.Resource("batch/v1", "Job", "jobs", True, ALL)
+KINDS = (CONFIG_MAP, DEPLOYMENT, ROLE, REVIEW, JOB)
 WEB, DB = ModuleName("web"), ModuleName("db")
 
 
@@ -197,7 +198,7 @@ class Cluster(informers.Informers):
         objects = self.objects.setdefault(resource.kind, set())
         is_added = type_ is object_changes.ChangeType.ADDED
         (objects.update if is_added else objects.difference_update)(keys)
-        changes = [object_changes.Change(type_, key, b"{}", "1") for key in keys]
+        changes = [object_changes.Change(type_, key, self.entries.get(key, b"{}"), "1") for key in keys]
         for each in self.open:
             scope = each.selection.namespaces
             if each.synced and each.selection.kind == resource.kind and (not scope or namespace in scope):

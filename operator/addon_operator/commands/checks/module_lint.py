@@ -101,7 +101,7 @@ def of_several(all_places: Sequence[values_files.FilesToCheck]) -> values_check.
             [each.values for each in modules], list(common.values()), schemas.SectionSchemas()
         )
         sources = crd_sources.CrdSources(
-            passed_over.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
+            crd_files.FILTER_PREFIXES, lambda module: values.snapshot(module).values(module)
         )
         shared = list(crd_index.shared(sources, [each.module for each in modules]))
         wanted: dict[names.ModuleName, set[str]] = {}

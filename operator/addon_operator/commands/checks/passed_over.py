@@ -9,8 +9,6 @@ from addon_operator.kernel import errors
 from addon_operator.loading import crd_sources, named_files
 from addon_operator.modules import crd_files, model
 
-FILTER_PREFIXES: Final = ("doc-", "_")
-"""Files in ``crds/`` whose names begin so do not count, unless the setting says otherwise."""
 _OF_DECKHOUSE: Final = {
     "openapi/conversions": "settings are those of the newest version: change the ConfigMap with it",
     "images_digests.json": (
@@ -34,7 +32,7 @@ def notes(module: model.Module) -> Iterator[str]:
 def in_definitions(module: model.Module) -> Iterator[values_check.Finding]:
     """Yield what keeps definitions of a module and its chart from being applied, and what is left out."""
     problems: dict[str, str] = {}
-    sources = crd_sources.CrdSources(FILTER_PREFIXES, lambda _: {})
+    sources = crd_sources.CrdSources(crd_files.FILTER_PREFIXES, lambda _: {})
     try:
         files = [*sources.files(module)]
     except errors.ConfigurationError as error:

@@ -142,7 +142,9 @@ def look_at_config(
     manifest = yaml_reading.load(text, str(path))
     if isinstance(manifest, dict) and manifest.get("kind") == kind:
         reader = config_map_reader.ConfigMapReader(modules, str(path), is_secret=kind == _SECRET)
-        return reader.read(_texts_of_secret(manifest, path) if kind == _SECRET else _data(manifest, path))
+        if kind == _SECRET:
+            return reader.read(_texts_of_secret(manifest, path))
+        return reader.read(_data(manifest, path), tuple(_data(manifest, path, "binaryData")))
     if isinstance(manifest, dict) and _is_unnamed_manifest(manifest):
         raise errors.ConfigurationError(
             f"{path}: this looks like a manifest, and its kind is {manifest.get('kind')!r}; "

@@ -277,6 +277,8 @@ class Drift(watched_resources.ResourceListener):
         turns = asyncio.Semaphore(restoring.AT_ONCE)
 
         async def is_absent(each: watched_resources.Watched) -> bool:
+            if self._resources.scope_of(each).is_work:
+                return False
             async with turns:
                 return await self._probe.exists(each.resource, *each.key) is False
 

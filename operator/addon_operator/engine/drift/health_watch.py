@@ -21,7 +21,6 @@ from addon_operator.kube.discovery import api_resources
 from addon_operator.kube.informers import informers, object_changes, object_selections, projections
 from addon_operator.modules.health import health_config, resource_health
 
-_LABEL: Final = "app.kubernetes.io/managed-by=Helm"
 _INLINE_BYTES: Final = 1 << 15
 """Below this much JSON a thread costs more than it spares the event loop."""
 _HEALTHY: Final = projections.Reduced(b"[]", b"")
@@ -157,7 +156,7 @@ class HealthWatch(object_changes.ObjectListener):
         selection = object_selections.ObjectSelection(
             scope.resource.kind,
             scope.resource.api_version,
-            label_selector=_LABEL,
+            label_selector=kind_watch.LABEL,
             namespaces=None if scope.namespace is None else (scope.namespace,),
         )
         self._subscription = watches.subscribe(selection, self._verdicts, self)

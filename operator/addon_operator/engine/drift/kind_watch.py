@@ -4,6 +4,9 @@ import abc
 import asyncio
 import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import Final
+
+import orjson
 
 from addon_operator.kernel import names
 from addon_operator.kube.discovery import api_resources
@@ -14,8 +17,11 @@ from addon_operator.kube.informers import (
     projections,
     watch_health,
 )
+from addon_operator.modules.health import resource_health
 
 ObjectKey = object_changes.ObjectKey
+LABEL: Final = "app.kubernetes.io/managed-by=Helm"
+"""Helm labels all that it makes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,14 +33,36 @@ class KindScope:
     """One namespace, where the operator may not list the whole cluster."""
 
     @property
+    def is_work(self) -> bool:
+        """Whether the objects end by themselves: Jobs and Pods."""
+        return (self.resource.api_version.rpartition("/")[0], self.resource.kind) in resource_health.WORK
+
+    @property
     def selection(self) -> object_selections.ObjectSelection:
-        """The objects of the scope, for :mod:`.informers`."""
+        """The objects of the scope, for :mod:`.informers`; whether work has ended, only its status says."""
         return object_selections.ObjectSelection(
             self.resource.kind,
             self.resource.api_version,
+            label_selector=LABEL if self.is_work else "",
             namespaces=None if self.namespace is None else (self.namespace,),
-            metadata_only=True,
+            metadata_only=not self.is_work,
         )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Work(projections.Projection):
+    """Keeps of each Job or Pod in which version it is, and whether it has ended then."""
+
+    async def reduce(self, objects: Sequence[bytes]) -> Sequence[projections.Reduced]:
+        """See :class:`.Projection`."""
+        return await projections.reduced(objects, _at_work)
+
+
+def _at_work(data: bytes) -> projections.Reduced:
+    resource = orjson.loads(data)
+    version = str((resource.get("metadata") or {}).get("resourceVersion"))
+    entry = orjson.dumps({"version": version, "ended": resource_health.has_ended(resource)})
+    return projections.Reduced(entry, version.encode())
 
 
 class KindWatchListener(abc.ABC):
@@ -71,11 +99,16 @@ class KindWatch(object_changes.ObjectListener):
         self._listener = listener
         self._wanted: dict[ObjectKey, set[names.ModuleName]] = {}
         self._present: set[ObjectKey] = set()
+        self._at_work: dict[ObjectKey, str] = {}
+        """Versions of work that had not ended when it was seen last."""
+        self._lost: set[ObjectKey] = set()
+        """Work that was deleted before it ended."""
         self._subscription: informers.Subscription | None = None
 
     def open(self, watches: informers.Informers) -> None:
         """Begin to follow the objects."""
-        self._subscription = watches.subscribe(self.scope.selection, projections.Content(), self)
+        projection = Work() if self.scope.is_work else projections.Content()
+        self._subscription = watches.subscribe(self.scope.selection, projection, self)
 
     def close(self) -> None:
         """Let go of the objects."""
@@ -113,10 +146,17 @@ class KindWatch(object_changes.ObjectListener):
         """Say whether the object is known not to be there."""
         return self.is_synced and key not in self._present
 
+    def has_ended(self, key: ObjectKey) -> bool:
+        """Say whether work is not there and counts as done: unless it was seen to go before it ended."""
+        return self.scope.is_work and self.is_missing(key) and key not in self._lost
+
     def synced(self) -> None:
         """Note that the first complete list is there."""
         if self._subscription is not None:
             self._present = set(self._subscription.keys())
+            if self.scope.is_work:
+                for key in self._present:
+                    self._note_work(key, self._subscription.entry(key))
         self.is_synced = True
         self.has_answered.set()
         self.health.stands()
@@ -126,6 +166,9 @@ class KindWatch(object_changes.ObjectListener):
         """Report objects that came, changed or went."""
         gone: list[ObjectKey] = []
         for change in changes:
+            if self.scope.is_work:
+                is_deleted = change.type is object_changes.ChangeType.DELETED
+                self._note_work(change.key, change.entry, is_deleted=is_deleted)
             if change.type is object_changes.ChangeType.DELETED:
                 self._present.discard(change.key)
                 gone.append(change.key)
@@ -134,6 +177,18 @@ class KindWatch(object_changes.ObjectListener):
             if change.key in self._wanted:
                 self._listener.touched(self.scope, change.key)
         self._tell_missing(gone)
+
+    def _note_work(self, key: ObjectKey, entry: bytes | None, *, is_deleted: bool = False) -> None:
+        state = orjson.loads(entry or b"{}")
+        before = self._at_work.pop(key, None)
+        self._lost.discard(key)
+        if state.get("ended", True):
+            return
+        if not is_deleted:
+            self._at_work[key] = state["version"]
+        elif before != state["version"]:
+            # Its last version says how it went. Without one, it went unseen, and may have ended.
+            self._lost.add(key)
 
     def trouble(self, reason: str | None) -> None:
         """Report that objects cannot be followed just now, or can be again."""

@@ -282,6 +282,8 @@ class ModuleHealths(watched_resources.ResourceListener, health_watch.HealthListe
     def _verdict(self, module: names.ModuleName, watched: watched_resources.Watched) -> health_watch.Verdict:
         if self._resources.is_missing(watched):
             return health_watch.Verdict(_ABSENT, 0.0)
+        if self._resources.has_ended(watched):
+            return health_watch.FINE
         watch = self._open.get(self._key(module, watched))
         if watch is None or watch.reason is not None:
             return health_watch.FINE

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from addon_operator.engine import events
 from addon_operator.engine.drift import kind_watch
@@ -20,6 +20,9 @@ from addon_operator.modules import crd_files, manifests
 
 Row: TypeAlias = dict[str, str]
 """A resource as ``module resource-monitor`` shows it; ``reason`` says why it is not watched."""
+
+
+_ENDED: Final = "it counts as ended, and the next revision makes it again"
 
 
 class ResourceState(enum.StrEnum):
@@ -121,7 +124,7 @@ class WatchedResources(kind_watch.KindWatchListener):
         self._replace(module, None)
 
     def missing_of(self, module: names.ModuleName) -> Iterator[Watched]:
-        """Return the module's resources that are known not to be there."""
+        """Return the module's resources that are known not to be there, and should be."""
         followed = self._followed.get(module, _ModuleResources())
         return filter(self.is_missing, followed.watched)
 
@@ -131,9 +134,14 @@ class WatchedResources(kind_watch.KindWatchListener):
         return None if followed is None else followed.watched
 
     def is_missing(self, watched: Watched) -> bool:
-        """Say whether a resource is known not to be there."""
+        """Say whether a resource is known not to be there, and should be: work that has ended need not."""
         watch = self._open.get(self.scope_of(watched))
-        return watch is not None and watch.is_missing(watched.key)
+        return watch is not None and watch.is_missing(watched.key) and not watch.has_ended(watched.key)
+
+    def has_ended(self, watched: Watched) -> bool:
+        """Say whether a resource is gone that counts as done: a Job or Pod."""
+        watch = self._open.get(self.scope_of(watched))
+        return watch is not None and watch.has_ended(watched.key)
 
     def title(self, module: names.ModuleName, watched: Watched) -> str:
         """Name a resource for a person who knows where the module's release is."""
@@ -196,7 +204,8 @@ class WatchedResources(kind_watch.KindWatchListener):
         if not watch.is_synced:
             state = ResourceState.NOT_WATCHED if watch.reason else ResourceState.UNKNOWN
         resource = watched.resource
-        return _row(resource.api_version, resource.kind, *watched.key, state, watch.reason or "")
+        reason = watch.reason or (_ENDED if watch.has_ended(watched.key) else "")
+        return _row(resource.api_version, resource.kind, *watched.key, state, reason)
 
     async def _resolve(
         self, module: names.ModuleName, resources: Iterable[manifests.ManifestResource]

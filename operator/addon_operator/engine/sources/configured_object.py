@@ -54,7 +54,7 @@ class ConfiguredObject:
 
     def at(self, snapshot: config_maps.Snapshot) -> "ObjectState":
         """Read a state of it."""
-        return ObjectState(self, self._reader.read(snapshot.data), snapshot)
+        return ObjectState(self, self._reader.read(snapshot.data, snapshot.binary), snapshot)
 
     def proposed(self, data: Mapping[str, str]) -> "ObjectState":
         """Read a state that somebody proposes; any thread may."""

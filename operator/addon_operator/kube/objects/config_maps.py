@@ -27,6 +27,8 @@ class Snapshot:
     resource_version: str
     """Empty for a ConfigMap that does not exist."""
     uid: str = ""
+    binary: tuple[str, ...] = ()
+    """Keys of ``binaryData``, which is not read."""
     of_hooks: frozenset[str] = frozenset()
     """Keys that the operator wrote last, for hooks."""
 
@@ -120,6 +122,7 @@ def snapshot_of(body: Mapping[str, Any]) -> Snapshot:
         dict(body.get("data") or {}),
         str(metadata.get("resourceVersion") or ""),
         str(metadata.get("uid") or ""),
+        tuple(body.get("binaryData") or ()),
         frozenset(_written(metadata.get("managedFields") or ())),
     )
 

@@ -46,6 +46,9 @@ class ResourceHealth:
 
 
 HEALTHY: Final = ResourceHealth(HealthState.HEALTHY)
+WORK: Final = frozenset({("", "Pod"), ("batch", "Job")})
+"""Kinds, each with its group before it, whose objects end, and are not made again because they are gone."""
+_ENDED_PHASES: Final = ("Succeeded", "Failed")
 
 
 def health_of(resource: KubernetesObject, now: float, *, has_status: bool = False) -> ResourceHealth:
@@ -60,6 +63,16 @@ def health_of(resource: KubernetesObject, now: float, *, has_status: bool = Fals
     if (rule := _RULES.get((_group(resource), _text(resource, "kind")))) is not None:
         return rule(resource, now)
     return _ready_condition(resource, has_status=has_status)
+
+
+def has_ended(resource: KubernetesObject) -> bool:
+    """Say whether a Job or Pod, of :data:`WORK`, has done or given up what it was made for."""
+    if _text(resource, "kind") == "Pod":
+        return _text(resource, "status", "phase") in _ENDED_PHASES
+    return any(
+        one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
+        for one in _conditions(resource)
+    )
 
 
 def in_passing(resource: KubernetesObject) -> ResourceHealth | None:
@@ -187,7 +200,7 @@ def _daemon_set(resource: KubernetesObject, _now: float) -> ResourceHealth:
 
 def _pod(resource: KubernetesObject, now: float) -> ResourceHealth:
     phase = _text(resource, "status", "phase")
-    if phase in ("Succeeded", "Failed"):
+    if phase in _ENDED_PHASES:
         # A pod that a chart brings and that has ended will not change any more; kstatus asks no more of it.
         return HEALTHY
     conditions = {str(one.get("type")): one for one in _conditions(resource)}

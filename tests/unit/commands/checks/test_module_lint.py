@@ -149,6 +149,8 @@ def test_one_module_a_directory_of_modules_and_one_with_modules_in_it_can_be_nam
         ("crd/a.yaml", "did you mean 'crds'?"),
         ("test/a.yaml", "did you mean 'tests'?"),
         ("example/a.yaml", "did you mean 'examples'?"),
+        ("crds/a.yml", "crds/a.yml is not read: definitions of a module are in files *.yaml; rename it"),
+        ("crds/v1/a.json", "crds/v1/a.json is not read"),
         ("chart/podinfo/Chart.yaml", "chart/podinfo is not used, and nothing is installed"),
         ("charts/podinfo/Chart.yaml", "charts/podinfo is not used, and nothing is installed"),
     ],

@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
+import orjson
 import pytest
 from typing_extensions import override
 
-from addon_operator.engine.drift import watched_resources
+from addon_operator.engine.drift import kind_watch, watched_resources
 from addon_operator.helm import places
 from addon_operator.kernel.names import ModuleName
 from addon_operator.kube import api_errors
@@ -304,3 +306,57 @@ async def test_a_removal_waits_for_a_kind_that_may_be_back_in_a_moment() -> None
     thing = dataclasses.replace(watching.ROLE, kind="Thing", api_version="apps/v1")
     with pytest.raises(api_errors.KubernetesError, match=r"Thing \(apps/v1\) is not served just now"):
         await resources.of_gone_kinds(watching.wanted("a", resource=thing))
+
+
+RUNNING: dict[str, Any] = {"kind": "Job", "status": {"startTime": "2026-01-01T00:00:00Z", "active": 1}}
+COMPLETE = {"kind": "Job", "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+FAILED = {"kind": "Job", "status": {"conditions": [{"type": "Failed", "status": "True"}]}}
+ADDED, MODIFIED, DELETED = object_changes.ChangeType
+LIVES: dict[str, tuple[list[tuple[object_changes.ChangeType, dict[str, Any], str]], list[str]]] = {
+    "it completed": ([(ADDED, RUNNING, "1"), (MODIFIED, COMPLETE, "2"), (DELETED, COMPLETE, "3")], []),
+    "it failed": ([(ADDED, RUNNING, "1"), (DELETED, FAILED, "3")], []),
+    "somebody deleted it while it ran": ([(ADDED, RUNNING, "1"), (DELETED, RUNNING, "3")], ["Job addons/a"]),
+    "it went while nobody watched": ([(ADDED, RUNNING, "1"), (DELETED, RUNNING, "1")], []),
+    "it was never seen": ([], []),
+    "it came back": ([(ADDED, RUNNING, "1"), (DELETED, RUNNING, "3"), (ADDED, RUNNING, "4")], []),
+    "it came back and completed": (
+        [(ADDED, RUNNING, "1"), (DELETED, RUNNING, "3"), (ADDED, RUNNING, "4"), (DELETED, COMPLETE, "5")],
+        [],
+    ),
+}
+
+
+async def test_work_that_is_gone_is_missing_only_if_it_was_seen_to_go_before_it_ended() -> None:
+    found = {}
+    for why, (life, _) in LIVES.items():
+        bench = Bench()
+        await bench.resources.follow(WEB, watching.wanted("a", resource=watching.JOB))
+        bench.cluster.sync()
+        (watch,) = bench.cluster.open
+        for change, job, version in life:
+            document = orjson.dumps({**job, "metadata": {"name": "a", "resourceVersion": version}})
+            ((entry, _),) = await kind_watch.Work().reduce([document])
+            key = object_changes.ObjectKey("addons", "a")
+            watch.listener.changed([object_changes.Change(change, key, entry, version)])
+        found[why] = (life, bench.missing(WEB))
+    assert found == LIVES
+
+
+async def test_work_that_is_not_there_at_a_start_counts_as_ended(bench: Bench) -> None:
+    await bench.resources.follow(WEB, watching.wanted("a", resource=watching.JOB) + watching.wanted("b"))
+    bench.cluster.sync()
+    assert bench.missing(WEB) == ["ConfigMap addons/b"]
+    reasons = {row["name"]: (row["state"], row.get("reason")) for row in bench.resources.view(WEB) or ()}
+    assert reasons["a"] == ("absent", "it counts as ended, and the next revision makes it again")
+
+
+async def test_work_that_runs_at_a_start_and_is_deleted_then_is_missing(bench: Bench) -> None:
+    key = object_changes.ObjectKey("addons", "a")
+    bench.cluster.put("a", resource=watching.JOB)
+    bench.cluster.entries[key] = b'{"version": "1", "ended": false}'
+    await bench.resources.follow(WEB, watching.wanted("a", resource=watching.JOB))
+    bench.cluster.sync()
+    assert bench.missing(WEB) == []
+    bench.cluster.entries[key] = b'{"version": "2", "ended": false}'
+    bench.cluster.remove("a", resource=watching.JOB)
+    assert bench.missing(WEB) == ["Job addons/a"]

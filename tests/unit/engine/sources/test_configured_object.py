@@ -105,3 +105,11 @@ def test_bytes_in_a_secret_are_refused_with_their_key() -> None:
     data = values_secret.texts_of({"data": {"web": base64.b64encode(b"\xff").decode()}})
     (sentence,) = look({}, data).sentences
     assert sentence.startswith("key 'web', line 1, column 1: this is not valid YAML in UTF-8")
+
+
+def test_keys_of_binary_data_are_named_and_not_read() -> None:
+    (config, _) = objects()
+    body = {"metadata": {"resourceVersion": "1"}, "data": {"web": "size: 1"}, "binaryData": {"db": "AA=="}}
+    read = config.at(config_maps.snapshot_of(body)).reading.values
+    assert read.warnings == (f"{config.source}: binaryData is not read (db); write text under data",)
+    assert read.section(WEB_KEY) == {"size": 1}

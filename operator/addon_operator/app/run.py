@@ -242,6 +242,8 @@ class _Process:
         configured = str(settings.helm_bin_path) if settings.helm_bin_path else None
         spawner = stack.enter_context(launcher.Launcher(self._lineage.started))
         helm = await binary.find(configured, self._environ, children.Children(spawner))
+        if helm.danger:
+            raise binary.HelmBinaryError(helm.danger)
         access = self._access()
         part = leadership.standing(
             settings, access, spawner, self._status, self._meters, self._log, self._environ

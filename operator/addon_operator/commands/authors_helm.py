@@ -1,6 +1,7 @@
 """Which Helm the commands of authors run: the operator's, or that of the local control plane."""
 
 import contextlib
+import logging
 import pathlib
 from collections.abc import Mapping
 from typing import Final
@@ -12,6 +13,7 @@ from addon_operator.helm import binary
 from addon_operator.process.children import children
 from addon_operator.settings import settings_loading
 
+_log = logging.getLogger(__name__)
 _HELM_SETTING: Final = "helm_bin_path"
 
 
@@ -20,8 +22,15 @@ async def find_helm(
 ) -> binary.HelmBinary:
     """Find the operator's, which is ``named`` or in the settings, or the one of the local control plane.
 
-    Raises :class:`.HelmBinaryError` if there is neither.
+    Warns of one that the operator refuses. Raises :class:`.HelmBinaryError` if there is neither.
     """
+    found = await _find(environ, programs, named)
+    if found.danger:
+        _log.warning("%s; the operator does not start with it", found.danger)
+    return found
+
+
+async def _find(environ: Mapping[str, str], programs: children.Children, named: object) -> binary.HelmBinary:
     configured = named or settings_loading.some((_HELM_SETTING,), {}, environ).values[_HELM_SETTING]
     try:
         return await binary.find(str(configured) if configured else None, environ, programs)

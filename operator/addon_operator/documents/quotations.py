@@ -64,8 +64,10 @@ _CONTEXT: Final = 160
 _NEAR: Final = 4096
 """Characters in which the source of a template stands before an error about it."""
 _INDEX: Final = re.compile(r"\[[\w.*/ -]*\]")
-_KEYS: Final = re.compile(r'\[\w+="(?:[^"\\]|\\.)*"(?:,\w+="(?:[^"\\]|\\.)*")*\]')
-_KEY_VALUE: Final = re.compile(r'(?<!\bname)="(?:[^"\\]|\\.)*"')
+_KEY: Final = r'\w+=(?:"(?:[^"\\]|\\.)*"|-?[0-9]+|true|false)'
+_KEYS: Final = re.compile(rf"\[{_KEY}(?:,{_KEY})*\]")
+_KEY_VALUE: Final = re.compile(r'(?<!\bname)(?<!\bprotocol)(?<!\bmountPath)="(?:[^"\\]|\\.)*"')
+_BEFORE_KEYS: Final = "duplicate entries for key "
 _ADDRESS: Final = re.compile(r"\[[0-9a-f]*:[0-9a-f:.]*\]")
 _LIST_OF_ERRORS: Final = re.compile(
     r"\[(?=(?:[\w.]++(?:\[[^\]\n]*+\])?+)++: "
@@ -206,7 +208,8 @@ def _group(text: str, start: int) -> tuple[int, str]:
     group = text[start:end]
     if _TYPE_OR_EMPTY.fullmatch(group) is not None:
         return end, group
-    if text[start - 1 : start].isalnum() or text[start - 1 : start] in ("]", ")"):
+    before = text[max(0, start - len(_BEFORE_KEYS)) : start]
+    if before == _BEFORE_KEYS or before[-1:].isalnum() or before[-1:] in ("]", ")"):
         if _INDEX.fullmatch(group) is not None:
             return end, group
         if _KEYS.fullmatch(group) is not None:

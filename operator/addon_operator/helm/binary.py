@@ -22,6 +22,7 @@ FIRST_UNKNOWN_MAJOR: Final = 5
 _DETECTION_SECONDS: Final = 60.0
 _OUTPUT_BYTES: Final = 4096
 _VERSION = re.compile(r"^v?(?P<major>[0-9]+)\.(?P<minor>[0-9]++)\S*$")
+_DANGEROUS = re.compile(r"v?4\.(?:0(?:\.\S*)?|1\.0(?:[-+]\S*)?)")
 _WHAT_TO_DO: Final = "install Helm 3.17 or newer (Helm 4 is fine), or set HELM_BIN_PATH to such a binary"
 
 
@@ -38,6 +39,16 @@ class HelmBinary:
     """As Helm says it, for example ``v3.19.0``."""
     major: int
     minor: int
+
+    @property
+    def danger(self) -> str:
+        """What this version is known to do to objects, as a sentence; empty for all others."""
+        if _DANGEROUS.fullmatch(self.version):
+            return (
+                f"{self.path} is Helm {self.version}, which deletes an object whose apiVersion changes in an "
+                "upgrade, instead of keeping it; install Helm 4.1.1 or newer, or Helm 3"
+            )
+        return ""
 
 
 async def find(configured: str | None, environ: Mapping[str, str], programs: children.Children) -> HelmBinary:

@@ -11,6 +11,10 @@ _NOT_SERVED = (
     'installed first, resource mapping not found for name: "b" namespace: "n" from "": no matches for kind '
     '"Thing" in version "example.com/v1"\nensure CRDs are installed first]'
 )
+_TWICE = (
+    "failed to create typed patch object (a/web; apps/v1, Kind=Deployment): "
+    '.spec.template.spec.containers[name="app"].env: duplicate entries for key [name="A"]'
+)
 WITHOUT_VALUES = [
     pytest.param(
         'Job.batch "j" is invalid: spec.template: Invalid value: core.PodTemplateSpec{Env:[]core.EnvVar{'
@@ -22,6 +26,12 @@ WITHOUT_VALUES = [
         'Deployment.apps "d" is invalid: [spec.a: Required value, spec.b: Invalid value: "s3cret": is odd]',
         'Deployment.apps "d" is invalid: [spec.a: Required value, spec.b: Invalid value: ***: is odd]',
         id="list of errors",
+    ),
+    pytest.param(_TWICE, _TWICE, id="the variable that stands twice"),
+    pytest.param(
+        'ports: duplicate entries for key [port=80,protocol="TCP"]; a: duplicate entries for key [x="1"]',
+        'ports: duplicate entries for key [port=80,protocol="TCP"]; a: duplicate entries for key [x=***]',
+        id="other keys of lists",
     ),
     pytest.param(_NOT_SERVED, _NOT_SERVED, id="kinds that are not served"),
     pytest.param(

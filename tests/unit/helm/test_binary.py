@@ -70,6 +70,25 @@ async def test_an_unusable_binary_gives_one_sentence_that_says_what_to_do(
     assert "install Helm 3.17 or newer" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("version", "is_dangerous"),
+    [
+        ("v3.22.0", False),
+        ("v4.0.0", True),
+        ("v4.0.5+gabc", True),
+        ("v4.1.0", True),
+        ("v4.1.0-rc.1", True),
+        ("v4.1.1", False),
+        ("v4.10.0", False),
+        ("v4.3.1", False),
+    ],
+)
+def test_versions_that_delete_what_they_should_keep_are_known(version: str, *, is_dangerous: bool) -> None:
+    danger = binary.HelmBinary(pathlib.Path("/bin/helm"), version, 4, 0).danger
+    assert bool(danger) is is_dangerous
+    assert not danger or danger.startswith(f"/bin/helm is Helm {version}, which deletes an object")
+
+
 async def test_no_helm_in_path_says_what_to_do(tmp_path: pathlib.Path) -> None:
     with pytest.raises(binary.HelmBinaryError, match=r"no 'helm' in PATH; install Helm 3\.17"):
         await binary.find(None, {"PATH": str(tmp_path)}, programs.programs())

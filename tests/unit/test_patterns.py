@@ -59,7 +59,7 @@ def patterns_of(package: types.ModuleType) -> Iterator[tuple[str, re.Pattern[str
 
 def _calls(source: str) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls of functions of ``re`` with a pattern that stands in the code, and their uses."""
-    if re.search(rf"\bre\.({'|'.join(_USES)})\(", source) is None:
+    if re.search(rf"\bre\.(?:{'|'.join(_USES)})\(\s*r?f?[\"']", source) is None:
         return
     for node in ast.walk(ast.parse(source)):
         match node:
